@@ -53,8 +53,8 @@ def recordings(tmp_path_factory):
     return pd.DataFrame({"audio": paths, "text": SAID, "language": "en", "speaker": ["A", "B"] * 4})
 
 
-@pytest.fixture
-def hears(staged):
+@pytest.fixture(scope="module")
+def told(staged):
     """Tell the recogniser what it hears: a function of the sentence and of the options."""
 
     def tell(heard):
@@ -65,7 +65,13 @@ def hears(staged):
 
         staged.ears.hears = by_length
 
-    yield tell
+    return tell
+
+
+@pytest.fixture
+def hears(staged, told):
+    """The same for one test."""
+    yield told
     staged.ears.hears = lambda duration_s: "heard"
 
 
@@ -74,9 +80,9 @@ def misheard(said, options):
     return said if options.hotwords else said.replace(said.split()[0], "who")
 
 
-@pytest.fixture
-def compared(lab, store, recordings, hears):
-    hears(misheard)
+@pytest.fixture(scope="module")
+def compared(lab, store, recordings, told):
+    told(misheard)
     settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
     how = {"store": store, "progress": False, "concurrency": 1}
     return evaluate.recognition(lab, recordings, settings=settings, **how)
@@ -494,8 +500,9 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert (clean["total_s_low"] <= clean["total_s"]).all()
     assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
     assert "text (s)" not in first.headline()  # which has a row for noise, too
-    assert "text (s)" in first.to_html()
-    assert "one at a time" in first.to_html()
+    page = first.to_html()
+    assert "text (s)" in page
+    assert "one at a time" in page
     part = first.part("ours")
     assert len(part.speed) == 6
     noisy = first.part("ours", "noise 0 dB")
@@ -509,7 +516,6 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert of_speed["verdict"].tolist() == ["slower"] * 2
     assert (changes.slower, changes.worse) == (True, False)
     assert first.compare(slow).differences["verdict"].tolist()[-2:] == ["faster"] * 2
-    assert first.compare(first).slower is False
     assert "time to the end × 2.00" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "".join(changes.sections(clips=0))

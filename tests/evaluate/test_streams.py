@@ -117,7 +117,7 @@ def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_pa
     assert changes.slower
     assert "time from the end of speech to the final text" in set(changes.differences["measure"])
     assert third.systems == ["a, whole", "a, streamed", "b, streamed", "old"]
-    for one in (report, alone, third):  # clips of several systems
+    for one in (alone, third):  # clips of several systems
         loaded = evaluate.Report.load(
             one.save(tmp_path / one.systems[-1]) if one.systems else one.save(tmp_path / "alone")
         )

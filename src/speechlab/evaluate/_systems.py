@@ -71,7 +71,7 @@ def systems_to_ask(
 ) -> dict[str, tuple[Client, dict[str, Any]]]:
     """Return each service with each setting by name, which is empty if neither has one; none without a client."""
     if lab is None:
-        without_settings("hypotheses", settings=settings, **others, **options)
+        _without_settings(settings=settings, **others, **options)
         if not existing:
             raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
         return {}
@@ -101,22 +101,22 @@ def existing_outputs(texts: pd.Series[Any]) -> dict[str, Any]:
     return {"status": is_missing.map({True: "error", False: "cached"}), "error": is_missing.map(reasons)}
 
 
-def existing_of(frame: pd.DataFrame, argument: str, value: object, **others: object) -> dict[str, str]:
+def existing_of(frame: pd.DataFrame, hypotheses: object, **others: object) -> dict[str, str]:
     """Return the columns of outputs that exist, by the names of their systems."""
-    if value is None:
+    if hypotheses is None:
         return {}
-    columns = [value] if isinstance(value, str) else value
+    columns = [hypotheses] if isinstance(hypotheses, str) else hypotheses
     by_name = {str(column): column for column in columns} if isinstance(columns, list | tuple) else columns
-    columns_by_name = _named(argument, by_name, "the column of each system, as in {'a': 'text_a'}")
+    columns_by_name = _named("hypotheses", by_name, "the column of each system, as in {'a': 'text_a'}")
     require_columns(frame, *columns_by_name.values())
-    without_settings(argument, **others)
+    _without_settings(**others)
     return columns_by_name
 
 
-def without_settings(argument: str, **others: object) -> None:
+def _without_settings(**others: object) -> None:
     """Refuse arguments that change what a system is asked, where its outputs exist already."""
     if setting := next((name for name, value in others.items() if value), None):
-        message = f"{setting}= needs systems that can be asked, and {argument}= has outputs that exist; leave one out"
+        message = f"{setting}= needs systems that can be asked, and hypotheses= has outputs that exist; leave one out"
         raise InvalidRequestError(message, parameter=setting)
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import holm
+from speechlab.metrics import holm, utterances_needed
 from speechlab.metrics import rank as rank_by
 from speechlab.metrics._statistics.significance import sign_flip
-from speechlab.metrics._systems.ranking import letters, utterances_needed
+from speechlab.metrics._systems.ranking import letters
 
 
 def rank(rows, **options):

@@ -81,16 +81,15 @@ def _voices(report: Contents, table: pd.DataFrame) -> Contents:
 def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
     text, language = _roles(report)
     settings = report.record.get("settings", {})
-    silence, measures = report.tables.get("speechless"), report.tables.get("measures")
     return recognition_report(
         report.title,
         rescored(table, text, language),
         text,
         language,
         systems=_systems(settings),
-        nothing=silence if silence is not None and len(silence) else None,
+        nothing=report.tables.get("speechless", pd.DataFrame()),
         about=str(settings.get("about", "")),
-        measures=measures if measures is not None and len(measures) else None,
+        measures=report.tables.get("measures", pd.DataFrame()),
         **_facts(report),
     )
 
@@ -114,7 +113,7 @@ def _translation(report: Contents, table: pd.DataFrame) -> Contents:
         rows,
         summarized(rows, columns, speed),
         columns,
-        terms=glossary_counts(rows, columns, terms) if terms else None,
+        terms=glossary_counts(rows, columns, terms),
         speed=speed,
         record=report.record,
         notes=report.notes,

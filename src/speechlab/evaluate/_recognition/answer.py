@@ -18,7 +18,7 @@ from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words, evidence_words, of_study
-from speechlab.metrics import compare, judge, rank
+from speechlab.metrics import compare, judge, rank, utterances_needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from speechlab.metrics import Ranking
 
 
-_CONDITION, _PART = "condition", "speechlab: condition"
+_CONDITION = "condition"
 _PLACES = ("system", "utterances", "error_rate", "group", "first_share", "p_best", "needed")
 
 
@@ -43,15 +43,14 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
-    with_language = table[table[language].notna()]
-    for code, rows in with_language.groupby(language, observed=True, sort=False):
+    for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
         by_condition, findings = _rankable(rows, text, language, str(code))
         verdicts += findings
         if not by_condition:
             continue
         rankings = rank(
-            pd.concat([scores.assign(**{_PART: name}) for name, scores in by_condition.items()]),
-            by=_PART,
+            pd.concat([scores.assign(condition=name) for name, scores in by_condition.items()]),
+            by=_CONDITION,
             system="system",
             utterance="recording",
             groups=BLOCK if BLOCK in table.columns else None,
@@ -61,13 +60,16 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
             places.append(ranking.systems[list(_PLACES)].assign(**facts, excluded=ranking.excluded))
             pairs.append(of_study(ranking.pairs, **facts))
             label = ", ".join(map(str, facts.values()))
-            words = f"{label}: {ranking.sentence}{_few(ranking)}{_excluded(ranking.excluded)}{only}"
+            words = f"{label}: {ranking.sentence}{_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())
             count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
             where = str(facts.get(_CONDITION, ""))
             shown = "method" if where in {"", AS_RECORDED} else ""
             verdicts.append(Finding(words, str(code), where, names, count, shown))
-    return SystemOrder(_joined(places, pd.DataFrame()), _joined(pairs, judge([])), tuple(verdicts))
+    if not places:
+        return SystemOrder(pd.DataFrame(), judge([]), tuple(verdicts))
+    systems, differences = (pd.concat(tables, ignore_index=True) for tables in (places, pairs))
+    return SystemOrder(systems, differences, tuple(verdicts))
 
 
 def _rankable(
@@ -99,22 +101,16 @@ def _rankable(
     return by_condition, findings
 
 
-def _joined(tables: list[pd.DataFrame], none: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat(tables, ignore_index=True) if tables else none
-
-
-def _few(order: Ranking) -> str:
-    count = int(order.pairs["blocks"].iloc[0])
-    what = "recordings" if order.tested == "utterance" else "blocks of recordings"
-    return f" Fewer than {FEWEST} {what} can show no difference." if count < FEWEST else ""
-
-
-def _excluded(count: int) -> str:
-    if not count:
-        return ""
-    return (
-        f" {plural(count, 'recording')} that not all systems have {'is' if count == 1 else 'are'} left out."
-    )
+def _limits(order: Ranking) -> str:
+    """What a ranking cannot show, or leaves out."""
+    words = ""
+    if order.pairs["blocks"].iloc[0] < FEWEST:
+        what = "recordings" if order.tested == "utterance" else "blocks of recordings"
+        words = f" Fewer than {FEWEST} {what} can show no difference."
+    if order.excluded:
+        verb = "is" if order.excluded == 1 else "are"
+        words += f" {plural(order.excluded, 'recording')} that not all systems have {verb} left out."
+    return words
 
 
 _NEARLY_TWICE, _TWICE = 1.7, 2.4
@@ -226,12 +222,17 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
-            parts = [AS_RECORDED] * len(unchanged) + [name] * len(group)
-            scores = pd.concat([unchanged, group]).assign(**{_PART: parts})
-            ranked = rank(scores, system=_PART, utterance="recording", groups=options["groups"])
-            facts |= {"needed": ranked.systems["needed"].iloc[1]}
+            facts |= {"needed": _needed(unchanged, group, options["groups"] or "recording")}
             comparisons.append({**comparison.row(), **facts, "low": None, "high": None})
     return judge(comparisons)
+
+
+def _needed(before: pd.DataFrame, after: pd.DataFrame, block: str) -> Any:
+    """The number of recordings, or of blocks of them, with which the difference would show in 8 of 10 studies."""
+    pairs = before.merge(after[["recording", "errors"]], on="recording", suffixes=("", "_after"))
+    changes = (pairs["errors_after"] - pairs["errors"]).dropna().groupby(pairs[block]).sum()
+    count = utterances_needed(changes.to_numpy(dtype="int64"), LEVEL, 0.8)
+    return pd.NA if count is None else count
 
 
 def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:

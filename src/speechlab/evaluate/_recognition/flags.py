@@ -1,4 +1,4 @@
-"""Flags of suspect hypotheses: text without speech, missing last words.
+"""Transcripts of systems, and flags of suspect ones: text without speech, missing last words.
 
 The rules:
 
@@ -19,13 +19,13 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE, white_noise
-from speechlab.evaluate._speech.rows import HEAR, recognised, unrecognised
+from speechlab.evaluate._speech.rows import HEAR, existing_rows, recognised, unrecognised
 from speechlab.evaluate._systems import ask_each
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import edits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from speechlab.client import Client
     from speechlab.evaluate._systems import System
@@ -40,37 +40,54 @@ _NEEDED = [
 ]
 
 
+def transcripts_of(
+    systems: Sequence[System],
+    rows: pd.DataFrame,
+    language: str,
+    options: Mapping[str, Any],
+    *,
+    needed: bool = True,
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Return the transcripts of each system by its name, and the reasons of systems that could not be asked."""
+    by_name = {system.name: system for system in systems}
+
+    def hear(name: str, client: Client) -> pd.DataFrame:
+        system = by_name[name]
+        return recognised(client, rows, language, identify=system.identify, **options, **system.options)
+
+    asked = {system.name: system.lab for system in systems if system.lab is not None}
+    transcripts, unreachable = ask_each(asked, hear, needed=needed)
+    for system in systems:
+        if system.had:
+            transcripts[system.name] = existing_rows(rows, system.had, language)
+        elif system.name in unreachable:
+            transcripts[system.name] = unrecognised(rows, unreachable[system.name])
+    return {name: transcripts[name] for name in by_name}, unreachable
+
+
 def flagged(table: pd.DataFrame) -> pd.DataFrame:
     """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
-    bare = table[_NEEDED].reset_index(drop=True)
+    bare = table[_NEEDED].assign(loop=table["loop"].fillna(value=False)).reset_index(drop=True)
     all_steps = edits(bare, equal=True).astype({"operation": str})
     by_row = all_steps.groupby("utterance", observed=True)["operation"].apply(list).to_dict()
-    loops = table["loop"].fillna(value=False).astype(bool).tolist()
-    made_up: list[bool | None] = []
-    lost_tails: list[bool | None] = []
-    for at, row in enumerate(bare.itertuples(index=False)):
-        if is_missing(row.errors):
-            made_up.append(None)
-            lost_tails.append(None)
-            continue
-        steps = by_row.get(at, [])
-        unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
-        has_text = bool(str(row.hypothesis_normalized))
-        is_silent = not str(row.reference_normalized)
-        run = 0 if loops[at] else _longest(steps)
-        made_up.append(has_text and (is_silent or run >= _INSERTED[unit]))
-        lost_tails.append(has_text and _at_the_end(steps) >= _LOST[unit])
-    return table.assign(
-        hallucination=pd.array(made_up, dtype="boolean"), tail_lost=pd.array(lost_tails, dtype="boolean")
+    flags = [_flags(row, by_row.get(at, [])) for at, row in enumerate(bare.itertuples(index=False))]
+    columns = pd.DataFrame(flags, table.index, ["hallucination", "tail_lost"], dtype="boolean")
+    return table.assign(hallucination=columns["hallucination"], tail_lost=columns["tail_lost"])
+
+
+def _flags(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
+    """Whether a row has made-up text, and whether it lacks the end, by the steps of its alignment."""
+    if is_missing(row.errors):
+        return None, None
+    unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
+    inserted = (
+        0
+        if row.loop
+        else max((len(list(run)) for step, run in groupby(steps) if step == "insert"), default=0)
     )
-
-
-def _longest(steps: Sequence[str]) -> int:
-    return max((len(list(run)) for step, run in groupby(steps) if step == "insert"), default=0)
-
-
-def _at_the_end(steps: Sequence[str]) -> int:
-    return len(list(takewhile(lambda step: step == "delete", reversed(steps))))
+    lost = len(list(takewhile(lambda step: step == "delete", reversed(steps))))
+    has_text, is_silent = bool(str(row.hypothesis_normalized)), not str(row.reference_normalized)
+    return has_text and (is_silent or inserted >= _INSERTED[unit]), has_text and lost >= _LOST[unit]
 
 
 _LEVELS_DB = (None, -60.0, -40.0, -25.0)
@@ -91,57 +108,44 @@ def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Stor
             sound = "silence" if level is None else f"noise at {level:g} dBFS"
             facts = {"sound": sound, "number": number, "duration_s": length}
             rows.append(facts | {"audio": str(store.blobs.path(blob.sha256, blob.suffix))})
-    recordings = pd.DataFrame(rows)
-    return pd.concat([recordings.assign(language=code) for code in languages], ignore_index=True)
+    return pd.DataFrame([{**row, "language": code} for code in languages for row in rows])
 
 
-def recognised_silence(systems: Sequence[System], rows: pd.DataFrame, how: dict[str, Any]) -> pd.DataFrame:
+def recognised_silence(
+    systems: Sequence[System], rows: pd.DataFrame, options: Mapping[str, Any]
+) -> pd.DataFrame:
     """Return the results of each system: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``.
 
     A text without letters or digits, such as a full stop, is no hallucination.
     """
-    by_name = {system.name: system for system in systems}
-
-    def hear(name: str, lab: Client) -> pd.DataFrame:
-        system = by_name[name]
-        return recognised(lab, rows, "language", identify=system.identify, **how, **system.options)
-
-    results, unreachable = ask_each(
-        {system.name: system.lab for system in systems if system.lab is not None}, hear, needed=False
-    )
     tables = []
-    for system in systems:
-        transcripts = (
-            results[system.name] if system.name in results else unrecognised(rows, unreachable[system.name])
-        )
+    for name, transcripts in transcripts_of(systems, rows, "language", options, needed=False)[0].items():
         texts, status = transcripts[f"{HEAR}hypothesis"], transcripts[f"{HEAR}status"]
         made_up = texts.map(lambda text: any(map(str.isalnum, str(text)))).astype("boolean")
         made_up = made_up.where(texts.notna() & status.isin(["ok", "cached"]))
-        results_of_system = rows.assign(system=system.name, hypothesis=texts, hallucination=made_up)
+        results_of_system = rows.assign(system=name, hypothesis=texts, hallucination=made_up)
         tables.append(results_of_system.assign(status=status, error=transcripts[f"{HEAR}error"]))
     return pd.concat(tables, ignore_index=True)
 
 
 def silence_findings(results: pd.DataFrame) -> list[Finding]:
     """Return a finding for each system: the number of recordings without speech in which it recognised a text."""
-    findings = []
-    for name in results["system"].unique():
-        rows = results[results["system"] == name]
-        flags = rows["hallucination"].dropna()
-        label = f"{name}: " if name else ""
-        by_sound = rows[rows["hallucination"].fillna(value=False)]["sound"].value_counts(sort=False)
+    findings: list[Finding] = []
+    for system, rows in results.groupby("system", sort=False) if len(results) else ():
+        name = str(system)
+        flags, label = rows["hallucination"].dropna(), f"{name}: " if name else ""
+        texts = int(flags.sum())
+        by_sound = rows.loc[flags.index[flags], "sound"].value_counts(sort=False)
         sounds = ", ".join(f"{count} of {sound}" for sound, count in by_sound.items())
         where = f" ({sounds})" if sounds else ""
-        if not len(flags):
-            words = f"{label}none of {len(rows)} recordings in which nobody speaks could be recognised."
-            findings.append(Finding(words, systems=(str(name),)))
-            continue
         failed = f"; {len(rows) - len(flags)} failed" if len(flags) < len(rows) else ""
         words = (
-            f"{label}a text was recognised in {int(flags.sum())} of {len(flags)} recordings in which nobody speaks"
+            f"{label}a text was recognised in {texts} of {len(flags)} recordings in which nobody speaks"
             f"{where}{failed}."
         )
-        findings.append(
-            Finding(words, systems=(str(name),), numbers={"texts": int(flags.sum()), "of": len(flags)})
-        )
+        numbers = {"texts": texts, "of": len(flags)}
+        if not len(flags):
+            words = f"{label}none of {len(rows)} recordings in which nobody speaks could be recognised."
+            numbers = {}
+        findings.append(Finding(words, systems=(name,), numbers=numbers))
     return findings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,13 +17,18 @@ from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from speechlab.evaluate._systems import System
 
-_GROUP = "speechlab: language and condition"
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
-_MISSED, _ADDED, _REST = _MEASURES = ("hotwords missed", "hotwords put in", "errors of the rest")
+_MISSED, _ADDED, _REST = "hotwords missed", "hotwords put in", "errors of the rest"
+_ERRORS: dict[str, Callable[[pd.DataFrame], tuple[Any, Any]]] = {
+    _MISSED: lambda rows: (rows["hotwords_said"] - rows["hotwords_hit"], rows["hotwords_said"]),
+    _ADDED: lambda rows: (rows["hotwords_added"], rows["hotwords_said"] * 0 + 1),
+    _REST: lambda rows: (rows["unbiased_errors"], rows["unbiased_length"]),
+}
+"""The errors of each measure, and the lengths that they are counted against."""
 
 
 class Hotwords(NamedTuple):
@@ -40,34 +46,23 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     if not words:
         return Hotwords(table, pd.DataFrame(), judge([]), ())
     counted = table.assign(**_counted(table, words, language))
-    sides = [name for name in ("condition", "system") if name in table.columns]
-    keys = [language, *sides]
     recognised = counted[counted["hotwords_said"].notna()]
-    groups = recognised.groupby(keys[:-1], observed=True, sort=False).ngroup() if len(keys) > 1 else 0
-    recognised = recognised.assign(**{_GROUP: groups}).sort_values(_GROUP, kind="stable").drop(columns=_GROUP)
+    places = [name for name in (language, "condition") if name in table.columns]
+    keys = [*places, *(["system"] if "system" in table.columns else [])]
     sums = recognised.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
-    sums = sums.rename(columns={language: "language"})
+    order = sums.groupby(places, observed=True, sort=False).ngroup().sort_values(kind="stable")
+    sums = sums.loc[order.index].reset_index(drop=True).rename(columns={language: "language"})
     is_said = sums["hotwords_said"] > 0
     summary = sums.assign(
         recall=(sums["hotwords_hit"] / sums["hotwords_said"].where(is_said)).astype("Float64"),
         rest_rate=(sums["unbiased_errors"] / sums["unbiased_length"].clip(lower=1)).astype("Float64"),
     )
-    tests = [
-        {
-            **test.row(),
-            "more": WORSE,
-            "measure": what,
-            "language": str(group[0]),
-            "condition": str((*group, "")[1]),
-        }
-        for group, lines in recognised.groupby(
-            [name for name in keys if name != "system"], observed=True, sort=False
-        )
+    differences = judge(
+        {**row, "language": str(place[0]), "condition": str((*place, "")[1])}
+        for place, lines in recognised.groupby(places, observed=True, sort=False)
         for base, setting in _pairs(systems)
-        for what in _MEASURES
-        if (test := _test(lines, base.name, setting.name, what)) is not None
-    ]
-    differences = judge([{**row, "low": None, "high": None} for row in tests])
+        for row in _tests(lines, base.name, setting.name)
+    )
     findings: list[Finding] = []
     verdicts: dict[Any, str] = {}
     for key, rows in differences.groupby(["language", "condition", "a", "b"], sort=False):
@@ -114,41 +109,32 @@ def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
     return pairs
 
 
-def _test(part: pd.DataFrame, base: str, name: str, measure: str) -> Any:
-    """Return the exact test of one measure, paired by recording."""
+def _tests(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]:
+    """The exact tests of two settings, paired by recording; none without a common recording."""
     sides = [part[part["system"] == system].set_index("recording") for system in (base, name)]
-    counted = []
-    for side in sides:
-        if measure == _MISSED:
-            errors, length = side["hotwords_said"] - side["hotwords_hit"], side["hotwords_said"]
-        elif measure == _ADDED:
-            errors, length = side["hotwords_added"], side["hotwords_said"] * 0 + 1
-        else:
-            errors, length = side["unbiased_errors"], side["unbiased_length"]
-        counted.append(side.assign(errors=errors, reference_length=length))
-    try:
-        blocks = BLOCK if BLOCK in part.columns else None
-        return compare(*counted, names=(base, name), draws=2, groups=blocks)
-    except InvalidRequestError:  # no common recording
-        return None
+    blocks = BLOCK if BLOCK in part.columns else None
+    for measure, errors_of in _ERRORS.items():
+        counted = [
+            side.assign(**dict(zip(("errors", "reference_length"), errors_of(side), strict=True)))
+            for side in sides
+        ]
+        with suppress(InvalidRequestError):  # no common recording
+            test = compare(*counted, names=(base, name), draws=2, groups=blocks)
+            yield {**test.row(), "more": WORSE, "measure": measure, "low": None, "high": None}
 
 
 def _effects_words(before: Any, after: Any, p: Any) -> str:
-    count_said, words = int(after["hotwords_said"]), []
+    count_said = int(after["hotwords_said"])
+    came, added = (
+        f"from {int(before[name])} to {int(after[name])}" for name in ("hotwords_hit", "hotwords_added")
+    )
+    words = ["no hotword is said in these recordings"]
     if count_said:
-        went = _change_words(before, after, "hotwords_hit")
-        words.append(f"hotwords that came through went {went} of {count_said} said ({p_words(p[_MISSED])})")
-    else:
-        words.append("no hotword is said in these recordings")
+        words = [f"hotwords that came through went {came} of {count_said} said ({p_words(p[_MISSED])})"]
     verb = "" if count_said else "went "
-    added = _change_words(before, after, "hotwords_added")
-    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p[_ADDED])})")
     rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
+    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p[_ADDED])})")
     return listed([*words, f"the error rate of the rest {rates} ({p_words(p[_REST])})"])
-
-
-def _change_words(before: Any, after: Any, name: str) -> str:
-    return f"from {int(before[name])} to {int(after[name])}"
 
 
 def _verdict(rows: pd.DataFrame) -> str:

@@ -38,10 +38,8 @@ def measures_of(
     formatting: bool,
     entities: str | None,
     scores: Collection[str],
-) -> pd.DataFrame | None:
+) -> pd.DataFrame:
     """The measures beside the error rates: formatting, entities and scorers, by system, condition and language."""
-    if not (formatting or entities or scores):
-        return None
     keys = [name for name in SIDES if name in table.columns]
     options: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
     options |= {"groups": BLOCK} if BLOCK in table.columns else {}
@@ -62,11 +60,9 @@ def measures_of(
         rows += [labels | row for rates in tables for row in rates.to_dict("records")]
         for name in scores:
             values = group[name].dropna()
-            mean = {
-                "utterances": len(values),
-                "score": values.mean() if len(values) else None,
-            }
-            rows.append(labels | {"measure": name.removeprefix(SCORE), **mean})
+            mean = values.mean() if len(values) else None
+            measure = {"measure": name.removeprefix(SCORE), "utterances": len(values), "score": mean}
+            rows.append(labels | measure)
     rates = pd.DataFrame(rows)
     return rates[[name for name in (*keys, *_MEASURES) if name in rates.columns]]
 

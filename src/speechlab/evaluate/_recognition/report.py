@@ -23,7 +23,7 @@ from speechlab.evaluate._recognition.measures import measures_view, stream_summa
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
+from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import differences_drawing, differences_view
 from speechlab.metrics import DIFFERENCES, judge
 
@@ -42,10 +42,10 @@ def recognition_report(
     text: str,
     language: str,
     *,
-    systems: Sequence[System] = (),
-    nothing: pd.DataFrame | None = None,
-    about: str = "",
-    measures: pd.DataFrame | None = None,
+    systems: Sequence[System],
+    nothing: pd.DataFrame,
+    about: str,
+    measures: pd.DataFrame,
     **facts: Any,
 ) -> Contents:
     """Flag scored rows, put their systems in order, and say what hotwords and conditions did."""
@@ -57,34 +57,39 @@ def recognition_report(
     order = ordered(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
     changes = condition_differences(table, text, language) if "condition" in table.columns else judge([])
     conditions = condition_findings(changes)
-    silence = [] if nothing is None else silence_findings(nothing)
-    findings = (*order.verdicts, *hotwords.verdicts, *silence, *conditions)
-    live = [system for system in systems if system.streams]
+    findings = (*order.verdicts, *hotwords.verdicts, *silence_findings(nothing), *conditions)
+    live = [system.name for system in systems if system.streams]
     if live:
-        streamed = table[table["system"].isin([system.name for system in live])] if names else table
+        streamed = table[table["system"].isin(live)] if names else table
         choice = ordered(streamed, text, language, about) if len(live) > 1 else order
         advice = systems_answer(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
         answer = streams_answer(summary, systems, order.differences, advice)
+    elif names:
+        answer = systems_answer(order.systems, speed, findings)
+    elif conditions:
+        changed = [name for name in table["condition"].astype(str).unique() if name != AS_RECORDED]
+        answer = conditions_answer(conditions, changed)
     else:
-        answer = _answer(table, names, order, speed, conditions, findings) or rates_answer(
-            summary, table, text, language, of_speakers=True
-        )
+        answer = rates_answer(summary, table, text, language, of_speakers=True)
     facts |= {"summary": summary, "conclusion": answer}
     report = speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
-    for name, extra in (("speechless", nothing), ("measures", measures)):
-        tables[name] = pd.DataFrame() if extra is None else extra
+    tables |= {"speechless": nothing, "measures": measures}
     best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
     display, wide_tables = _display(
         table, text, language, sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
     )
-    noise_tables, drawings = _drawings(order, summary, table)
+    drawn_tables, drawings = _figures(report.drawings, order, summary, table)
     first, *timed = report.views
-    views = [first, *([streams_view(summary)] if live else [])]
     compared = order.differences
-    views += [differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []
-    views += [hotwords_view(hotwords.summary)] if len(hotwords.summary) else []
-    views += [] if measures is None or not len(measures) else [measures_view(measures)]
+    views = [
+        first,
+        *([streams_view(summary)] if live else []),
+        *([differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []),
+        *([hotwords_view(hotwords.summary)] if len(hotwords.summary) else []),
+        *([measures_view(measures)] if len(measures) else []),
+        *timed,
+    ]
     tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
     methods = _methods_used(table, order, hotwords, changes, nothing)
@@ -94,64 +99,35 @@ def recognition_report(
         study="recognition",
         findings=findings,
         differences=pd.concat(tests, ignore_index=True)[columns] if tests else judge([]),
-        tables={**report.tables, **tables, **wide_tables, **noise_tables},
-        views=(*views, *timed),
-        drawings=tuple(_arranged(report.drawings, drawings, summary)),
+        tables={**report.tables, **tables, **wide_tables, **drawn_tables},
+        views=tuple(views),
+        drawings=tuple(drawings),
         shown=display,
         said=speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )
 
 
-def _answer(
-    table: pd.DataFrame,
-    names: Sequence[str],
-    order: SystemOrder,
-    speed: pd.DataFrame,
-    conditions: Sequence[Finding],
-    findings: Sequence[Finding],
-) -> Conclusion | None:
-    """Which system to take, or what conditions do; None for one system without conditions."""
-    if names:
-        return systems_answer(order.systems, speed, findings)
-    if not conditions:
-        return None
-    changed = [name for name in table["condition"].astype(str).unique() if name != AS_RECORDED]
-    return conditions_answer(conditions, changed)
-
-
-def _drawings(
-    order: SystemOrder, summary: pd.DataFrame, table: pd.DataFrame
+def _figures(
+    figures: Sequence[Drawing], order: SystemOrder, summary: pd.DataFrame, table: pd.DataFrame
 ) -> tuple[dict[str, pd.DataFrame], list[Drawing]]:
-    """The figures of systems and of noise, and the tables that they draw."""
-    tables, drawings = {}, []
-    if len(order.differences):
-        tables["of_systems"] = order.differences
-        drawings.append(differences_drawing(order.differences, "Differences of systems", "of_systems"))
-    noise, levels = _against_noise(summary, table)
-    if len(noise):
-        tables["noise"] = noise
-        by = [name for name in ("system", "language") if name in noise.columns and noise[name].nunique() > 1]
-        options = {"column": "snr_db", "by": by, "ticks": levels}
-        drawings.append(Drawing("Error rate against noise", "error_by_measure", ("noise",), options))
-    return tables, drawings
-
-
-def _arranged(
-    figures: Sequence[Drawing], main_figures: Sequence[Drawing], summary: pd.DataFrame
-) -> list[Drawing]:
-    """The figures, the most important one first, without rates that another figure shows."""
+    """The figures, the most important one first, without rates that another one shows; and the tables they draw."""
     rates = [figure for figure in figures if figure.function == "error_rates"]
     further = [figure for figure in figures if figure not in rates]
-    noisy = any(figure.frames == ("noise",) for figure in main_figures)
-    names = summary["condition"].astype(str).unique() if noisy else ()
-    if noisy and all(name.startswith("noise ") or name == AS_RECORDED for name in names):
-        rates = []
-    if "condition" in summary.columns:
-        return [*reversed(main_figures), *rates, *further]
-    with_intervals = any("interval" in figure.title for figure in main_figures)
-    if not main_figures or not with_intervals:  # one point each says less than the rates
-        return [*rates, *further]
-    return [*main_figures, *(rates if summary["system"].nunique() > 2 else []), *further]
+    tables = {"of_systems": order.differences} if len(order.differences) else {}
+    systems = [differences_drawing(rows, "Differences of systems", name) for name, rows in tables.items()]
+    if "condition" not in summary.columns:
+        if not systems or order.differences["low"].isna().all():  # one point each says less than the rates
+            return tables, [*rates, *further]
+        return tables, [*systems, *(rates if summary["system"].nunique() > 2 else []), *further]
+    noise, levels = _against_noise(summary, table)
+    if not len(noise):
+        return tables, [*systems, *rates, *further]
+    by = [name for name in ("system", "language") if name in noise.columns and noise[name].nunique() > 1]
+    options = {"column": "snr_db", "by": by, "ticks": levels}
+    drawing = Drawing("Error rate against noise", "error_by_measure", ("noise",), options)
+    names = summary["condition"].astype(str)
+    noisy = names.str.startswith("noise ") | (names == AS_RECORDED)
+    return {**tables, "noise": noise}, [drawing, *systems, *([] if noisy.all() else rates), *further]
 
 
 def _methods_used(
@@ -159,20 +135,25 @@ def _methods_used(
     order: SystemOrder,
     words: Hotwords,
     conditions: pd.DataFrame,
-    nothing: pd.DataFrame | None,
+    nothing: pd.DataFrame,
 ) -> list[str]:
     """What the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
-    methods = ["streamed"] if "revisions" in table.columns else []
-    methods += ["made up", "lost ends"] if table["hallucination"].notna().any() else []
-    methods += ["noise"] if any(name.startswith("noise ") for name in names) else []
-    methods += ["bands"] if any(name.endswith(" Hz") for name in names) else []
-    methods += [] if nothing is None else ["silence"]
-    methods += ["groups"] if len(order.differences) else []
-    methods += ["hotwords"] if len(words.differences) else []
+    has_flags = bool(table["hallucination"].notna().any())
     tested = len(order.differences) or len(conditions)
-    methods += ["sign-flip"] if tested else []
-    return [*methods, *(["holm"] if tested or len(words.differences) else [])]
+    methods = {
+        "streamed": "revisions" in table.columns,
+        "made up": has_flags,
+        "lost ends": has_flags,
+        "noise": any(name.startswith("noise ") for name in names),
+        "bands": any(name.endswith(" Hz") for name in names),
+        "silence": len(nothing),
+        "groups": len(order.differences),
+        "hotwords": len(words.differences),
+        "sign-flip": tested,
+        "holm": tested or len(words.differences),
+    }
+    return [name for name, applies in methods.items() if applies]
 
 
 def _display(

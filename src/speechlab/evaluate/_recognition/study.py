@@ -24,17 +24,17 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
-from speechlab.evaluate._recognition.flags import recognised_silence, speechless_rows
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
+from speechlab.evaluate._recognition.flags import recognised_silence, speechless_rows, transcripts_of
 from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
+from speechlab.evaluate._speech.rows import SPEAK, scored_rows
 from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
+from speechlab.evaluate._systems import EXISTING, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.evaluate._speech.scorers import Scorer
+    from speechlab.evaluate._systems import System
     from speechlab.store import Store
 
 _SPEAKERS = ("voice", "speaker")
@@ -147,17 +148,15 @@ def recognition(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    existing = existing_of(
-        frame, "hypotheses", hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
-    )
+    existing = existing_of(frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless)
     systems = systems_of(lab, settings, existing, identify=identify, stream=stream, options=options)
     outputs = {f"{EXISTING}{column}": frame[column].tolist() for column in existing.values()}
     frame = _without_outputs(frame, existing, None if lab is not None else audio)
-    several = len(systems) > 1
+    several, streams = len(systems) > 1, any(system.streams for system in systems)
     conditions = conditions_of(noise_db, band_hz)
     silent_count = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
-    side_by_side = several or bool(conditions) or any(system.streams for system in systems)
+    side_by_side = several or bool(conditions) or streams
     voice = _speaker(frame, beside=side_by_side) if voice == "auto" else voice
     roles = {"audio": audio, "text": text, "language": language, "voice": voice}
     groups_column = None if groups == "auto" else groups
@@ -171,24 +170,23 @@ def recognition(
         if conditions:
             rows = under(rows, conditions, noise, seed, open_store)
         codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
-        silent = speechless_rows(silent_count, codes, seed, open_store) if silent_count and codes else None
+        silent = speechless_rows(silent_count, codes, seed, open_store)
     columns += [*(["recording"] if side_by_side else []), *(["system"] if several else [])]
     columns += ["condition", "snr_db"] if conditions else []
-    count = len(rows)
-    has_language = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
-    rows, skipped = rows[has_language], _left_out(rows[~has_language], language, systems)
+    is_known = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
+    unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
+    unknown = unknown.assign(**{WHY: unknown[language].astype(object).map(no_language)})
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "transcribe")
-    by_system, unreachable = _recognised_by(systems, rows, language, running, progress)
-    recorded = _recorded(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
-    recorded |= {"groups": blocks.column, "about": blocks.about}
-    recorded |= _changed(conditions, noise, seed, silent_count)
-    reached = [system for system in systems if system.name in by_system and system.lab is not None]
+    asked = [system for system in systems if system.lab is not None]
+    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(asked))
+    by_system, unreachable = transcripts_of(systems, rows, language, running)
+    reached = [system for system in asked if system.name not in unreachable]
     calls, untimed = _timed(reached, rows, text, language, *clock)
-    transcripts = _below(_transcripts_of(systems, by_system, unreachable, rows), count)
-    left_out = _below(skipped, count)
-    if any(system.streams for system in reached):
+    transcripts = _stacked(by_system, count)
+    left_out = _stacked(dict.fromkeys(by_system, unknown), count)
+    if streams:
         transcripts, left_out = with_streams(transcripts, left_out, language, store)
         columns += STREAMED
     scored, segments = scored_rows(transcripts, left_out, columns, text, language, store)
@@ -196,10 +194,16 @@ def recognition(
     extra: dict[str, Any] = {"formatting": formatting, "entities": entities, "scores": scores}
     measures = measures_of(scored, text, language, **extra)
     calls = stream_calls(scored, text, language, reached, concurrency, calls)
-    nothing = None if silent is None else recognised_silence(reached, silent, running)
-    notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(skipped[0], count, scored, text)]
+    nothing = recognised_silence(reached, silent, running) if len(silent) else silent
+    notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
+    recorded = _settings_of(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
+    recorded |= {"groups": blocks.column, "about": blocks.about}
+    if conditions or silent_count:
+        kind = noise if isinstance(noise, str) else type(noise).__name__
+        recorded |= {"conditions": [condition.name for condition in conditions], "noise": kind}
+        recorded |= {"seed": seed, "speechless": silent_count}
     record = record_of("recognition", store, *by_system.values(), **recorded)
     facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": nothing}
     facts |= {"measures": measures, "record": record, "notes": notes, "about": blocks.about}
@@ -219,21 +223,7 @@ def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None
 def _speaker(frame: object, *, beside: bool) -> str | None:
     """The column of the speakers; None without one, and where systems or conditions stand side by side."""
     names = getattr(frame, "columns", ())
-    return None if beside else next((name for name in _SPEAKERS if name in names), None)
-
-
-def _transcripts_of(
-    systems: Sequence[System], answers: dict[str, pd.DataFrame], failures: dict[str, str], rows: pd.DataFrame
-) -> list[pd.DataFrame]:
-    """Return the hypotheses of each system, without any for those that could not be asked."""
-    names = [system.name for system in systems]
-    return [answers.get(name, unrecognised(rows, failures.get(name)).assign(system=name)) for name in names]
-
-
-def _left_out(unknown: pd.DataFrame, language: str, systems: Sequence[System]) -> list[pd.DataFrame]:
-    """Rows without a known language, for each system, with the reason."""
-    reasons = unknown[language].astype(object).map(no_language)
-    return [unknown.assign(system=system.name, **{WHY: reasons}) for system in systems]
+    return None if beside else next((name for name in ("voice", "speaker") if name in names), None)
 
 
 def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
@@ -241,26 +231,22 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
     notes = []
     if len(unknown):
         notes.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
-    if "recording" in table.columns:  # those that any system has recognised, each once
-        table = table[table["hypothesis"].notna()].drop_duplicates("recording")
     replies = table[table["hypothesis"].notna()]
+    if "recording" in table.columns:  # those that any system has recognised, each once
+        replies = replies.drop_duplicates("recording")
     unsaid = int(replies[text].isna().sum())
     empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
-    if unsaid:
-        notes.append(f"{unsaid:,} of {len(replies):,} references {_are(unsaid)} missing, and not scored.")
-    if empty:
-        notes.append(
-            f"{empty:,} of {len(replies):,} references {_are(empty)} empty after normalisation; text that was "
-            "recognised there counts as inserted."
-        )
+    for number, what in (
+        (unsaid, "missing, and not scored."),
+        (empty, "empty after normalisation; text that was recognised there counts as inserted."),
+    ):
+        if number:
+            are = "is" if number == 1 else "are"
+            notes.append(f"{number:,} of {len(replies):,} references {are} {what}")
     return notes
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, Any]:
+def _settings_of(systems: Sequence[System], options: dict[str, Any]) -> dict[str, Any]:
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
         return {**options, **systems[0].options}
@@ -274,19 +260,6 @@ def _recorded(systems: Sequence[System], options: dict[str, Any]) -> dict[str, A
             }
             for system in systems
         }
-    }
-
-
-def _changed(conditions: Sequence[Condition], noise: Any, seed: int, speechless: int) -> dict[str, Any]:
-    """The options of conditions and of recordings without speech, for the record."""
-    if not (conditions or speechless):
-        return {}
-    kind = noise if isinstance(noise, str) else type(noise).__name__
-    return {
-        "conditions": [condition.name for condition in conditions],
-        "noise": kind,
-        "seed": seed,
-        "speechless": speechless,
     }
 
 
@@ -318,48 +291,17 @@ def _prepared(
     return [*table.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
 
 
-def _recognised_by(
-    systems: Sequence[System], rows: pd.DataFrame, language: str, options: dict[str, Any], progress: object
-) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Return the hypotheses of each system, and the reasons of systems that could not be asked."""
-    count = sum(system.lab is not None for system in systems)
-    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * count)
-    by_name = {system.name: system for system in systems}
-    existing = {
-        system.name: existing_rows(rows, system.had, language).assign(system=system.name)
-        for system in systems
-        if system.had
-    }
-
-    def hear(name: str, client: Client) -> pd.DataFrame:
-        system = by_name[name]
-        replies = recognised(client, rows, language, identify=system.identify, **options, **system.options)
-        return replies.assign(system=name)
-
-    answered, unreachable = ask_each(
-        {system.name: system.lab for system in systems if system.lab is not None}, hear
-    )
-    return {**answered, **existing}, unreachable
-
-
 def _timed(
-    systems: Sequence[System],
-    rows: pd.DataFrame,
-    text: str,
-    language: str,
-    count: int,
-    *clock: Any,
+    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int, *clock: Any
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
-    if not count or not len(clean):
-        return no_speed(), []
     clients = {
         system.name: (system.lab, {"identify": system.identify, **system.options})
         for system in systems
         if system.lab is not None and not system.streams
     }
-    if not clients:
+    if not count or not len(clean) or not clients:
         return no_speed(), []
     calls, why = timed_or_why(
         lambda: timed_recognisers(clients, clean, text, language, count, *clock), no_speed()
@@ -367,9 +309,12 @@ def _timed(
     return calls if why or clean is rows else calls.assign(condition=AS_RECORDED), why
 
 
-def _below(tables: list[pd.DataFrame], rows: int) -> pd.DataFrame:
+def _stacked(tables: Mapping[str, pd.DataFrame], rows: int) -> pd.DataFrame:
     """Concatenate the tables of the systems; the rows of each keep their order."""
-    return stacked(table.set_axis(table.index + number * rows) for number, table in enumerate(tables))
+    return stacked(
+        table.assign(system=name).set_axis(table.index + number * rows)
+        for number, (name, table) in enumerate(tables.items())
+    )
 
 
 def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:

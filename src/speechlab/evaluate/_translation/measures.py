@@ -62,19 +62,14 @@ def _measures(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str, A
     reference = expected if isinstance(expected, str) else ""
     normalize = normalizer("basic")
     measures: dict[str, Any] = {
-        "chrf": _chrf([reference], [translated], row[columns.target_lang])
-        if isinstance(expected, str)
-        else None,
+        "chrf": _chrf(expected, translated, row[columns.target_lang]),
         "length_ratio": len(translated.strip()) / len(source.strip()),
         "copied": normalize(source) == normalize(translated) and any(map(str.isalpha, source)),
         "loop": loops(translated, reference) and not loops(source),
     }
     if glossary:
-        options = {
-            "source_language": str(row[columns.source_lang]),
-            "language": str(row[columns.target_lang]),
-        }
-        terms = glossary_terms(None, [translated], glossary, sources=[source], **options)
+        languages = {"source_language": row[columns.source_lang], "language": row[columns.target_lang]}
+        terms = _terms([source], [translated], glossary, languages)
         measures |= {"terms_expected": terms["expected"].sum(), "terms_found": terms["found"].sum()}
     return measures
 
@@ -91,12 +86,12 @@ def scored_translations(
 
 def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Return rows with back-translations and their chrF against the source, which is missing for copied texts."""
-    returned = back.reindex(range(len(rows)))
-    joined = rows.assign(**{name: returned[name].to_numpy() for name in ("back_translation", "back_error")})
+    returned = back.reindex(index=range(len(rows)), columns=["back_translation", "back_error"])
+    joined = rows.assign(**{str(name): returned[name].to_numpy() for name in returned})
     scores = [
-        _chrf([row[columns.text]], [row["back_translation"]], row[columns.source_lang])
-        if isinstance(row["back_translation"], str) and row["copied"] is not True
-        else None
+        None
+        if row["copied"] is True
+        else _chrf(row[columns.text], row["back_translation"], row[columns.source_lang])
         for row in joined.to_dict("records")
     ]
     return joined.assign(back_chrf=pd.array(scores, dtype="float64"))
@@ -104,57 +99,49 @@ def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
 
 def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each direction, and for each system if there are several."""
-    text, reference, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
+    text, reference, *_ = columns
+    keys = _keys(table, columns)
     roles = ["system", "source_lang", "target_lang"]
     timed = summary_of_calls(speed, roles).set_index(roles).to_dict("index") if len(speed) else {}
     on_common = _on_common_texts(table, columns)
-    rows = []
+    rows: list[dict[Any, Any]] = []
     for values, group in table.groupby(keys, observed=True, sort=False):
         texts = group[group["translation"].notna()]
-        source, target = values[-2:]
-        scored = texts.dropna(subset=["chrf"])
-        figures: dict[str, Any] = {"utterances": len(texts), "texts": len(group), "chrf": None}
+        *system, source, target = map(str, values)
+        score, signature = _corpus(texts.dropna(subset=["chrf"]), reference, "translation", target)
+        figures: dict[str, Any] = {"utterances": len(texts), "texts": len(group), "chrf": score}
         if on_common:
-            common_values = on_common.get(tuple(map(str, values)), (None, None))
-            figures |= dict(zip(("common_chrf", "common_utterances"), common_values, strict=True))
-        figures["signature"] = None
-        if reference and len(scored):
-            figures["chrf"], figures["signature"] = _corpus(
-                scored[reference].tolist(), scored["translation"].tolist(), str(target)
-            )
+            shared = on_common.get((*system, source, target), (None, None))
+            figures |= dict(zip(("common_chrf", "common_utterances"), shared, strict=True))
         if "back_chrf" in texts.columns:
             returned = texts.dropna(subset=["back_chrf"])
-            score, signature = None, None
-            if len(returned):
-                score, signature = _corpus(
-                    returned[text].tolist(), returned["back_translation"].tolist(), str(source)
-                )
-            figures |= {"back_chrf": score, "signature": figures["signature"] or signature}
-        figures |= {"length_ratio": texts["length_ratio"].median()}
+            figures["back_chrf"], back_signature = _corpus(returned, text, "back_translation", source)
+            signature = signature or back_signature
+        figures["length_ratio"] = texts["length_ratio"].median()
         figures |= {name: int(texts[flag].sum()) for name, flag in _FLAGS.items()}
         if set(_TERMS) <= set(texts.columns):
-            expected, terms_found = (int(texts[name].sum()) for name in _TERMS)
-            figures |= {"terms_expected": expected, "terms_found": terms_found}
-            figures["terms_kept"] = terms_found / expected if expected else None
+            expected, kept = (int(texts[name].sum()) for name in _TERMS)
+            share = kept / expected if expected else None
+            figures |= {"terms_expected": expected, "terms_found": kept, "terms_kept": share}
         figures |= {name: texts[name].mean() for name in texts.columns if str(name).startswith(SCORE)}
         figures["processing_s"] = texts["processing_s"].dropna().median()
-        system = str(values[0]) if len(keys) == 3 else ""
-        calls = timed.get((system, str(source), str(target)), {})
-        figures |= {str(name): value for name, value in calls.items()}
-        rows.append(dict(zip(keys, values, strict=True)) | figures)
-    names = list(
-        dict.fromkeys([*keys, "utterances", "texts", "chrf", *(name for row in rows for name in row)])
-    )
+        calls: dict[Any, Any] = timed.get((system[0] if system else "", source, target), {})
+        rows.append({**dict(zip(keys, values, strict=True)), **figures, **calls, "signature": signature})
+    names = dict.fromkeys([*keys, "utterances", "texts", "chrf", *(name for row in rows for name in row)])
     summary = pd.DataFrame(rows, columns=[*(name for name in names if name != "signature"), "signature"])
     numbers = [name for name in summary.columns if name not in {*keys, "signature"}]
-    kinds = {name: "float64" for name in numbers if summary[name].dtype == object}
-    return summary.astype(dict.fromkeys(kinds, "Float64")).astype(
-        kinds
-    )  # medians without calls are pandas.NA
+    unknown = [
+        name for name in numbers if summary[name].dtype == object
+    ]  # medians without calls are pandas.NA
+    return summary.astype(dict.fromkeys(unknown, "Float64")).astype(dict.fromkeys(unknown, "float64"))
 
 
-def _on_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str, ...], tuple[float, int]]:
+def _keys(table: pd.DataFrame, columns: Columns) -> list[str]:
+    """The columns that name a line of a summary: the direction, and the system if there are several."""
+    return [*(["system"] if "system" in table.columns else []), columns.source_lang, columns.target_lang]
+
+
+def _on_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str, ...], tuple[Any, int]]:
     """The score of each system on the texts that all of them have, and their number, where some lack a text."""
     text, reference, *directions = columns
     expected, output, score = (text, "back_translation", "back_chrf")
@@ -163,46 +150,52 @@ def _on_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str, .
     if "system" not in table.columns or score not in table.columns:
         return {}
     placed = table.assign(_place=table.groupby("system", sort=False).cumcount(), _has=table[score].notna())
-    scores: dict[tuple[str, ...], tuple[float, int]] = {}
+    scores: dict[tuple[str, ...], tuple[Any, int]] = {}
     for (source, target), group in placed.groupby(directions, sort=False):
         shared = group.groupby("_place")["_has"].all()
         if shared.all() or not shared.any():
             continue
         shared_rows = group[group["_place"].isin(shared.index[shared])]
         for name, texts in shared_rows.groupby("system", sort=False):
-            language = str(target if reference else source)
-            chrf, _ = _corpus(texts[expected].tolist(), texts[output].tolist(), language)
+            chrf, _ = _corpus(texts, expected, output, str(target if reference else source))
             scores[str(name), str(source), str(target)] = chrf, len(texts)
     return scores
 
 
 def glossary_counts(table: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return the counts of kept terms: the table of :func:`speechlab.metrics.glossary_terms` for each direction."""
-    text, _, source_lang, target_lang = columns
-    keys = [*(["system"] if "system" in table.columns else []), source_lang, target_lang]
+    keys = _keys(table, columns)
+    translated = table[table["translation"].notna()]
     tables = []
-    for values, group in table[table["translation"].notna()].groupby(keys, observed=True, sort=False):
-        terms = glossary_terms(
-            None,
-            group["translation"].tolist(),
-            glossary,
-            sources=group[text].tolist(),
-            source_language=str(values[-2]),
-            language=str(values[-1]),
-        )
+    for values, group in translated.groupby(keys, observed=True, sort=False) if glossary else ():
+        labels = dict(zip(keys, map(str, values), strict=True))
+        languages = {"source_language": values[-2], "language": values[-1]}
+        terms = _terms(group[columns.text].tolist(), group["translation"].tolist(), glossary, languages)
         expected_terms = terms[terms["expected"] > 0].drop(columns="missed_in")
-        tables.append(
-            expected_terms.assign(**{key: str(value) for key, value in zip(keys, values, strict=True)})[
-                [*keys, *expected_terms.columns]
-            ]
-        )
+        tables.append(expected_terms.assign(**labels)[[*keys, *expected_terms.columns]])
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _chrf(references: list[Any], outputs: list[str], language: object) -> float:
-    return score_translations(references, outputs, language=str(language), metrics=["chrf"]).chrf
+def _terms(
+    sources: list[str], outputs: list[str], glossary: Mapping[str, Any], languages: Mapping[str, object]
+) -> pd.DataFrame:
+    codes = {name: str(code) for name, code in languages.items()}
+    return glossary_terms(None, outputs, glossary, sources=sources, **codes)
 
 
-def _corpus(references: list[str], outputs: list[str], language: str) -> tuple[float, str]:
+def _chrf(reference: object, output: object, language: object) -> float | None:
+    """The score of one text; None if it or its reference is missing."""
+    if not isinstance(reference, str) or not isinstance(output, str):
+        return None
+    return score_translations([reference], [output], language=str(language), metrics=["chrf"]).chrf
+
+
+def _corpus(
+    texts: pd.DataFrame, reference: str, output: str, language: str
+) -> tuple[float | None, str | None]:
+    """The score of all texts together and its signature; None without a text."""
+    if not len(texts):
+        return None, None
+    references, outputs = texts[reference].tolist(), texts[output].tolist()
     score = score_translations(references, outputs, language=language, metrics=["chrf"])
     return score.chrf, score.signatures["chrf"]

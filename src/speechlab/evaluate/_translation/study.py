@@ -125,7 +125,7 @@ def translation(
         frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
     )
     reference = next(iter(optional), None)
-    existing = existing_of(frame, "hypotheses", hypotheses)
+    existing = existing_of(frame, hypotheses)
     outputs = {name: frame[column].astype("string") for name, column in existing.items()}
     frame = frame.drop(columns=list(TRANSLATION.intersection(existing.values())))
     keep_free(frame, TRANSLATION)
@@ -138,32 +138,34 @@ def translation(
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "translate")
-    tables, batches, without_back = [], [], []
-    answered, unreachable = _ask_systems(systems, frame, columns, running, progress)
-    for name, translated in answered.items():
-        client, arguments = systems[name]
-        batches.append(translated)
+    by_system, unreachable = _ask_systems(systems, frame, columns, running, progress)
+    batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
+    by_system |= {
+        name: frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
+        for name, texts in outputs.items()
+    }
+    by_system |= {
+        name: frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
+        for name, why in unreachable.items()
+    }
+    tables, without_back = [], []
+    for name, translated in by_system.items():
         rows = measured(translated.reset_index(drop=True), columns, terms)
-        if back:
+        if back and name in reached:
+            client, arguments = systems[name]
             returning = {**running, "progress": stage_of(progress, "translate, back")}
             returning |= {key: arguments[key] for key in ("model",) if key in arguments}
             returned, why = _back(client, rows, columns, returning)
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
-            batches += [] if returned is None else [returned]
-            rows = with_back(rows, _places(rows, returned), columns)
+            batches.append(returned)
+            rows = with_back(rows, returned, columns)
         tables.append(rows.assign(system=name) if several else rows.set_axis(translated.index))
-    for name, texts in outputs.items():
-        rows = frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
-        rows = measured(rows.reset_index(drop=True), columns, terms)
-        tables.append(rows.assign(system=name) if several else rows.set_axis(frame.index))
-    unasked = [_unasked(frame, columns, name, why) for name, why in unreachable.items()]
-    table = pd.concat([*tables, *unasked], ignore_index=True) if several else tables[0]
+    table = pd.concat(tables, ignore_index=True) if several else tables[0]
     table, unscored = scored_translations(table, own_scores, columns, store)
+    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, *clock), no_times())
     notes = [*unscored, *unreachable_notes(unreachable)]
     notes += [] if reference else _without_references(systems, back=back)
-    reached = {name: systems[name] for name in answered}
-    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, *clock), no_times())
     notes += [*without_back, *untimed]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
     tell_failed(table, "The report's table has them, with status 'error'")
@@ -173,7 +175,7 @@ def translation(
             table,
             summarized(table, columns, calls),
             columns,
-            terms=glossary_counts(table, columns, terms) if terms else None,
+            terms=glossary_counts(table, columns, terms),
             speed=calls,
             record=record_of("translation", store, *batches, back=back, speed=clock[0], **recorded),
             notes=notes,
@@ -187,12 +189,6 @@ def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *,
         note = "What systems lose was not measured: that takes references, or translations back."
         return [note] if "" not in systems else []
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
-
-
-def _unasked(frame: pd.DataFrame, columns: Columns, name: str, why: str) -> pd.DataFrame:
-    """Return failed rows for a system that could not be asked."""
-    rows = frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
-    return measured(rows.reset_index(drop=True), columns, {}).assign(system=name)
 
 
 def _ask_systems(
@@ -235,20 +231,14 @@ def _translated(
 
 def _back(
     lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
-) -> tuple[pd.DataFrame | None, str | None]:
-    """The back-translations of translated rows, or None; and the reason if the service could not be asked."""
+) -> tuple[pd.DataFrame, str]:
+    """The back-translations of translated rows, and the reason if the service could not be asked."""
     translated = rows[rows["translation"].notna()]
-    if not len(translated):
-        return None, None
     _, _, source, target = columns
     reversed_columns = Columns("translation", "", target, source)
     try:
-        return _translated(lab, translated, reversed_columns, {**options, "prefix": "back_"}), None
+        if len(translated):
+            return _translated(lab, translated, reversed_columns, {**options, "prefix": "back_"}), ""
     except UNUSABLE as error:
-        return None, str(error)
-
-
-def _places(rows: pd.DataFrame, returned: pd.DataFrame | None) -> pd.DataFrame:
-    """The back-translations at the positions of their rows."""
-    names = ["back_translation", "back_error"]
-    return rows.head(0).reindex(columns=names) if returned is None else returned[names]
+        return pd.DataFrame(), str(error)
+    return pd.DataFrame(), ""
