@@ -12,7 +12,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, InvalidRequestError
-from speechlab.evaluate._translation.spoken import _summarized
+from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.store import Store
 from support.studies import serving
 
@@ -29,9 +29,10 @@ def steps(ideal, translation, again, count=12, **columns):
             "again": [again.format(row) for row in range(count)],
             "hypothesis": [f"文{row}" for row in range(count)],
         }
-    ).assign(**columns)
-    reference = "reference" if "reference" in rows else None
-    return _summarized(rows, "text", "language", reference, "en")[0].set_index("step")
+    ).assign(audio=None, spoken=None, error=None, failed_at=None, **columns)
+    roles = {name: name for name in ("audio", "text", "language", "reference") if name in rows}
+    report = report_of_stages("Steps", rows, roles, {"settings": {"target_lang": "en"}})
+    return report.summary.set_index("step")
 
 
 @pytest.mark.slow

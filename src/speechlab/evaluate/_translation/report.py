@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -27,7 +28,7 @@ from speechlab.evaluate._writing.columns import (
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import BACK, CHRF, difference_words, differences_view, of_study
-from speechlab.evaluate._writing.methods import Methods, methods_of
+from speechlab.evaluate._writing.methods import methods_of
 from speechlab.metrics import BETTER, WORSE, compare_translations, judge, value_text
 
 if TYPE_CHECKING:
@@ -52,9 +53,8 @@ def translation_report(
     calls = no_times() if speed is None else speed
     terms_table = pd.DataFrame() if terms is None else terms
     differences = translation_differences(table, columns)
-    score = next(
-        (name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()), None
-    )
+    scores = [name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()]
+    score = next(iter(scores), None)
     keys = [*(["system"] if "system" in summary else []), *columns[2:]]
     options: dict[str, Any] = {"score": score, "by": keys}
     drawings = [] if score is None else [Drawing("Scores", "translation_scores", ("scores",), options)]
@@ -69,6 +69,16 @@ def translation_report(
         options = {"column": "first_word_s", "by": by}
         drawings.append(Drawing("Time to the first word", "distributions", ("speed",), options))
     signatures = [] if "signature" not in summary else list(summary["signature"].dropna())
+    methods = {
+        "chrf": "chrf" in scores,
+        "back": "back_chrf" in scores,
+        "terms": "terms_expected" in summary,
+        "streams": len(calls),
+        "loops": "loop" in table,
+        "randomization": len(differences),
+        "holm": len(differences),
+        "paired intervals": differences["low"].notna().any(),
+    }
     return Contents(
         title,
         table,
@@ -84,7 +94,7 @@ def translation_report(
         views=(*views, *load_views(calls)),
         drawings=tuple(drawings),
         shown=_display(table, columns),
-        said=_methods(title, table, summary, differences, calls),
+        said=methods_of(title, *(name for name, applies in methods.items() if applies)),
         facts={
             "speechlab": package_version(),
             "chrF": str(next(iter(signatures), "none")),
@@ -93,25 +103,6 @@ def translation_report(
         },
         record=record or {},
     )
-
-
-def _methods(
-    title: str, table: pd.DataFrame, summary: pd.DataFrame, differences: pd.DataFrame, speed: pd.DataFrame
-) -> Methods:
-    scored = {
-        name for name in ("chrf", "back_chrf") if name in summary.columns and summary[name].notna().any()
-    }
-    methods = {
-        "chrf": "chrf" in scored,
-        "back": "back_chrf" in scored,
-        "terms": "terms_expected" in summary.columns,
-        "streams": len(speed) > 0,
-        "loops": "loop" in table.columns,
-        "randomization": len(differences) > 0,
-        "holm": len(differences) > 0,
-        "paired intervals": differences["low"].notna().any(),
-    }
-    return methods_of(title, *(name for name, applies in methods.items() if applies))
 
 
 def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
@@ -303,31 +294,26 @@ def translation_differences(table: pd.DataFrame, columns: Columns) -> pd.DataFra
     if "system" not in table.columns:
         return judge([])
     comparisons: list[dict[str, Any]] = []
-    place = table.groupby("system", sort=False).cumcount()
-    measure = CHRF if columns.reference else BACK
-    output = "translation" if columns.reference else "back_translation"
-    for (source, target), group in table.assign(_place=place).groupby(
-        [columns.source_lang, columns.target_lang], sort=False
-    ):
+    measure, output = (CHRF, "translation") if columns.reference else (BACK, "back_translation")
+    placed = table.assign(_place=table.groupby("system", sort=False).cumcount())
+    for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
         systems = {str(name): rows.set_index("_place") for name, rows in group.groupby("system", sort=False)}
         shared = _of_all(systems, ["translation"])
-        facts = {"language": f"{source} → {target}"}
+        scored = (
+            _of_all(systems, [output, columns.reference or columns.text]) if output in group else shared[:0]
+        )
+        sets = {"": shared}
+        tests = []
         if "terms_expected" in table.columns:
-            first = next(iter(systems.values()))
-            terms = first.loc[shared, "terms_expected"].gt(0)
-            with_terms = [place for place, has in zip(shared, terms, strict=True) if has]
-            comparisons += [
-                {**row, **facts, "condition": WITH} for row in _compared(systems, with_terms, KEPT, columns)
-            ]
-            groups = {WITH: with_terms, WITHOUT: [place for place in shared if place not in set(with_terms)]}
-        else:
-            groups = {"": shared}
-        if output not in table.columns:
-            continue
-        scored = set(_of_all(systems, [output, columns.reference or columns.text]))
-        for texts, places in groups.items():
-            rows = _compared(systems, [place for place in places if place in scored], measure, columns)
-            comparisons += [{**row, **facts, "condition": texts} for row in rows]
+            has_terms = next(iter(systems.values())).loc[shared, "terms_expected"] > 0
+            sets = {WITH: shared[has_terms], WITHOUT: shared[~has_terms]}
+            tests = [(WITH, KEPT, sets[WITH])]
+        tests += [(texts, measure, places.intersection(scored)) for texts, places in sets.items()]
+        comparisons += [
+            {**row, "language": f"{source} → {target}", "condition": texts}
+            for texts, measured, places in tests
+            for row in _compared(systems, places, measured, columns)
+        ]
     return of_study(judge(comparisons, more=BETTER))
 
 
@@ -345,46 +331,39 @@ def difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _of_all(systems: dict[str, pd.DataFrame], names: Sequence[str]) -> list[int]:
+def _of_all(systems: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Index[int]:
     """Positions of the texts for which all systems have a result."""
-    places: set[int] | None = None
-    for rows in systems.values():
-        translated = set(rows.dropna(subset=list(names)).index) if set(names) <= set(rows.columns) else set()
-        places = translated if places is None else places & translated
-    return sorted(places or ())
+    answered = [rows.index[rows[list(names)].notna().all(axis=1)] for rows in systems.values()]
+    return reduce(lambda places, others: places.intersection(others), answered).sort_values()
 
 
 def _compared(
-    systems: dict[str, pd.DataFrame], places: list[int], measure: str, columns: Columns
-) -> list[dict[str, Any]]:
-    if not places or len(systems) < 2:
+    systems: Mapping[str, pd.DataFrame], places: pd.Index[int], measure: str, columns: Columns
+) -> list[dict[Any, Any]]:
+    """The tests of each system against the first one, on the texts at some positions."""
+    if not len(places) or len(systems) < 2:
         return []
     shared = {name: rows.loc[places] for name, rows in systems.items()}
     first = next(iter(shared.values()))
     sources = first[columns.text].tolist()
     # A repeated text counts as one text: its translations are swapped together.
     groups = None if len(set(sources)) == len(sources) else sources
-    options: dict[str, Any] = {"groups": groups, "metrics": ["chrf"]}
     column = "back_translation" if measure == BACK else "translation"
     references = first[columns.reference].tolist() if measure == CHRF else sources
     texts = {name: rows[column].tolist() for name, rows in shared.items()}
+    scorers = {}
     if measure == KEPT:
+        cells = [columns.text, "translation", "terms_found", "terms_expected"]
         shares = {
-            (source, translated): matched / expected
+            (source, translated): kept / expected
             for rows in shared.values()
-            for source, translated, matched, expected in rows[
-                [columns.text, "translation", "terms_found", "terms_expected"]
-            ].itertuples(index=False, name=None)
+            for source, translated, kept, expected in rows[cells].itertuples(index=False, name=None)
         }
-        options |= {
-            "sources": sources,
-            "scorers": {
-                KEPT: lambda said, translated, _: [
-                    shares[pair] for pair in zip(said, translated, strict=True)
-                ]
-            },
+        scorers = {
+            KEPT: lambda said, translated, _: [shares[pair] for pair in zip(said, translated, strict=True)]
         }
-    comparison = compare_translations(references, texts, **options)
-    rows = comparison[comparison["measure"] == (KEPT if measure == KEPT else "chrf")].to_dict("records")
-    unit = {"unit": "term"} if measure == KEPT else {}
-    return [{**{str(name): cell for name, cell in row.items()}, "measure": measure, **unit} for row in rows]
+    comparison = compare_translations(
+        references, texts, sources=sources, groups=groups, metrics=["chrf"], scorers=scorers
+    )
+    rows = comparison[comparison["measure"] == (KEPT if scorers else "chrf")]
+    return rows.assign(measure=measure, **({"unit": "term"} if scorers else {})).to_dict("records")

@@ -137,12 +137,14 @@ def report_of_stages(
 ) -> Contents:
     """Score the texts of each step, and report what is lost."""
     target, text, language = record["settings"]["target_lang"], roles["text"], roles["language"]
-    rows = table.assign(
-        status=table["error"].isna().map({True: "ok", False: "error"}),
-        **_rates(table, text, "hypothesis", language),
-        **_rates(table, "translation", "again", target, prefix="again_"),
-    )
-    summary, differences = _summarized(rows, text, language, roles.get("reference"), target)
+    scores = {
+        "translation": _scored(table, text, "hypothesis", language),
+        "again": _scored(table, "translation", "again", target),
+    }
+    status = table["error"].isna().map({True: "ok", False: "error"})
+    rates = [scores["translation"][list(_COUNTS)], scores["again"][list(_COUNTS)].add_prefix("again_")]
+    rows = table.assign(status=status, **{str(name): each[name] for each in rates for name in each})
+    summary, differences = _summarized(rows, scores, text, language, roles.get("reference"), target)
     return stages_report(title, rows, summary, differences, roles, target, record)
 
 
@@ -223,62 +225,56 @@ class _Route:
         self.rows.loc[is_new, "failed_at"] = step
 
 
-def _rates(
-    rows: pd.DataFrame, reference: str, hypothesis: str, language: str, prefix: str = ""
-) -> dict[str, pd.Series[float]]:
-    """Return the error rate of each row, for Japanese also that of readings; missing if a text is missing."""
+def _scored(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> pd.DataFrame:
+    """The errors of each row with both texts, and their rates; of Japanese also those of readings."""
     complete = rows[[reference, hypothesis]].notna().all(axis=1)
-    scored = (
-        score(rows[complete], reference=reference, hypothesis=hypothesis, language=language)
-        if complete.any()
-        else pd.DataFrame(index=rows.index[:0])
-    )
-    empty = pd.Series(float("nan"), index=scored.index)
-    return {
-        f"{prefix}{name}": scored.get(name, empty).astype("float64").reindex(rows.index)
-        for name in ("error_rate", "reading_cer")
-    }
-
-
-def _pooled(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> dict[str, float]:
-    """Return the pooled error rates of rows: all errors over the length of all references."""
-    texts = rows[[name for name in dict.fromkeys((reference, hypothesis, language)) if name in rows.columns]]
-    scored = score(texts, reference=reference, hypothesis=hypothesis, language=language)
-    sums = {name: scored[list(pair)].sum() for name, pair in _COUNTS.items() if pair[0] in scored.columns}
-    return {name: float(errors / length) for name, (errors, length) in sums.items() if length}
+    columns = [*_COUNTS, *(name for pair in _COUNTS.values() for name in pair)]
+    if not complete.any():
+        return pd.DataFrame(index=rows.index, columns=columns, dtype="float64")
+    names = [name for name in dict.fromkeys((reference, hypothesis, language)) if name in rows.columns]
+    scored = score(rows.loc[complete, names], reference=reference, hypothesis=hypothesis, language=language)
+    return scored.reindex(index=rows.index, columns=columns).astype("float64")
 
 
 def _summarized(
-    rows: pd.DataFrame, text: str, language: str, reference: str | None, target: str
+    rows: pd.DataFrame,
+    scores: Mapping[str, pd.DataFrame],
+    text: str,
+    language: str,
+    reference: str | None,
+    target: str,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each service, language and step; and the losses of the steps as differences."""
     normalize = normalizer(target if target in {"ja", "en", "zh"} else "basic")
     reference_column = reference or "ideal"
-    pairs_of_texts = {"translation": (text, "hypothesis"), "again": ("translation", "again")}
-    lines, tested = [], []
+    lines: list[dict[str, Any]] = []
+    tested: list[dict[Any, Any]] = []
     complete = rows.dropna(subset=[reference_column, *STEPS])
     keys = [*(["system"] if "system" in rows.columns else []), language]
     for key, group in complete.groupby(keys, sort=False):
         references = [normalize(sentence) for sentence in group[reference_column]]
-        texts = {name: [normalize(sentence) for sentence in group[name]] for name in STEPS}
-        scores = {
-            name: score_translations(references, texts[name], language=target, metrics=["chrf"]).chrf
-            for name in STEPS
-        }
         names = dict(zip(("language", "system"), map(str, key[::-1]), strict=False))
-        for number, (name, step) in enumerate(STEPS.items()):
-            facts = {**names, "step": step, "utterances": len(group), "chrf": scores[name], "lost": None}
-            if number:
-                before = list(STEPS)[number - 1]
-                sides = {STEPS[before]: texts[before], step: texts[name]}
+        before: dict[str, Any] = {}
+        for name, step in STEPS.items():
+            texts = [normalize(sentence) for sentence in group[name]]
+            chrf = score_translations(references, texts, language=target, metrics=["chrf"]).chrf
+            facts: dict[str, Any] = {
+                **names,
+                "step": step,
+                "utterances": len(group),
+                "chrf": chrf,
+                "lost": None,
+            }
+            if before:
+                sides = {before["step"]: before["texts"], step: texts}
                 test = compare_translations(references, sides, metrics=["chrf"], groups=group[text].tolist())
-                (row,) = test.to_dict("records")
                 labels = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
-                tested.append(
-                    {**{str(column): cell for column, cell in row.items()}, **labels, "measure": "chrF"}
-                )
-                facts |= {"lost": scores[before] - scores[name], "test": len(tested) - 1}
-                facts |= _pooled(group, *pairs_of_texts[name], target if name == "again" else language)
+                tested.append({**test.iloc[0].to_dict(), **labels, "measure": "chrF"})
+                facts |= {"lost": before["chrf"] - chrf, "test": len(tested) - 1}
+                sums = scores[name].loc[group.index].sum()
+                for rate, (errors, length) in _COUNTS.items():
+                    facts[rate] = sums[errors] / sums[length] if sums[length] else None
+            before = {"step": step, "texts": texts, "chrf": chrf}
             lines.append(facts)
     differences = of_study(judge(tested, more=BETTER))
     summary = pd.DataFrame(lines, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
