@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -22,8 +23,12 @@ ALIKE = {"en": "the cat sat on the mat", "ja": "制度を上げる"}
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def made(heard, count=24, *, voice="v", normalize="auto", **columns):
+def made(heard, count=24, **options):
     """A report of English and Japanese rows, in turns; ``heard`` gives what was recognised in each."""
+    return report_of(heard, count, **options) if options else plain_report_of(heard, count)
+
+
+def report_of(heard, count, *, voice="v", normalize="auto", **columns):
     codes = ["en", "ja"] * (count // 2)
     frame = pd.DataFrame(
         {
@@ -44,6 +49,9 @@ def made(heard, count=24, *, voice="v", normalize="auto", **columns):
     return evaluate.Report.of_scores(
         "Nightly", scored.assign(loop=False), record={"made": "2026-11-01T00:00:00Z"}
     )
+
+
+plain_report_of = cache(report_of)
 
 
 def right(row, code):
@@ -165,8 +173,9 @@ def test_other_normalisers_are_refused_with_what_differs():
     with pytest.raises(InvalidRequestError, match=r"English: normaliser none-v1\S+ earlier, en-v\S+ now"):
         made(wrong).compare(made(right, normalize="none"))
     # versions of tools are another matter
-    older = made(right)
-    older.table["signature"] = older.table["signature"].astype(str).str.replace("rapidfuzz:3", "rapidfuzz:2")
+    table = made(right).table
+    signatures = table["signature"].astype(str).str.replace("rapidfuzz:3", "rapidfuzz:2")
+    older = replace(made(right), table=table.assign(signature=signatures))
     assert made(wrong).compare(older).worse
 
 

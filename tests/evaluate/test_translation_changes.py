@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -22,8 +23,12 @@ def translation(*values, **facts):
     return evaluate.Report.of(translation_report(*values, **facts))
 
 
-def made(translated, count=12, *, text="会議室は{}階です。", **columns):
+def made(translated, count=12, **options):
     """A report of texts from Japanese to English and back, in turns; ``translated`` gives each translation."""
+    return report_of(translated, count, **options) if options else plain_report_of(translated, count)
+
+
+def report_of(translated, count, *, text="会議室は{}階です。", **columns):
     rows = [
         {
             "id": f"r{row}",
@@ -45,6 +50,9 @@ def made(translated, count=12, *, text="会議室は{}階です。", **columns):
         for row in frame.to_dict("records")
     ]
     return translation("Nightly", frame, frame.head(0), record={"made": "2026-11-01T00:00:00Z"})
+
+
+plain_report_of = cache(report_of)
 
 
 def good(row):

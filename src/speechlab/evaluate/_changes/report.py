@@ -10,7 +10,7 @@ import pandas as pd
 from speechlab._arguments import refused
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.tested import NAMES, changes, paired, translation_changes
+from speechlab.evaluate._changes.tested import NAMES, changes, paired
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._statistics import FEWEST, paired_ratio
@@ -55,7 +55,7 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
         raise InvalidRequestError(message, parameter="earlier")
     called = first, second = _checked(names)
     translated = now.study == earlier.study == "translation"
-    table, rows = translation_changes(now, earlier) if translated else changes(now, earlier)
+    table, rows = changes(now, earlier)
     timed = speed_changes(now, earlier)
     tests, speed = (
         judge([{"blocks": row["n"], **row, "a": first, "b": f"{row['group']}: {second}"} for row in part])

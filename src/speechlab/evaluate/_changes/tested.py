@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import comb
+from functools import partial
+from math import comb, isnan
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -26,7 +27,7 @@ from speechlab.metrics import (
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from speechlab.evaluate._writing.contents import Contents
 
@@ -40,21 +41,44 @@ _SCORED = (
     *("hits", "substitutions", "deletions", "insertions"),
 )
 """Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature."""
+_RECOGNISED = ("hypothesis", "status", "reading_errors", *_SCORED)
 _NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
 _ADDED = ("_group", "_block", "_key", "_speaker")
 
 
 def changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Compare the rows of two reports."""
-    later, former = (tidied(report) for report in (now, earlier))
+    """Compare the rows of two reports: by errors; translations by chrF, or by that of back-translations."""
+    translated = now.study == earlier.study == "translation"
+    later, former = (tidied_texts(report) if translated else tidied(report) for report in (now, earlier))
     check_systems(now, earlier)
-    _check_alike(later, former)
-    pairs, new, dropped = paired(later, former, KEYS, ("hypothesis", "status", "reading_errors", *_SCORED))
-    summary = [*_groups(pairs, new, dropped), *failed_rows(pairs)]
-    check_scored(summary)
-    table = pairs.assign(error_difference=pairs["errors"] - pairs["errors_earlier"])
-    old = ("hypothesis_earlier", "errors_earlier", "status_earlier")
-    return changed_rows(table, old, "error_difference"), summary
+    keys: Sequence[str]
+    columns: Sequence[str]
+    if translated:
+        keys, columns, difference = TEXT_KEYS, _TRANSLATED, "score_difference"
+        has_references = all("reference" in rows.columns for rows in (later, former))
+        roles = _BY_REFERENCE if has_references else _BY_WAY_BACK
+        compared: Callable[..., dict[str, Any]] = partial(_scores_compared, *roles)
+        old = ("translation_earlier", "chrf_earlier" if has_references else "back_chrf_earlier")
+    else:
+        _check_alike(later, former)
+        keys, columns, difference = KEYS, _RECOGNISED, "error_difference"
+        compared, old = _errors_compared, ("hypothesis_earlier", "errors_earlier")
+    pairs, new, dropped = paired(later, former, keys, columns)
+    summary = []
+    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *dropped["_group"]]):
+        tables = [table[table["_group"] == name] for table in (pairs, new, dropped)]
+        if values := compared(*tables):
+            counts = {"only_now": len(tables[1]), "only_earlier": len(tables[2])}
+            summary.append({**values, "group": str(name), **counts})
+    summary += _failed_rows(pairs)
+    if not summary:
+        message = "the two reports have no scored row; their tables say why"
+        raise InvalidRequestError(message, parameter="earlier")
+    absent = pd.Series(float("nan"), index=pairs.index)
+    before, after = (pairs.get(name, absent) for name in (old[1], old[1].removesuffix("_earlier")))
+    table = pairs.assign(**{difference: after - before})
+    present = [name for name in (*old, "status_earlier") if name in table.columns]
+    return changed_rows(table, present, difference), summary
 
 
 def tidied(report: Contents) -> pd.DataFrame:
@@ -126,13 +150,6 @@ def check_systems(now: Contents, earlier: Contents) -> None:
         raise InvalidRequestError(message, parameter="earlier")
 
 
-def check_scored(summary: list[dict[str, Any]]) -> None:
-    """Refuse reports without anything to compare."""
-    if not summary:
-        message = "the two reports have no scored row; their tables say why"
-        raise InvalidRequestError(message, parameter="earlier")
-
-
 def paired(
     later: pd.DataFrame, former: pd.DataFrame, keys: Sequence[str], columns: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -151,39 +168,22 @@ def keyed(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return rows.assign(_key=rows["_block"] + "\x1f" + which.astype(str))
 
 
-def _groups(pairs: pd.DataFrame, new: pd.DataFrame, dropped: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a row of the summary for each group with scores."""
-    scored = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
-    entries = []
-    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *dropped["_group"]]):
-        tables = [table[table["_group"] == name] for table in (scored, new, dropped)]
-        if any(table["errors"].notna().any() for table in tables):
-            entries.append(_group(str(name), *tables))
-    return entries
-
-
-def _group(name: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFrame) -> dict[str, Any]:
-    """Return a row of the summary: tested if rows are paired, otherwise the rates only."""
-    scored = next(table for table in (pairs, added, dropped) if table["errors"].notna().any()).dropna(
-        subset="errors"
-    )
-    facts: dict[str, Any] = {
-        "group": name,
-        "language": str(scored["language"].iloc[0]),
-        "measure": "error rate",
-    }
-    facts |= {"only_now": len(added), "only_earlier": len(dropped)}
+def _errors_compared(pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFrame) -> dict[str, Any]:
+    """The errors of a group: tested if rows are paired, otherwise the rates only; nothing without a score."""
+    pairs = pairs[pairs["errors"].notna() & pairs["errors_earlier"].notna()]
+    scored = [table.dropna(subset="errors") for table in (pairs, added, dropped)]
+    first = next((table.iloc[0] for table in scored if len(table)), None)
+    if first is None:
+        return {}
+    facts = {"language": str(first["language"]), "measure": "error rate"}
     if pairs.empty:
         before, after = _pooled(dropped), _pooled(added)
         values = {"value_a": before, "value_b": after, "difference": after - before}
-        return {**facts, **values, "unit": str(scored["unit"].iloc[0]), "n": 0}
+        return {**facts, **values, "unit": str(first["unit"]), "n": 0}
     # Takes of one sentence are not new sentences: they are swapped and drawn together, as are blocks of recordings.
-    keys = [
-        pairs[name].reset_index(drop=True) for name in ("_block", BLOCK, "_speaker") if name in pairs.columns
-    ]
-    blocks = merged(pd.Series(range(len(pairs))), keys)
-    groups = None if blocks.is_unique else blocks.tolist()
-    comparison = compare(*_sides(pairs), groups=groups)
+    names = [name for name in ("_block", BLOCK, "_speaker") if name in pairs.columns]
+    blocks = merged(pd.Series(range(len(pairs))), [pairs[name].reset_index(drop=True) for name in names])
+    comparison = compare(*_sides(pairs), groups=None if blocks.is_unique else blocks.tolist())
     ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
     tests = {name: value for name, value in comparison.row().items() if name in DIFFERENCES}
     return {**tests, **facts, **ends, "blocks": comparison.blocks}
@@ -210,7 +210,7 @@ def _pooled(rows: pd.DataFrame) -> float:
     return float(rows["errors"].sum() / length) if length else float("nan")
 
 
-def failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
+def _failed_rows(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     """Compare the failed rows of both reports by the exact test of McNemar (1947)."""
     now, before = (pairs[name].isin(["error", "skipped"]) for name in ("status", "status_earlier"))
     if not (now | before).any():
@@ -249,28 +249,10 @@ def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd
 
 
 TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")
-_KEPT = ("translation", "back_translation", "chrf", "back_chrf", "status")
-
-
-def translation_changes(now: Contents, earlier: Contents) -> tuple[pd.DataFrame, list[dict[str, Any]]]:
-    """Compare the rows of two reports of translations, by chrF, or by that of back-translations."""
-    check_systems(now, earlier)
-    later, former = (tidied_texts(report) for report in (now, earlier))
-    pairs, added, dropped = paired(later, former, TEXT_KEYS, _KEPT)
-    sides = ("reference", "translation", CHRF), ("text", "back_translation", BACK)
-    unit = sides[0] if all("reference" in rows.columns for rows in (later, former)) else sides[1]
-    summary = [*_directions(pairs, added, dropped, *unit), *failed_rows(pairs)]
-    check_scored(summary)
-    score = "chrf" if unit[2] == CHRF else "back_chrf"
-    table = pairs.assign(score_difference=_numbers(pairs, score) - _numbers(pairs, f"{score}_earlier"))
-    old = ("translation_earlier", f"{score}_earlier", "status_earlier")
-    columns = [name for name in old if name in table.columns]
-    return changed_rows(table, columns, "score_difference"), summary
-
-
-def _numbers(rows: pd.DataFrame, name: str) -> Any:
-    column = rows[name] if name in rows.columns else pd.Series(float("nan"), index=rows.index)
-    return column.astype("float64")
+_TRANSLATED = ("translation", "back_translation", "chrf", "back_chrf", "status")
+_BY_REFERENCE = (CHRF, "reference", "translation")
+_BY_WAY_BACK = (BACK, "text", "back_translation")
+"""A measure of translations, and the columns of the texts that it compares."""
 
 
 def tidied_texts(report: Contents) -> pd.DataFrame:
@@ -282,40 +264,37 @@ def tidied_texts(report: Contents) -> pd.DataFrame:
     return rows.assign(_group=group).reset_index(drop=True)
 
 
-def _directions(
-    pairs: pd.DataFrame, new: pd.DataFrame, dropped: pd.DataFrame, reference: str, output: str, unit: str
-) -> list[dict[str, Any]]:
-    """Return a row of the summary for each direction with scores."""
-    entries = []
-    for name in dict.fromkeys([*pairs["_group"], *new["_group"], *dropped["_group"]]):
-        common, later, former = (table[table["_group"] == name] for table in (pairs, new, dropped))
-        code = next(iter([*common["target_lang"], *later["target_lang"], *former["target_lang"]]))
-        facts = {"group": name, "language": str(code), "measure": unit, "more": BETTER}
-        facts |= {"only_now": len(later), "only_earlier": len(former)}
-        answered = _answered(common, reference, output, f"{output}_earlier")
-        if len(answered):
-            entries.append({**_tested(answered, reference, output), **facts})
-            continue
-        scores = [_score(_answered(table, reference, output), reference, output) for table in (former, later)]
-        if any(score == score for score in scores):
-            values = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
-            entries.append({**facts, **values, "unit": POINTS, "n": 0})
-    return entries
+def _scores_compared(
+    measure: str,
+    reference: str,
+    output: str,
+    pairs: pd.DataFrame,
+    added: pd.DataFrame,
+    dropped: pd.DataFrame,
+) -> dict[str, Any]:
+    """The scores of a direction: tested if rows are paired, otherwise the scores only; nothing without a score."""
+    code = next(str(code) for table in (pairs, added, dropped) for code in table["target_lang"])
+    facts = {"language": code, "measure": measure, "more": BETTER}
+    answered = _answered(pairs, reference, output, f"{output}_earlier")
+    if len(answered):
+        # A repeated text counts as one text: its translations are swapped together.
+        groups = None if answered["_block"].is_unique else answered["_block"].tolist()
+        sides = {
+            name: answered[output + end].tolist() for name, end in zip(NAMES, ("_earlier", ""), strict=True)
+        }
+        tests = compare_translations(answered[reference].tolist(), sides, metrics=["chrf"], groups=groups)
+        return {**{str(name): value for name, value in of_study(tests).iloc[0].items()}, **facts}
+    scores = [
+        score_translations(rows[reference].tolist(), rows[output].tolist(), metrics=["chrf"]).chrf
+        if len(rows)
+        else float("nan")
+        for rows in (_answered(table, reference, output) for table in (dropped, added))
+    ]
+    if all(map(isnan, scores)):
+        return {}
+    values = {"value_a": scores[0], "value_b": scores[1], "difference": scores[1] - scores[0]}
+    return {**facts, **values, "unit": POINTS, "n": 0}
 
 
 def _answered(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return rows.dropna(subset=list(columns)) if set(columns) <= set(rows.columns) else rows.iloc[:0]
-
-
-def _tested(pairs: pd.DataFrame, reference: str, output: str) -> dict[str, Any]:
-    # A repeated text counts as one text: its translations are swapped together.
-    groups = None if pairs["_block"].is_unique else pairs["_block"].tolist()
-    sides = {"earlier": pairs[f"{output}_earlier"].tolist(), "now": pairs[output].tolist()}
-    tests = compare_translations(pairs[reference].tolist(), sides, metrics=["chrf"], groups=groups)
-    return {str(name): value for name, value in of_study(tests).iloc[0].items()}
-
-
-def _score(rows: pd.DataFrame, reference: str, output: str) -> float:
-    if not len(rows):
-        return float("nan")
-    return score_translations(rows[reference].tolist(), rows[output].tolist(), metrics=["chrf"]).chrf
