@@ -21,7 +21,7 @@ from speechlab.evaluate._systems import ask_each, services_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from speechlab.client import Client
     from speechlab.contract import Voice
@@ -140,8 +140,12 @@ def spoken_and_heard(
     """
     if recogniser is not None:
         check_client("recogniser", recogniser)
-    settings = {"temperature": temperature, "store": running["store"]}
-    plans = [plan for take in range(takes) for plan in _plans_of(cast, text, repeat=take, **settings)]
+    settings: dict[str, Any] = {"text": text, "temperature": temperature, "store": running["store"]}
+    plans = [
+        partial(batch.plan_synthesis, cast.part(name), client, prefix=SPEAK, repeat=take, **settings)
+        for take in range(takes)
+        for name, client in cast.services.items()
+    ]
     tell_estimate(progress, "speak", plans, next_action="recognise")
     cast, sounds = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
     transcripts, refusals = recognised_by_one(
@@ -163,14 +167,6 @@ def spoken_and_heard(
     return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 
 
-def _plans_of(cast: Cast, text: str, **options: Any) -> list[Callable[[], batch.Plan]]:
-    """Functions that plan what each service speaks."""
-    return [
-        partial(batch.plan_synthesis, cast.part(name), client, text=text, prefix=SPEAK, **options)
-        for name, client in cast.services.items()
-    ]
-
-
 def _takes(
     cast: Cast, text: str, takes: int, progress: StageProgress, options: dict[str, Any]
 ) -> tuple[Cast, list[pd.DataFrame]]:
@@ -183,11 +179,10 @@ def _takes(
         take_cast = cast._replace(pairs=rows.assign(take=take))
         arguments = {"repeat": take, "progress": stage_of(progress, stage), **options}
         speak = partial(_spoken_part, take_cast, text, arguments)
-        spoken_tables, unreachable = ask_each(take_cast.services, speak, needed=not sounds)
-        take_cast = take_cast.without(unreachable)
-        cast = cast.without({name: why for name, why in take_cast.gone.items() if name not in cast.gone})
+        spoken_tables, unreachable = ask_each(cast.services, speak, needed=not sounds)
+        cast = cast.without(unreachable)
         sounds += list(spoken_tables.values())
-        pairs.append(take_cast.pairs)
+        pairs.append(take_cast.without(unreachable).pairs)
     return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
 
 

@@ -48,13 +48,15 @@ def student_p(t: float, freedom: float) -> float:
     Stegun 1964, 26.7). The midpoint rule integrates it to eight digits.
     """
     place = math.atan(abs(t) / math.sqrt(freedom))
+    return _tail(place, freedom) / _tail(0.0, freedom)
+
+
+@lru_cache
+def _tail(start: float, freedom: float) -> float:
+    """The integral of the density from an angle on."""
     steps = (np.arange(_STEPS) + 0.5) / _STEPS
-
-    def tail(start: float) -> float:
-        width = math.pi / 2 - start
-        return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
-
-    return tail(place) / tail(0.0)
+    width = math.pi / 2 - start
+    return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
 
 
 @cache

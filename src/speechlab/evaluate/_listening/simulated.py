@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,9 @@ from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
-from speechlab.evaluate._listening.summary import differences_of
+from speechlab.evaluate._listening.summary import tests_of
 from speechlab.listening import COLUMNS, METHODS, read_key
-from speechlab.metrics import BETTER
+from speechlab.metrics import BETTER, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,13 +144,14 @@ def listening_power(
     items = len({trial.item for trial in trials})
     rows = []
     for count in counts:
-        hits = dict.fromkeys((frozenset(pair) for pair in combinations(means, 2)), 0)
-        table = _blank_answers(trials, count)
-        for _ in range(tests):
+        table, drawn_pairs = _blank_answers(trials, count), []
+        for number in range(tests):
             table["score"] = _drawn(trials, means, count, spread, random).ravel()
-            pairs = differences_of(table, plan.method, METHODS[plan.method].smallest)
-            for better, worse in pairs.loc[pairs["verdict"] == BETTER, ["b", "a"]].itertuples(index=False):
-                hits[frozenset((better, worse))] += means[better] >= means[worse]
+            pairs = tests_of(table, plan.method, METHODS[plan.method].smallest)
+            drawn_pairs += [{**pair, "drawn": number} for pair in pairs]
+        judged = judge(drawn_pairs, more=BETTER, by="drawn")  # each test is corrected by itself
+        shown = judged.loc[judged["verdict"] == BETTER, ["b", "a"]].itertuples(index=False, name=None)
+        hits = Counter(frozenset(pair) for pair in shown if means[pair[0]] >= means[pair[1]])
         for better, worse in combinations(sorted(means, key=lambda name: -means[name]), 2):
             share = hits[frozenset((better, worse))] / tests
             rows.append((count, items, worse, better, means[better] - means[worse], share, tests))

@@ -65,15 +65,19 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
 
 def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
     """Return the difference of each pair of systems; of ABX, of right answers from guesses."""
-    rows = [
-        _told_apart(first, second, part, smallest)
+    more = "told apart" if method == "abx" else BETTER
+    return judge(tests_of(table, method, smallest), level=_LEVEL, more=more)
+
+
+def tests_of(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
+    """Test each pair of systems; the p-values are not yet corrected."""
+    measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
+    return [
+        measure | _told_apart(first, second, part, smallest)
         if method == "abx"
-        else _rated(first, second, part, method, smallest)
+        else measure | _rated(first, second, part, method, smallest)
         for first, second, part in _compared(table, method)
     ]
-    measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
-    more = "told apart" if method == "abx" else BETTER
-    return judge([{**row, **measure} for row in rows], level=_LEVEL, more=more)
 
 
 def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataFrame]]:
