@@ -15,11 +15,11 @@ from speechlab.segments._files.source import column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
-    from speechlab.segments._files.source import Sink, SourceFile
+    from speechlab.segments._files.source import Row, Sink, SourceFile
 
 _TIER = "segments"
 _SPEECH = "speech"
@@ -37,7 +37,7 @@ def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
         yield str(path)
 
 
-def read_textgrid(source: SourceFile) -> pd.DataFrame:
+def read_textgrid(source: SourceFile) -> Iterator[Row]:
     """Read Praat's TextGrid. Each tier becomes a speaker; points become instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     with _file_of(source, ".TextGrid") as path:
@@ -58,7 +58,7 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
     # Of points in the long form, praatio leaves the quotation marks doubled.
     doubled = any("item [".encode(encoding) in data for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
     names = set(grid.tierNames)
-    rows = [
+    return _by_time(
         {
             "start": entry[0],
             "end": entry[-2] if len(entry) > 2 else entry[0],
@@ -68,8 +68,7 @@ def read_textgrid(source: SourceFile) -> pd.DataFrame:
         for tier in grid.tiers
         for entry in tier.entries
         if len(entry) == 2 or entry[-1].strip()  # an interval without a text is silence
-    ]
-    return source.table(_by_time(_unnamed(rows)), [])
+    )
 
 
 def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
@@ -115,7 +114,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
         return path.read_text("utf-8")
 
 
-def read_elan(source: SourceFile) -> pd.DataFrame:
+def read_elan(source: SourceFile) -> Iterator[Row]:
     """Read ELAN's annotations. Each tier with independent times becomes a speaker."""
     elan = require("pympi.Elan")
     with _file_of(source, ".eaf") as path:
@@ -127,12 +126,11 @@ def read_elan(source: SourceFile) -> pd.DataFrame:
     for name, entries in tiers.items():
         if any(None in entry[:2] for entry in entries):
             source.fault(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN first")
-    rows = [
+    return _by_time(
         {"start": start / 1000, "end": end / 1000, "text": text or "", "speaker": name}
         for name, entries in tiers.items()
         for start, end, text in entries
-    ]
-    return source.table(_by_time(_unnamed(rows)), [])
+    )
 
 
 def _annotations(document: Any, tier: str) -> list[tuple[Any, Any, str]]:
@@ -177,24 +175,17 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
         return path.read_bytes()
 
 
-def read_subtitles(source: SourceFile, kind: str) -> pd.DataFrame:
+def read_subtitles(source: SourceFile, kind: str) -> Iterator[Row]:
     """Read a subtitle format that pysubs2 supports. Styles and comments are left out."""
     pysubs2 = require("pysubs2")
     try:
         file = pysubs2.SSAFile.from_string(source.text(), format_=kind)
     except Exception as error:  # noqa: BLE001 - its readers raise errors of many types
         source.fault(f"pysubs2 cannot read this as {kind}: {error!r:.200}")
-    events = [event for event in file if not event.is_comment]
-    rows = [
-        {
-            "start": event.start / 1000,
-            "end": event.end / 1000,
-            "text": event.plaintext.strip(),
-            "speaker": event.name,
-        }
-        for event in events
-    ]
-    return source.table(_unnamed(rows), [])
+    for event in file:
+        if not event.is_comment:
+            text = {"text": event.plaintext.strip(), "speaker": _speaker(event.name)}
+            yield None, {"start": event.start / 1000, "end": event.end / 1000, **text}
 
 
 def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> str:
@@ -203,7 +194,10 @@ def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> st
     starts, ends = sink.milliseconds(table, step)
     texts = sink.trimmed(table["text"].tolist())
     if kind == "ttml":
-        texts = sink.single_spaces(texts)
+        what = "texts had tabs or double spaces, which became single spaces"
+        texts = sink.changed(
+            texts, lambda text: "\n".join(" ".join(line.split()) for line in text.split("\n")), what
+        )
     file = pysubs2.SSAFile()
     rows = zip(starts, ends, texts, sink.speakers(table, without=","), strict=True)
     for start, end, text, name in rows:
@@ -219,12 +213,10 @@ def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> st
     return out.getvalue()
 
 
-def _unnamed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without a speaker if no tier has a name, or if the only name is that of tiers without speakers."""
-    if {row["speaker"] for row in rows} <= {"", _TIER}:
-        return [{name: value for name, value in row.items() if name != "speaker"} for row in rows]
-    return [{**row, "speaker": "" if row["speaker"] == _TIER else row["speaker"]} for row in rows]
+def _by_time(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
+    for row in sorted(rows, key=lambda row: (row["start"], row["end"])):
+        yield None, row | {"speaker": _speaker(row["speaker"])}
 
 
-def _by_time(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda row: (row["start"], row["end"]))
+def _speaker(tier: str) -> str:
+    return "" if tier == _TIER else tier

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, subtitles, tables
-from speechlab.segments._files.source import Sink, SourceFile
+from speechlab.segments._files.source import Row, Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
@@ -37,10 +38,8 @@ class Format:
     about: str
     precision_s: float
     holds: frozenset[str]  # columns that the format keeps
-    read: Callable[[SourceFile], pd.DataFrame]
-    write: (
-        Callable[[pd.DataFrame, Sink], str | bytes] | None
-    )  # None for Parquet, which is written by groups of rows
+    rows: Callable[[SourceFile], Iterable[Row] | pd.DataFrame]
+    write: Callable[[pd.DataFrame, Sink], str | bytes]
     own: frozenset[str] | None = frozenset()  # the user's own columns that it keeps; None for all
     extra: str | None = None
     joins: bool = False  # whether the pieces of a table, one after the other, are the file of the table
@@ -52,6 +51,13 @@ class Format:
     def many(self) -> bool:
         """Whether one file holds many recordings."""
         return "file" in self.holds
+
+    def read(self, source: SourceFile) -> pd.DataFrame:
+        """Read a file as a segment frame."""
+        import pandas as pd
+
+        rows = self.rows(source)
+        return rows if isinstance(rows, pd.DataFrame) else source.table(rows, exact=self.exact)
 
 
 def _holds(names: str) -> frozenset[str]:
@@ -97,7 +103,7 @@ _FORMATS = (
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
            tables.read_csv, tables.write_csv, own=None, joins=True, exact=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
-           tables.read_parquet, None, own=None),
+           tables.read_parquet, tables.write_parquet, own=None, joins=True, exact=True),
     Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _holds("text speaker"),
            annotators.read_textgrid, annotators.write_textgrid, extra="formats"),
     Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _holds("text speaker"),
@@ -251,41 +257,27 @@ def write(
 
     place = user_path(path)
     form = _format(format, _unpacked(place), "write")
-    _check_given(table, place)
-    pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
-    sink = Sink(str(place))
-    tally = _Tally(form)
-    with whole_file(place) as draft, draft.open("wb") as raw:
-        if place.suffix.lower() == ".gz":
-            with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                _write(pieces, form, sink, packed, tally, captions)
-        else:
-            _write(pieces, form, sink, raw, tally, captions)
-    return Written(place, form.name, tally.rows, form.precision_s, tuple(tally.dropped), tuple(sink.notes))
-
-
-def _check_given(table: object, place: Path) -> None:
-    if not isinstance(table, Iterable) or isinstance(table, (str, bytes, Mapping)):
+    given: object = table  # type hints are not enforced at run time
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
         kind = type(table).__name__
         message = f"{place}: expected a segment frame or an iterable of its pieces, not {kind}"
         raise SegmentFileError(message, path=str(place))
+    pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
+    with whole_file(place) as draft, draft.open("wb") as raw, ExitStack() as stack:
+        out: Any = raw
+        if place.suffix.lower() == ".gz":
+            out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+        sink = Sink(str(place), out, stack)
+        for piece in pieces if form.joins else [_joined(pieces)]:
+            _write(piece, form, sink, captions)
+        if form.end is not None:
+            out.write(form.end(sink).encode("utf-8"))
+    notes = tuple(f"{count} {what}" for what, count in sink.notes.items())
+    return Written(place, form.name, sink.rows, form.precision_s, tuple(sink.dropped), notes)
 
 
 def _unpacked(place: Path) -> Path:
     return place.with_suffix("") if place.suffix.lower() == ".gz" else place
-
-
-@dataclass
-class _Tally:
-    """Counts of the written rows, and the dropped columns."""
-
-    form: Format
-    rows: int = 0
-    dropped: dict[str, None] = field(default_factory=dict)
-
-    def add(self, table: pd.DataFrame) -> None:
-        self.rows += len(table)
-        self.dropped |= dict.fromkeys(_dropped(table, self.form))
 
 
 def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Iterator[pd.DataFrame]:
@@ -308,28 +300,18 @@ def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Itera
         yield frame([])
 
 
-def _write(
-    pieces: Iterable[pd.DataFrame], form: Format, sink: Sink, out: Any, done: _Tally, captions: bool
-) -> None:
-    if form.write is None:
-        tables.write_parquet(pieces, sink, out, done.add)
-        return
-    if not form.joins:
-        pieces = [_joined(pieces)]
-    for piece in pieces:
-        held = form.holds - {"start", "end", "confidence"}
-        prepared = piece if form.exact else sink.checked(piece, held)
-        if form.shown and captions:
-            prepared = _captions(prepared, sink)
-        content = form.write(prepared, sink)
-        try:
-            out.write(content.encode("utf-8") if isinstance(content, str) else content)
-        except UnicodeEncodeError as error:
-            sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
-        done.add(prepared)
-        sink.before += len(piece)
-    if form.end is not None:
-        out.write(form.end(sink).encode("utf-8"))
+def _write(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) -> None:
+    prepared = piece if form.exact else sink.checked(piece, form.holds - {"start", "end", "confidence"})
+    if form.shown and captions:
+        prepared = _captions(prepared, sink)
+    content = form.write(prepared, sink)
+    try:
+        sink.out.write(content.encode("utf-8") if isinstance(content, str) else content)
+    except UnicodeEncodeError as error:
+        sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
+    sink.rows += len(prepared)
+    sink.dropped |= dict.fromkeys(_dropped(prepared, form))
+    sink.before += len(piece)
 
 
 def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
@@ -368,7 +350,7 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
         if source is None:
             message = f"{place}: JSON Lines can be NeMo's or Lhotse's; give format='nemo' or format='lhotse'"
             raise SegmentFileError(message, path=str(place))
-        first: dict[str, Any] = next((entry for _, entry in tables.json_lines(source)), {})
+        _, first = next(tables.json_lines(source), (0, {}))
         return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]

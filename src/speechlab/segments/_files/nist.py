@@ -9,7 +9,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Sink, SourceFile, column_of, decimal
+from speechlab.segments._files.source import Row, Sink, SourceFile, column_of, decimal
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ _OTHER_RTTM = frozenset(
 _LABELS = re.compile(r"<[^\s<>]*>$")
 
 
-def read_rttm(source: SourceFile) -> pd.DataFrame:
+def read_rttm(source: SourceFile) -> Iterator[Row]:
     """Read the SPEAKER lines of RTTM; lines of its other types are ignored."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     for number, fields in _fields(source):
         if fields[0] in _OTHER_RTTM:
             continue
@@ -36,15 +34,10 @@ def read_rttm(source: SourceFile) -> pd.DataFrame:
             source.fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
         if not 8 <= len(fields) <= 10:
             source.fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
-        row: dict[str, Any] = {"file": fields[1], "channel": _known(fields[2]), "speaker": _known(fields[7])}
-        row |= _from_duration(source, fields[3], fields[4], number)
-        confidence = fields[8] if len(fields) > 8 else _NONE
-        row["confidence"] = (
-            math.nan if confidence == _NONE else source.seconds(confidence, number, "confidence")
-        )
-        rows.append(row)
-        lines.append(number)
-    return source.table(_without_unknown(rows), lines)
+        _, file, channel, start, length, _, _, speaker, confidence = [*fields, _NONE][:9]
+        row = {"file": file, "channel": _known(channel), "speaker": _known(speaker)}
+        row |= _from_duration(source, start, length, number)
+        yield number, row | {"confidence": _confidence(source, confidence, number)}
 
 
 def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
@@ -59,27 +52,19 @@ def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(lines)
 
 
-def read_ctm(source: SourceFile) -> pd.DataFrame:
+def read_ctm(source: SourceFile) -> Iterator[Row]:
     """Read CTM: one word per line, with optional confidence, type and speaker."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     for number, fields in _fields(source):
         if not 5 <= len(fields) <= 8:
             source.fault(
                 f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
             )
-        if fields[4].startswith("<ALT"):
+        file, channel, start, length, word, confidence, _, speaker = [*fields, *[_NONE] * 3][:8]
+        if word.startswith("<ALT"):
             source.fault("alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number)
-        row: dict[str, Any] = {"file": fields[0], "channel": fields[1], "text": fields[4]}
-        row |= _from_duration(source, fields[2], fields[3], number)
-        confidence = fields[5] if len(fields) > 5 else "NA"
-        row["confidence"] = (
-            math.nan if confidence in {"NA", _NONE} else source.seconds(confidence, number, "confidence")
-        )
-        row["speaker"] = _known(fields[7]) if len(fields) > 7 else ""
-        rows.append(row)
-        lines.append(number)
-    return source.table(_without_unknown(rows), lines)
+        row = {"file": file, "channel": channel, "text": word, "speaker": _known(speaker)}
+        row |= _from_duration(source, start, length, number)
+        yield number, row | {"confidence": _confidence(source, confidence, number)}
 
 
 def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
@@ -95,32 +80,26 @@ def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
     )
 
 
-def read_stm(source: SourceFile) -> pd.DataFrame:
+def read_stm(source: SourceFile) -> Iterator[Row]:
     """Read STM; a label such as ``<o,f0,male>`` before the words becomes the column ``labels``."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     for number, line in _lines(source):
         fields = line.split(maxsplit=5)
         if len(fields) < 5:
             source.fault(
                 f"the line has {len(fields)} fields; expected file, channel, speaker, start and end", number
             )
-        rest = fields[5].strip() if len(fields) > 5 else ""
-        first, _, words = rest.partition(" ")
-        labelled = _LABELS.match(first)
-        rows.append(
-            {
-                "file": fields[0],
-                "channel": fields[1],
-                "speaker": _known(fields[2]),
-                "start": source.seconds(fields[3], number, "start"),
-                "end": source.seconds(fields[4], number, "end"),
-                "text": words.strip() if labelled else rest,
-                "labels": first[1:-1] if labelled else "",
-            }
-        )
-        lines.append(number)
-    return source.table(_without_unknown(rows), lines)
+        file, channel, speaker, start, end, text = [*fields, ""][:6]
+        row = {
+            "file": file,
+            "channel": channel,
+            "speaker": _known(speaker),
+            "text": text.strip(),
+            "labels": "",
+        }
+        first, _, words = row["text"].partition(" ")
+        if _LABELS.match(first):
+            row |= {"text": words.strip(), "labels": first[1:-1]}
+        yield number, row | source.times(start, end, number)
 
 
 def write_stm(table: pd.DataFrame, sink: Sink) -> str:
@@ -142,17 +121,13 @@ def write_stm(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(lines)
 
 
-def read_uem(source: SourceFile) -> pd.DataFrame:
+def read_uem(source: SourceFile) -> Iterator[Row]:
     """Read UEM: the stretches to score."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     for number, fields in _fields(source):
         if len(fields) != 4:
             source.fault(f"the line has {len(fields)} fields; expected file, channel, start and end", number)
-        start, end = (source.seconds(fields[at], number, name) for at, name in ((2, "start"), (3, "end")))
-        rows.append({"file": fields[0], "channel": fields[1], "start": start, "end": end})
-        lines.append(number)
-    return source.table(rows, lines)
+        file, channel, start, end = fields
+        yield number, {"file": file, "channel": channel, **source.times(start, end, number)}
 
 
 def write_uem(table: pd.DataFrame, sink: Sink) -> str:
@@ -174,20 +149,13 @@ def _known(value: str) -> str:
     return "" if value == _NONE else value
 
 
-def _from_duration(source: SourceFile, start: str, length: str, number: int) -> dict[str, float]:
+def _from_duration(source: SourceFile, start: str, length: str, number: int) -> dict[str, Any]:
     begin = source.seconds(start, number, "start")
     return {"start": begin, "end": round(begin + source.seconds(length, number, "duration"), 9)}
 
 
-def _without_unknown(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that have no value in any row."""
-    optional = ("speaker", "confidence", "labels")
-    drop = [
-        name
-        for name in optional
-        if all(row.get(name, "") in ("", None) or row[name] != row[name] for row in rows)
-    ]
-    return [{name: value for name, value in row.items() if name not in drop} for row in rows]
+def _confidence(source: SourceFile, value: str, number: int) -> float:
+    return math.nan if value in {"NA", _NONE} else source.seconds(value, number, "confidence")
 
 
 def _places(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:

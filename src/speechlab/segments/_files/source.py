@@ -5,20 +5,25 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 """Control characters but tabs, line breaks and carriage returns; and two code points that XML forbids."""
+_OPTIONAL = ("speaker", "confidence", "labels")
+"""Columns that a file without a value for them does not have, unless its format names its columns."""
+Row: TypeAlias = tuple[int | None, dict[str, Any]]
+"""A row of a file: the number of its line, or None, and its cells by column."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             self.fault("the text is not UTF-8; convert the file first", line)
-        return text if exact else text.replace("\r\n", "\n").replace("\r", "\n")
+        return text if exact else _with_line_breaks(text)
 
     def lines(self) -> list[tuple[int, str]]:
         """Return the lines that are not blank, with their numbers."""
@@ -57,13 +62,34 @@ class SourceFile:
             self.fault(f"the {what} is {text!r:.40}; expected a number of seconds, 0 or more", line)
         return value
 
-    def table(self, rows: list[dict[str, Any]], lines: list[int]) -> pd.DataFrame:
-        """Return rows as a segment frame."""
+    def times(self, start: str, end: str, line: int) -> dict[str, float]:
+        """Read the start and the end of a segment."""
+        return {"start": self.seconds(start, line, "start"), "end": self.seconds(end, line, "end")}
+
+    def table(self, rows: Iterable[Row], *, exact: bool) -> pd.DataFrame:
+        """Return rows as a segment frame, without unknown columns unless ``exact``."""
+        lines, cells = [], []
+        for line, row in rows:
+            lines.append(line)
+            cells.append(row)
+        if not exact:
+            unknown = {name for name in _OPTIONAL if all(_is_unknown(row.get(name)) for row in cells)}
+            cells = [{name: row[name] for name in row if name not in unknown} for row in cells]
+        with self.faults(lines):
+            return frame(cells, file=self.file)
+
+    @contextmanager
+    def faults(self, lines: Sequence[int | None] = ()) -> Iterator[None]:
+        """Raise the faults of a table, whose rows are of these lines, as those of the file."""
         try:
-            return frame(rows, file=self.file)
+            yield
         except SegmentError as error:
             line = lines[error.rows[0]] if error.rows and lines else None
             self.fault(error.message, line, column=error.column, rows=error.rows)
+
+
+def _is_unknown(value: object) -> bool:
+    return value in ("", None) or value != value
 
 
 @dataclass
@@ -71,11 +97,16 @@ class Sink:
     """A file that is written."""
 
     path: str  # path of the file, for error messages
-    notes: list[str] = field(default_factory=list)  # descriptions of the changes that the writer had to make
+    out: Any  # the open file
+    closing: ExitStack  # closes what is open when the file is complete
+    rows: int = 0  # number of rows that were written
+    dropped: dict[str, None] = field(default_factory=dict)  # columns with values that were not written
+    notes: Counter[str] = field(default_factory=Counter)  # changes that the writer had to make, and how often
     before: int = 0  # number of rows in the pieces written so far
     columns: list[str] | None = None  # columns of the pieces written so far, for formats that name them once
     # number of rows of each recording in these pieces, for formats that number them
     numbers: Counter[str] = field(default_factory=Counter)
+    writer: Any = None  # of a library that writes piece by piece
 
     def fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
         """Raise an error that names the file and the row."""
@@ -85,13 +116,8 @@ class Sink:
 
     def note(self, count: int, what: str) -> None:
         """Add a note about changed values, if there are any; the counts of several pieces are added."""
-        for at, note in enumerate(self.notes):
-            number, _, words = note.partition(" ")
-            if count and words == what:
-                self.notes[at] = f"{int(number) + count} {what}"
-                return
         if count:
-            self.notes.append(f"{count} {what}")
+            self.notes[what] += count
 
     def name_columns(self, table: pd.DataFrame) -> bool:
         """Remember the columns of a piece, and return whether it is the first piece."""
@@ -122,8 +148,9 @@ class Sink:
         for name in columns:
             texts = column_of(table, name)
             self.refuse(_CONTROL, texts, name, "has the control character {!r}; remove it first")
-            cleaned = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
-            if self._changed(cleaned, texts, f"{name}s had carriage returns, which became line breaks"):
+            what = f"{name}s had carriage returns, which became line breaks"
+            cleaned = self.changed(texts, _with_line_breaks, what)
+            if cleaned != texts:
                 table = table.assign(**{name: cleaned})
         return table
 
@@ -134,42 +161,29 @@ class Sink:
                 self.fault(f"the {column} {text!r:.60} {reason.format(found[0])}", row, column)
 
     def one_line(self, texts: list[str]) -> list[str]:
-        """Return each text on one line, and note the number of changed texts."""
-        cleaned = [" ".join(text.split()) for text in texts]
-        self._changed(
-            cleaned, texts, "texts had line breaks, tabs or double spaces, which became single spaces"
-        )
-        return cleaned
-
-    def single_spaces(self, texts: list[str]) -> list[str]:
-        """Return each text with single spaces within its lines, and note the number of changed texts."""
-        cleaned = ["\n".join(" ".join(line.split()) for line in text.split("\n")) for text in texts]
-        self._changed(cleaned, texts, "texts had tabs or double spaces, which became single spaces")
-        return cleaned
+        """Return each text on one line."""
+        what = "texts had line breaks, tabs or double spaces, which became single spaces"
+        return self.changed(texts, lambda text: " ".join(text.split()), what)
 
     def trimmed(self, texts: list[str]) -> list[str]:
-        """Return each text without white space at its ends, and note the number of changed texts."""
-        cleaned = [text.strip() for text in texts]
-        self._changed(cleaned, texts, "texts had spaces at an end, which were removed")
-        return cleaned
+        """Return each text without white space at its ends."""
+        return self.changed(texts, str.strip, "texts had spaces at an end, which were removed")
 
     def speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
-        """Return the speakers' names on one line, without some characters, and note the number of changed names."""
-        names = column_of(table, "speaker")
+        """Return the speakers' names on one line, without some characters."""
         spaces = str.maketrans(dict.fromkeys(without, " "))
-        cleaned = [" ".join(name.translate(spaces).split()) for name in names]
         also = f", or one of {without}" if without else ""
-        self._changed(
-            cleaned,
-            names,
+        return self.changed(
+            column_of(table, "speaker"),
+            lambda name: " ".join(name.translate(spaces).split()),
             f"speakers' names had line breaks or double spaces{also}; single spaces are written",
         )
-        return cleaned
 
-    def _changed(self, made: list[str], texts: list[str], what: str) -> int:
-        changed = sum(new != old for new, old in zip(made, texts, strict=True))
-        self.note(changed, what)
-        return changed
+    def changed(self, texts: list[str], change: Callable[[str], str], what: str) -> list[str]:
+        """Return each text after a change, and note the number of texts that it changed."""
+        cleaned = list(map(change, texts))
+        self.note(sum(map(str.__ne__, cleaned, texts)), what)
+        return cleaned
 
     def milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
         """Return starts and ends in whole milliseconds, and note the number of segments that lose their length."""
@@ -178,6 +192,10 @@ class Sink:
         collapsed = int(((end > start) & (ends == starts)).sum())
         self.note(collapsed, f"segments lost their length, as times are rounded to {step} ms")
         return starts.tolist(), ends.tolist()
+
+
+def _with_line_breaks(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def column_of(table: pd.DataFrame, name: str) -> list[str]:

@@ -7,9 +7,11 @@ from html import unescape
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import pandas as pd
 
-    from speechlab.segments._files.source import Sink, SourceFile
+    from speechlab.segments._files.source import Row, Sink, SourceFile
 
 _TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
@@ -17,20 +19,12 @@ _TAG = re.compile(r"<([^<>]*)>")
 _SKIPPED = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
 
 
-def read_srt(source: SourceFile) -> pd.DataFrame:
+def read_srt(source: SourceFile) -> Iterator[Row]:
     """Read SRT. Cue numbers may be missing, and times may have a dot instead of the comma."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    for number, block in _blocks(source):
-        at = 0 if "-->" in block[0] else 1
-        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
-            source.fault(
-                f"{block[0]!r:.60}: expected a number and a line 00:00:01,000 --> 00:00:02,000", number
-            )
-        start, end = _timing(source, block[at], number + at)
-        rows.append({"start": start, "end": end, "text": "\n".join(block[at + 1 :])})
-        lines.append(number + at)
-    return source.table(rows, lines)
+    for number, times, text in _cues(
+        source, _blocks(source), "a number and a line 00:00:01,000 --> 00:00:02,000"
+    ):
+        yield number, times | {"text": text}
 
 
 def write_srt(table: pd.DataFrame, sink: Sink) -> str:
@@ -42,7 +36,7 @@ def write_srt(table: pd.DataFrame, sink: Sink) -> str:
     return "\n".join(cues)
 
 
-def read_vtt(source: SourceFile) -> pd.DataFrame:
+def read_vtt(source: SourceFile) -> Iterator[Row]:
     """Read WebVTT. ``<v name>`` sets the speaker; other tags, settings, notes and styles are left out."""
     blocks = _blocks(source)
     first = source.text().partition("\n")[0]
@@ -51,22 +45,14 @@ def read_vtt(source: SourceFile) -> pd.DataFrame:
     for number, line in enumerate(blocks[0][1], 1):
         if "-->" in line:
             source.fault("expected a blank line between the head of the file and its first cue", number)
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
-    for number, block in blocks[1:]:
-        if _SKIPPED.match(block[0]) and not any("-->" in line for line in block):
-            continue
-        at = 0 if "-->" in block[0] else 1
-        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
-            source.fault(f"{block[0]!r:.60}: expected a line 00:01.000 --> 00:02.000", number)
-        start, end = _timing(source, block[at], number + at)
-        for speaker, text in _voices("\n".join(block[at + 1 :])):
-            rows.append({"start": start, "end": end, "text": text, "speaker": speaker})
-            lines.append(number + at)
-    if not any(row["speaker"] for row in rows):
-        for row in rows:
-            del row["speaker"]
-    return source.table(rows, lines)
+    cues = (
+        block
+        for block in blocks[1:]
+        if not _SKIPPED.match(block[1][0]) or any("-->" in line for line in block[1])
+    )
+    for number, times, cue in _cues(source, cues, "a line 00:01.000 --> 00:02.000"):
+        for speaker, text in _voices(cue):
+            yield number, times | {"text": text, "speaker": speaker}
 
 
 def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
@@ -97,17 +83,25 @@ def _blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
     return blocks
 
 
-def _timing(source: SourceFile, line: str, number: int) -> tuple[float, float]:
-    timing = _TIMING.match(line)
-    if timing is None:
-        source.fault(f"{line!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number)
-    fields = timing.groups()
-    start, end = (_milliseconds(fields[at : at + 4]) for at in (0, 4))
-    return start / 1000, end / 1000
+def _cues(
+    source: SourceFile, blocks: Iterable[tuple[int, list[str]]], form: str
+) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """The line of the times, the times and the text of each cue; its times are in its first or second line."""
+    for number, block in blocks:
+        at = 0 if "-->" in block[0] else 1
+        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
+            source.fault(f"{block[0]!r:.60}: expected {form}", number)
+        timing = _TIMING.match(block[at])
+        if timing is None:
+            source.fault(
+                f"{block[at]!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number + at
+            )
+        fields = timing.groups("0")
+        start, end = (_milliseconds(*fields[at : at + 4]) / 1000 for at in (0, 4))
+        yield number + at, {"start": start, "end": end}, "\n".join(block[at + 1 :])
 
 
-def _milliseconds(parts: tuple[str | None, ...]) -> int:
-    hours, minutes, seconds, fraction = (field or "0" for field in parts)
+def _milliseconds(hours: str, minutes: str, seconds: str, fraction: str) -> int:
     return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(fraction.ljust(3, "0"))
 
 
@@ -118,11 +112,11 @@ def _clock(milliseconds: int, point: str) -> str:
 
 def _cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
     """Texts without blank lines, which would end the cue."""
-    texts = table["text"].tolist()
-    cleaned = ["\n".join(line.strip() for line in text.splitlines() if line.strip()) for text in texts]
-    changed = sum(new != old for new, old in zip(cleaned, texts, strict=True))
-    sink.note(changed, "texts had blank lines or spaces around a line, which were removed")
-    return cleaned
+    return sink.changed(
+        table["text"].tolist(),
+        lambda text: "\n".join(line.strip() for line in text.splitlines() if line.strip()),
+        "texts had blank lines or spaces around a line, which were removed",
+    )
 
 
 def _escaped(text: str) -> str:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from speechlab.errors import SegmentError
 from speechlab.segments._convert import from_seglst, to_seglst
-from speechlab.segments._files.source import Sink, SourceFile, column_of
+from speechlab.segments._files.source import Row, Sink, SourceFile, column_of
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
 from speechlab.tables import guard, unguarded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pandas as pd
 
@@ -24,13 +22,11 @@ _NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confid
 _LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 
-def read_csv(source: SourceFile) -> pd.DataFrame:
+def read_csv(source: SourceFile) -> Iterator[Row]:
     """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
     reader = csv.reader(
         io.StringIO(source.text(exact=True), newline=""), delimiter=_delimiter(source.path), strict=True
     )
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     names: list[str] = []
     before = 0
     try:
@@ -48,11 +44,15 @@ def read_csv(source: SourceFile) -> pd.DataFrame:
                 source.fault(
                     f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
                 )
-            rows.append(_typed(source, dict(zip(names, map(unguarded, cells), strict=True)), line))
-            lines.append(line)
+            row: dict[str, Any] = dict(zip(names, map(unguarded, cells), strict=True))
+            row |= source.times(row["start"], row["end"], line)
+            if text := row.get("confidence"):
+                row["confidence"] = source.seconds(text, line, "confidence")
+            elif text is not None:
+                row["confidence"] = None
+            yield line, row
     except csv.Error as error:
         source.fault(f"this is not valid CSV: {error}", before + 1)
-    return source.table(rows, lines)
 
 
 def write_csv(table: pd.DataFrame, sink: Sink) -> str:
@@ -77,18 +77,6 @@ def _delimiter(path: str) -> str:
     return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
-def _typed(source: SourceFile, row: dict[str, str], line: int) -> dict[str, Any]:
-    typed: dict[str, Any] = dict(row)
-    for name in ("start", "end"):
-        if name in row:
-            typed[name] = source.seconds(row[name], line, name)
-    if "confidence" in row:
-        typed["confidence"] = (
-            source.seconds(row["confidence"], line, "confidence") if row["confidence"] else None
-        )
-    return typed
-
-
 def _cells(table: pd.DataFrame, name: Any) -> list[str]:
     if name in {"start", "end"}:
         return [repr(value) for value in seconds_of(ticks_of(table[name])).tolist()]
@@ -104,47 +92,36 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
         table = pd.read_parquet(io.BytesIO(source.data))
     except (ArrowException, OSError, ValueError) as error:
         source.fault(f"this is not a Parquet file: {error}")
-    try:
+    with source.faults():
         return frame(table, file=source.file)
-    except SegmentError as error:
-        source.fault(error.message, column=error.column, rows=error.rows)
 
 
-def write_parquet(
-    pieces: Iterable[pd.DataFrame], sink: Sink, out: Any, done: Callable[[pd.DataFrame], None]
-) -> None:
+def write_parquet(table: pd.DataFrame, sink: Sink) -> str:
     """Write Parquet: all columns, exactly, a group of rows for each piece. The first piece sets the types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with ExitStack() as stack:
-        writer: Any = None
-        for piece in pieces:
-            sink.name_columns(piece)
-            try:
-                table = pa.Table.from_pandas(piece, preserve_index=False)
-                if writer is None:
-                    writer = stack.enter_context(pq.ParquetWriter(out, table.schema))
-                writer.write_table(table.cast(writer.schema))
-            except (pa.ArrowException, ValueError, TypeError) as error:
-                sink.fault(f"a column cannot be written to Parquet: {error!s:.200}")
-            done(piece)
+    sink.name_columns(table)
+    try:
+        content = pa.Table.from_pandas(table, preserve_index=False)
+        if sink.writer is None:
+            sink.writer = sink.closing.enter_context(pq.ParquetWriter(sink.out, content.schema))
+        sink.writer.write_table(content.cast(sink.writer.schema))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        sink.fault(f"a column cannot be written to Parquet: {error!s:.200}")
+    return ""
 
 
-def read_labels(source: SourceFile) -> pd.DataFrame:
+def read_labels(source: SourceFile) -> Iterator[Row]:
     r"""Read Audacity's labels: start, end and text, separated by tabs. Lines of frequencies (``\``) are ignored."""
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
     for number, line in source.lines():
         if line.startswith("\\"):
             continue
         fields = line.split("\t", 2)
         if len(fields) < 2:
             source.fault("expected a start, an end and a text, separated by tabs", number)
-        start, end = (source.seconds(fields[at], number, name) for at, name in ((0, "start"), (1, "end")))
-        rows.append({"start": start, "end": end, "text": fields[2] if len(fields) > 2 else ""})
-        lines.append(number)
-    return source.table(rows, lines)
+        start, end, text = [*fields, ""][:3]
+        yield number, {"text": text, **source.times(start, end, number)}
 
 
 def write_labels(table: pd.DataFrame, sink: Sink) -> str:
@@ -155,7 +132,7 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
 
 
-def read_nemo(source: SourceFile) -> pd.DataFrame:
+def read_nemo(source: SourceFile) -> Iterator[Row]:
     """Read NeMo's manifest. Other fields are left out."""
     return _read_manifest(source, _NEMO, "offset")
 
@@ -168,7 +145,7 @@ def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all
     )
 
 
-def read_lhotse(source: SourceFile) -> pd.DataFrame:
+def read_lhotse(source: SourceFile) -> Iterator[Row]:
     """Read Lhotse's supervisions; language and custom fields are left out."""
     return _read_manifest(source, _LHOTSE, "start")
 
@@ -217,9 +194,7 @@ def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    lines: list[int] = []
+def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iterator[Row]:
     for number, entry in json_lines(source):
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:
@@ -232,14 +207,11 @@ def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> pd.
         for name in TEXTS & row.keys():
             if not isinstance(row[name], (str, int)):
                 source.fault(f"the {name} is {row[name]!r:.60}, not text", number)
-        rows.append(row)
-        lines.append(number)
-    return source.table(rows, lines)
+        yield number, row
 
 
-def json_lines(source: SourceFile) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a JSON Lines file, with their line numbers."""
-    entries: list[tuple[int, dict[str, Any]]] = []
+def json_lines(source: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSON Lines file, with their line numbers."""
     for number, line in source.lines():
         try:
             entry = json.loads(line)
@@ -247,8 +219,7 @@ def json_lines(source: SourceFile) -> list[tuple[int, dict[str, Any]]]:
             source.fault(f"this is not valid JSON: {error}", number)
         if not isinstance(entry, dict):
             source.fault(f"{line!r:.60} is not a JSON object", number)
-        entries.append((number, entry))
-    return entries
+        yield number, entry
 
 
 def _number(source: SourceFile, value: object, line: int, what: str) -> float:
@@ -265,10 +236,8 @@ def read_seglst(source: SourceFile) -> pd.DataFrame:
         source.fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
         source.fault("expected a JSON list of objects")
-    try:
+    with source.faults():
         return from_seglst(entries)
-    except SegmentError as error:
-        source.fault(error.message, column=error.column, rows=error.rows)
 
 
 def write_seglst(table: pd.DataFrame, sink: Sink) -> str:
