@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -32,3 +32,10 @@ def with_columns(
     # Arrays without an index are added by position, because a label may occur twice in the index.
     added = pd.DataFrame(columns, index=frame.index)
     return pd.concat([frame.drop(columns=[name for name in types if name in frame.columns]), added], axis=1)
+
+
+def typed_table(rows: Iterable[Any], types: Mapping[str, str]) -> pd.DataFrame:
+    """A table of rows (dicts, or tuples in the order of the columns) with these columns only."""
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(types)).astype(types)

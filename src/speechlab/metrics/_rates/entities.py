@@ -14,14 +14,15 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
+from speechlab.metrics._columns import typed_table
 from speechlab.metrics._differences.compare import classify_differences, has_classes
+from speechlab.metrics._rates.figures import FOUND, RATE, found_figures, rate_of
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._rates.tables import joined
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Preparation
     from speechlab.metrics._arguments import Groups
@@ -30,9 +31,8 @@ _COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "r
 _TYPES = {
     "class": "string",
     **dict.fromkeys(_COUNTS, "Int64"),
-    **dict.fromkeys(
-        ("error_rate", "error_rate_low", "error_rate_high", "precision", "recall", "f1"), "Float64"
-    ),
+    **RATE,
+    **FOUND,
     "signature": "string",
 }
 _ALL = "all"
@@ -95,8 +95,6 @@ def entity_scores(
         >>> table[["class", "entities", "hits", "error_rate"]].values.tolist()
         [['name', 1, 0, 0.5], ['time', 1, 1, 0.0], ['all', 2, 1, 0.25]]
     """
-    import pandas as pd
-
     frame = as_cells(references, hypotheses, reference, hypothesis)
     texts = texts_by_language(frame, reference, hypothesis, language)
     if isinstance(entities, str):
@@ -113,7 +111,9 @@ def entity_scores(
     signatures = []
     for code, rows in texts.items():
         preparation = prepare(auto_unit(code), code, "auto")
-        forms = _forms((entity for number, *_ in rows for entity in entities_of[number]), preparation)
+        forms: dict[str, set[tuple[str, ...]]] = {}
+        for text, kind in (entity for number, *_ in rows for entity in entities_of[number]):
+            forms.setdefault(kind, set()).add(tuple(preparation.tokens(text)))
         counts += [
             _counted(entities_of[number], reference, hypothesis, preparation, forms, tolerant)
             for number, reference, hypothesis in rows
@@ -124,8 +124,13 @@ def entity_scores(
     class_rows = []
     for kind in [*sorted({kind for of_row in counts for kind in of_row if kind != _ALL}), _ALL]:
         of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
-        class_rows.append({"class": kind} | _figures(of_kind, within) | {"signature": signature})
-    return pd.DataFrame(class_rows, columns=list(_TYPES)).astype(_TYPES)
+        sums = dict(zip(_COUNTS, map(int, of_kind.sum(axis=0)), strict=True))
+        hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
+        figures = rate_of(of_kind[:, 5], of_kind[:, 6], within) | found_figures(
+            hits, hits + misses, hits + added
+        )
+        class_rows.append({"class": kind, **sums, **figures, "signature": signature})
+    return typed_table(class_rows, _TYPES)
 
 
 def _read(cell: Any, row: int) -> list[tuple[str, str]]:
@@ -149,14 +154,6 @@ def _read(cell: Any, row: int) -> list[tuple[str, str]]:
             raise InvalidRequestError(message, parameter="entities")
         entities_read.append((text, kind))
     return entities_read
-
-
-def _forms(entities: Iterable[tuple[str, str]], way: Preparation) -> dict[str, set[tuple[str, ...]]]:
-    """The tokens of all entities of each class."""
-    forms: dict[str, set[tuple[str, ...]]] = {}
-    for text, kind in entities:
-        forms.setdefault(kind, set()).add(tuple(way.tokens(text)))
-    return forms
 
 
 def _counted(
@@ -205,18 +202,3 @@ def _counted(
 def _occurrences(form: tuple[str, ...], tokens: tuple[str, ...]) -> list[int]:
     size = len(form)
     return [start for start in range(len(tokens) - size + 1) if size and tokens[start : start + size] == form]
-
-
-def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
-    sums = dict(zip(_COUNTS, map(int, counts.sum(axis=0)), strict=True))
-    hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
-    errors, lengths = counts[:, 5], counts[:, 6]
-    low, high = bootstrap.ratio(errors, lengths) if lengths.any() else (None, None)
-    return sums | {
-        "error_rate": sums["errors"] / sums["reference_length"] if lengths.any() else None,
-        "error_rate_low": low,
-        "error_rate_high": high,
-        "precision": hits / (hits + added) if hits + added else None,
-        "recall": hits / (hits + misses) if hits + misses else None,
-        "f1": 2 * hits / (2 * hits + misses + added) if hits + misses + added else None,
-    }

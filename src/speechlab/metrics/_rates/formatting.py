@@ -28,14 +28,15 @@ from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import places
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._rates.score import COUNTS, texts_by_language
+from speechlab.metrics._columns import typed_table
+from speechlab.metrics._rates.figures import COUNTS, FOUND, RATE, found_figures, rate_of_counts
+from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Preparation
     from speechlab.metrics._arguments import Groups
@@ -48,9 +49,8 @@ _TYPES = {
     "kind": "string",
     **dict.fromkeys(("utterances", "in_reference", "in_hypothesis"), "Int64"),
     **dict.fromkeys(COUNTS, "Int64"),
-    **dict.fromkeys(
-        ("error_rate", "error_rate_low", "error_rate_high", "precision", "recall", "f1"), "Float64"
-    ),
+    **RATE,
+    **FOUND,
     "signature": "string",
 }
 KINDS = ("punctuation", "capitals", "digits")
@@ -110,8 +110,6 @@ def formatting_rates(
         >>> table[["kind", "hits", "deletions", "f1"]].round(2).values.tolist()
         [['punctuation', 1, 1, 0.67], ['capitals', 1, 1, 0.67], ['digits', 0, 1, 0.0]]
     """
-    import pandas as pd
-
     frame = as_cells(references, hypotheses, reference, hypothesis)
     texts = texts_by_language(frame, reference, hypothesis, language)
     table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
@@ -120,40 +118,15 @@ def formatting_rates(
         preparation = prepare(auto_unit(code), code, "auto")
         tallies_of = [_tallies(reference, hypothesis, preparation) for _, reference, hypothesis in found_in]
         within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
+        how = {"utterances": len(tallies_of), "signature": preparation.signature("levenshtein")}
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
-            rows.append(
-                {"language": code, "kind": kind, "utterances": len(tallies_of)}
-                | _figures(counts, within)
-                | {"signature": preparation.signature("levenshtein")}
-            )
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-
-
-def _figures(counts: NDArray[np.int64], bootstrap: Bootstrap) -> dict[str, Any]:
-    """All figures of the hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
-    hits, substitutions, deletions, insertions = map(int, counts.sum(axis=0))
-    reference_length, hypothesis_length = hits + substitutions + deletions, hits + substitutions + insertions
-    low, high = (
-        bootstrap.ratio(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
-        if reference_length
-        else (None, None)
-    )
-    return {
-        "in_reference": reference_length,
-        "in_hypothesis": hypothesis_length,
-        **dict(zip(COUNTS, (hits, substitutions, deletions, insertions), strict=True)),
-        "error_rate": (substitutions + deletions + insertions) / reference_length
-        if reference_length
-        else None,
-        "error_rate_low": low,
-        "error_rate_high": high,
-        "precision": hits / hypothesis_length if hypothesis_length else None,
-        "recall": hits / reference_length if reference_length else None,
-        "f1": 2 * hits / (reference_length + hypothesis_length)
-        if reference_length + hypothesis_length
-        else None,
-    }
+            figures = rate_of_counts(counts, within)
+            in_hypothesis = figures["reference_length"] - figures["deletions"] + figures["insertions"]
+            sizes = {"in_reference": figures["reference_length"], "in_hypothesis": in_hypothesis}
+            found = found_figures(figures["hits"], *sizes.values())
+            rows.append({"language": code, "kind": kind, **how, **figures, **sizes, **found})
+    return typed_table(rows, _TYPES)
 
 
 def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:

@@ -13,12 +13,14 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import as_texts
+from speechlab.metrics._columns import typed_table
+from speechlab.metrics._rates.figures import COUNTS, RATE, found_figures, rate_of_counts
 from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import pandas as pd
 
@@ -39,12 +41,8 @@ _RATE_TYPES = {
     "words": "string",
     "unit": "string",
     "utterances": "Int64",
-    "error_rate": "Float64",
-    "error_rate_low": "Float64",
-    "error_rate_high": "Float64",
-    **dict.fromkeys(
-        ("errors", "hits", "substitutions", "deletions", "insertions", "reference_length"), "Int64"
-    ),
+    **RATE,
+    **dict.fromkeys(("errors", *COUNTS, "reference_length"), "Int64"),
     "signature": "string",
 }
 _OPERATIONS = {"equal": 0, "substitute": 1, "delete": 2, "insert": 3}
@@ -89,31 +87,35 @@ def hotword_scores(
         >>> table[["recall", "precision"]].values.tolist()
         [[0.5, 1.0]]
     """
-    import pandas as pd
-
     table = as_scored(scored, hypotheses, how)
     aliases = _aliases(hotwords)
     signature = joined_of(table[table["errors"].notna()])
+    in_reference, in_hypothesis, hits = Counter[str](), Counter[str](), Counter[str]()
+    for said_words, heard_words in _occurrences(table, aliases):
+        in_reference.update(said_words)
+        in_hypothesis.update(heard_words)
+        hits.update(said_words & heard_words)
+    counts = [(word, hits[word], in_reference[word], in_hypothesis[word]) for word in aliases]
+    if together:
+        counts = [("", hits.total(), in_reference.total(), in_hypothesis.total())]
+    rows = [
+        {"hotword": word, "in_reference": n, "in_hypothesis": m, "hits": matched, "signature": signature}
+        | found_figures(matched, n, m)
+        for word, matched, n, m in counts
+    ]
+    return typed_table(
+        rows, {name: kind for name, kind in _TYPES.items() if not together or name != "hotword"}
+    )
+
+
+def _occurrences(
+    table: pd.DataFrame, aliases: dict[str, list[str]]
+) -> Iterator[tuple[Counter[str], Counter[str]]]:
+    """How often each word occurs in the reference and in the hypothesis of each scored row."""
     find_by = cache(partial(finder, aliases))
-    counts = {word: [0, 0, 0] for word in aliases}
     for row in rows_of(table):
         find = find_by(row.unit, parts(row.signature)["norm"])
-        in_reference, in_hypothesis = Counter(find(row.reference)), Counter(find(row.hypothesis))
-        for word in in_reference | in_hypothesis:
-            n, m = in_reference[word], in_hypothesis[word]
-            counts[word] = [total + more for total, more in zip(counts[word], (n, m, min(n, m)), strict=True)]
-    if together:
-        sums = [sum(column) for column in zip(*counts.values(), strict=True)] or [0, 0, 0]
-        rows = [(*_figures(None, *sums), signature)]
-    else:
-        rows = [(*_figures(word, *figures), signature) for word, figures in counts.items()]
-    types = {name: kind for name, kind in _TYPES.items() if not together or name != "hotword"}
-    return pd.DataFrame(rows, columns=list(_TYPES))[list(types)].astype(types)
-
-
-def _figures(word: str | None, n: int, m: int, hits: int) -> tuple[Any, ...]:
-    f1 = 2 * hits / (n + m) if n + m else None
-    return word, n, m, hits, hits / n if n else None, hits / m if m else None, f1
+        yield Counter(find(row.reference)), Counter(find(row.hypothesis))
 
 
 def hotword_error_rates(
@@ -156,8 +158,6 @@ def hotword_error_rates(
         >>> table[["words", "error_rate"]].values.tolist()
         [['biased', 1.0], ['unbiased', 0.0]]
     """
-    import pandas as pd
-
     bootstrap = Bootstrap(level, draws, seed, groups)
     table, bootstrap = bootstrap.on(as_scored(scored, hypotheses, how), "scored")
     aliases = _aliases(hotwords)
@@ -171,17 +171,11 @@ def hotword_error_rates(
             )
             raise InvalidRequestError(message, parameter="hotwords")
         counts = _counts_by_row(rows_of_unit, aliases)
+        how_counted = {"unit": unit, "utterances": len(rows_of_unit), "signature": signature}
         for place, words in enumerate(("biased", "unbiased")):
-            hits, substitutions, deletions, insertions = counts[:, place].T
-            errors, lengths = substitutions + deletions + insertions, hits + substitutions + deletions
-            interval = bootstrap.within(rows_of_unit).ratio(errors, lengths)
-            rate = errors.sum() / lengths.sum() if lengths.sum() else None
-            sums = [
-                int(column.sum()) for column in (errors, hits, substitutions, deletions, insertions, lengths)
-            ]
-            limits = interval if rate is not None else (None, None)
-            rows.append((words, unit, len(rows_of_unit), rate, *limits, *sums, signature))
-    return pd.DataFrame(rows, columns=list(_RATE_TYPES)).astype(_RATE_TYPES)
+            figures = rate_of_counts(counts[:, place], bootstrap.within(rows_of_unit))
+            rows.append({"words": words, **how_counted, **figures})
+    return typed_table(rows, _RATE_TYPES)
 
 
 def hotword_counts(
@@ -220,18 +214,12 @@ def hotword_counts(
     names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
     countable = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
     countable_rows = table[countable]
-    find_by = cache(partial(finder, aliases))
     rows = []
-    for row, (_, (hits, substitutions, deletions, insertions)) in zip(
-        rows_of(countable_rows), _counts_by_row(countable_rows, aliases).tolist(), strict=True
-    ):
-        find = find_by(row.unit, parts(row.signature)["norm"])
-        in_reference, in_hypothesis = Counter(find(row.reference)), Counter(find(row.hypothesis))
-        hit = (in_reference & in_hypothesis).total()
-        errors = substitutions + deletions + insertions
-        rows.append(
-            (in_reference.total(), hit, in_hypothesis.total() - hit, errors, hits + substitutions + deletions)
-        )
+    outside = _counts_by_row(countable_rows, aliases)[:, 1]
+    for (said_words, heard_words), counts in zip(_occurrences(countable_rows, aliases), outside, strict=True):
+        hit = (said_words & heard_words).total()
+        sums = counts[1:].sum(), counts[:3].sum()
+        rows.append((said_words.total(), hit, heard_words.total() - hit, *sums))
     counted = pd.DataFrame(rows, np.flatnonzero(countable), names, dtype="Int64")
     return counted.reindex(range(len(table))).set_axis(table.index)
 
@@ -239,16 +227,16 @@ def hotword_counts(
 def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)
-    forms: dict[tuple[str, str], list[Sequence[str]]] = {}
+
+    @cache
+    def forms(unit: str, rules: str) -> list[Sequence[str]]:
+        return [form.split() if unit == "word" else form for form in _forms(aliases, rules)]
+
     for number, row in enumerate(rows_of(part)):
-        counted_by = row.unit, parts(row.signature)["norm"]
-        if counted_by not in forms:
-            forms[counted_by] = [
-                form.split() if row.unit == "word" else form for form in _forms(aliases, counted_by[1])
-            ]
+        words = forms(row.unit, parts(row.signature)["norm"])
         alignment = aligned(row)
         in_reference, in_hypothesis = (
-            _covered(tokens, forms[counted_by]) for tokens in (alignment.reference, alignment.hypothesis)
+            _covered(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
         )
         for edit in alignment:
             inside = (
@@ -271,16 +259,24 @@ def _covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
 
 
 def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    if isinstance(hotwords, str):
-        message = f"hotwords is one text, {hotwords!r}; give a list of words"
-        raise InvalidRequestError(message, parameter="hotwords")
+    words = named_texts(hotwords, "hotwords", "aliases", "give a list of words")
     if isinstance(hotwords, Mapping):
-        words = as_texts(list(hotwords), "hotwords", "give texts only")
-        return {
-            word: [word, *as_texts(variants, f"aliases of {word!r}", "give texts only")]
-            for word, variants in zip(words, hotwords.values(), strict=True)
-        }
-    return {word: [word] for word in as_texts(hotwords, "hotwords", "give texts only")}
+        return {word: [word, *variants] for word, variants in words.items()}
+    return words
+
+
+def named_texts(terms: object, argument: str, of: str, remedy: str) -> dict[str, list[str]]:
+    """The texts that count as each term: those of a mapping, or the term itself."""
+    if isinstance(terms, str):
+        message = f"{argument} is one text, {terms!r}; {remedy}"
+        raise InvalidRequestError(message, parameter=argument)
+    if not isinstance(terms, Mapping):
+        return {term: [term] for term in as_texts(terms, argument, "give texts only")}
+    names = as_texts(list(terms), argument, "give texts only")
+    return {
+        name: as_texts(texts, f"{of} of {name!r}", "give texts only")
+        for name, texts in zip(names, terms.values(), strict=True)
+    }
 
 
 def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> dict[str, list[str]]:

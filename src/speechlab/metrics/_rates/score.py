@@ -17,6 +17,7 @@ from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compared, has_classes
 from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
+from speechlab.metrics._rates.figures import COUNTS
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 _Columns: TypeAlias = dict[str, list[Any]]
 
-COUNTS = ("hits", "substitutions", "deletions", "insertions")
 RATES = {
     "wer": "word",
     "cer": "char",

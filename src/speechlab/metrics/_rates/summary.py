@@ -11,7 +11,8 @@ from speechlab._arguments import column_names, is_dask, require_columns
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
-from speechlab.metrics._rates.score import COUNTS, KINDS, RATES, TOLERANT
+from speechlab.metrics._rates.figures import COUNTS
+from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
 from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 

@@ -13,7 +13,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import check_counts, prepare
 from speechlab.metrics._rates.error_rate import ErrorRate
-from speechlab.metrics._rates.score import COUNTS, score
+from speechlab.metrics._rates.figures import COUNTS
+from speechlab.metrics._rates.score import score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

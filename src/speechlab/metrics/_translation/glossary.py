@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
+from speechlab._arguments import has_column, is_frame
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import auto_unit
-from speechlab.metrics._arguments import as_texts
-from speechlab.metrics._rates.hotwords import finder
+from speechlab.metrics._columns import typed_table
+from speechlab.metrics._rates.hotwords import finder, named_texts
+from speechlab.metrics._translation.texts import of_one_system
 from speechlab.text import language_code, normalizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pandas as pd
+
+    from speechlab.metrics._translation.texts import Translations
 
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
 """Terms that must occur in the translation; or for each source term, its accepted translations."""
@@ -82,81 +86,48 @@ def glossary_terms(
         [1, 0]
     """
     by_source = isinstance(glossary, Mapping)
-    refuse_other_tables(references, "references")
     if is_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":
             reference = hypothesis  # the expected terms come from the sources
-        rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
-        reference_texts = as_texts(rows[reference].tolist(), reference)
-        translations = as_texts(rows[hypothesis].tolist(), hypothesis)
-        table = glossary_table(reference_texts, translations, glossary, sources, language, source_language)
-        labels = rows.index.tolist()
+    elif references is None:
+        if sources is None or not by_source:
+            message = (
+                "there are no references; give them, or sources=[…] and a glossary from source terms to "
+                "translations, as in {'会議室': ['meeting room']}"
+            )
+            raise InvalidRequestError(message, parameter="references")
+        references = hypotheses
+    texts = of_one_system(references, hypotheses, sources, reference, hypothesis, source)
+    table = glossary_table(texts, glossary, language, source_language)
+    if is_frame(texts.rows):
+        labels = texts.rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
-        return table
-    translations = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
-    if references is None and (sources is None or not by_source):
-        message = (
-            "there are no references; give them, or sources=[…] and a glossary from source terms to translations, as "
-            "in {'会議室': ['meeting room']}"
-        )
-        raise InvalidRequestError(message, parameter="references")
-    reference_texts = translations if references is None else as_texts(references, "references")
-    return glossary_table(reference_texts, translations, glossary, sources, language, source_language)
-
-
-def rows_and_sources(
-    frame: pd.DataFrame, hypotheses: object, sources: Sequence[str] | None, *columns: str
-) -> tuple[pd.DataFrame, Sequence[str] | None]:
-    """The rows of a table with a reference and a translation, and the source texts."""
-    reference, hypothesis, source = columns
-    require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
-    if hypotheses is not None:
-        message = "the table already has hypotheses; leave hypotheses out, or give two lists"
-        raise InvalidRequestError(message, parameter="hypotheses")
-    rows = frame[frame[reference].notna() & frame[hypothesis].notna()]
-    if sources is None and has_column(rows, source, "source"):
-        # A missing source has no terms.
-        sources = as_texts(["" if is_missing(text) else text for text in rows[source]], source)
-    return rows, sources
+    return table
 
 
 def glossary_table(
-    references: Sequence[str],
-    hypotheses: Sequence[str],
-    glossary: Glossary,
-    sources: Sequence[str] | None,
-    language: str | None,
-    source_language: str | None,
+    texts: Translations, glossary: Glossary, language: str | None, source_language: str | None
 ) -> pd.DataFrame:
-    """The table of :func:`glossary_terms`, from lists."""
-    import pandas as pd
-
-    targets = _targets(glossary)
-    if sources is not None:
-        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
+    """The table of :func:`glossary_terms`, of checked texts."""
+    remedy = "give a list of terms, or source terms with their translations"
+    targets = named_texts(glossary, "glossary", "translations", remedy)
     if source_language is not None:
         language_code(source_language)
-    by_source = isinstance(glossary, Mapping) and sources is not None
-    originals = sources if by_source and sources is not None else references
-    if not len(originals) == len(references) == len(hypotheses):
-        message = (
-            f"{len(references)} references, {len(hypotheses)} translations and {len(originals)} sources do not "
-            "fit; give one of each for each segment"
-        )
-        raise InvalidRequestError(message, parameter="hypotheses")
+    by_source = isinstance(glossary, Mapping) and texts.sources is not None
+    originals = texts.sources if by_source and texts.sources is not None else texts.first_references
+    (hypotheses,) = texts.systems.values()
     heard_terms = _finder(targets, language)
     said_terms = _finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
-    expected, hits = dict.fromkeys(targets, 0), dict.fromkeys(targets, 0)
+    expected, hits = Counter[str](), Counter[str]()
     missed: dict[str, list[int]] = {term: [] for term in targets}
     for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
-        in_source, in_hypothesis = said_terms(original), heard_terms(hypothesis)
-        for term in dict.fromkeys(in_source):
-            n, matched = in_source.count(term), min(in_source.count(term), in_hypothesis.count(term))
-            expected[term] += n
-            hits[term] += matched
-            if matched < n:
-                missed[term].append(number)
+        in_source = Counter(said_terms(original))
+        kept = in_source & Counter(heard_terms(hypothesis))
+        expected.update(in_source)
+        hits.update(kept)
+        for term in in_source - kept:
+            missed[term].append(number)
     rows = [
         (
             term,
@@ -169,20 +140,7 @@ def glossary_table(
         )
         for term, spellings in targets.items()
     ]
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
-
-
-def _targets(glossary: Glossary) -> dict[str, list[str]]:
-    if isinstance(glossary, str):
-        message = f"glossary is one text, {glossary!r}; give a list of terms, or source terms with their translations"
-        raise InvalidRequestError(message, parameter="glossary")
-    if isinstance(glossary, Mapping):
-        terms = as_texts(list(glossary), "glossary", "give texts only")
-        return {
-            term: as_texts(targets, f"translations of {term!r}", "give texts only")
-            for term, targets in zip(terms, glossary.values(), strict=True)
-        }
-    return {term: [term] for term in as_texts(glossary, "glossary", "give texts only")}
+    return typed_table(rows, _TYPES)
 
 
 def _finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:

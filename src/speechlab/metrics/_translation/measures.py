@@ -6,7 +6,8 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from speechlab.metrics._translation.texts import Translations
 
 METRICS = ("chrf", "chrf++", "bleu", "ter")
 # sacrebleu's tokenisers without a download; its other ones fetch a model on first use.
@@ -115,19 +118,49 @@ def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Score
     return scorers
 
 
-def scored_by(
-    scorer: Scorer, name: str, texts: tuple[list[str], list[str], list[str]]
-) -> NDArray[np.float64]:
-    """Return the score of each translation."""
-    answers = scorer(*texts)
+class Measured(NamedTuple):
+    """A measure of some translations."""
+
+    score: float  # of the corpus
+    signature: str  # with which the same score can be computed again
+    statistics: NDArray[Any]  # figures of each translation, shape (translations, figures)
+    compute: Callable[[list[Any]], float]  # the score from sums of these figures
+
+
+def measured(
+    metrics: Mapping[str, Any], scorers: object, texts: Translations, system: str
+) -> dict[str, Measured]:
+    """Sacrebleu's metrics and the user's scorers of the translations of one system."""
+    translations = texts.systems[system]
+    # In sacrebleu's order: all first references, then all second ones, and so on; None if missing.
+    streams = list(zip_longest(*texts.references))
+    measures = {name: _by_sacrebleu(metric, translations, streams) for name, metric in metrics.items()}
+    sources = texts.sources or [""] * len(translations)
+    for name, scorer in checked_scorers(scorers, metrics).items():
+        values = _scores(scorer(sources, translations, texts.first_references), name, len(translations))
+        statistics = np.column_stack([values, np.ones(len(values))])
+        signature = f"scorer:{getattr(scorer, '__qualname__', name)}"
+        measures[name] = Measured(float(values.mean()), signature, statistics, lambda sums: sums[0] / sums[1])
+    return measures
+
+
+def _by_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> Measured:
+    sums = metric._extract_corpus_statistics(translations, streams)  # noqa: SLF001 - sums of these are the corpus score
+    score = metric._aggregate_and_compute(sums).score  # noqa: SLF001 - as above
+    compute = metric._compute_score_from_stats  # noqa: SLF001 - as above
+    signature = str(metric.get_signature())
+    return Measured(score, signature, np.array(sums), lambda row: cast("float", compute(row).score))
+
+
+def _scores(answers: object, name: str, count: int) -> NDArray[np.float64]:
+    """The score of each translation, as a scorer of the user gave them."""
     try:
-        values = np.array([float(value) for value in answers], dtype=np.float64)
+        values = np.array([float(value) for value in answers], dtype=np.float64)  # type: ignore[attr-defined]  # whatever it is
     except (TypeError, ValueError):
         values = np.array([math.nan])
-    if len(values) != len(texts[1]) or not np.isfinite(values).all():
+    if len(values) != count or not np.isfinite(values).all():
         message = (
-            f"the scorer {name!r} gave {answers!r:.60}; it must give one finite number for each of "
-            f"{len(texts[1])} texts"
+            f"the scorer {name!r} gave {answers!r:.60}; give one finite number for each of {count} texts"
         )
         raise InvalidRequestError(message, parameter="scorers")
     return values

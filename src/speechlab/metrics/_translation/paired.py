@@ -12,18 +12,18 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
+from speechlab._arguments import is_frame
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import as_texts, check_choice, check_index
+from speechlab.metrics._arguments import check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
-from speechlab.metrics._translation.measures import make_metrics, tokenizer
-from speechlab.metrics._translation.scores import TranslationScore, as_references, scored
+from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
+from speechlab.metrics._translation.texts import check_some, of_systems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.measures import Scorer
+    from speechlab.metrics._translation.texts import Translations
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x blocks: 32 MB
 _FEW = 13  # blocks: up to this number, there are fewer ways to swap than draws
@@ -183,42 +184,37 @@ def compare_translations(
 
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
-    inputs = _given(references, systems, bootstrap, sources, (reference, source))
-    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
-    scores = {name: inputs.scored(measures, scorers, name) for name in inputs.systems}
+    texts, bootstrap = _read(references, systems, bootstrap, sources, reference, source)
+    metric_of = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
+    systems_measured = {argument: measured(metric_of, scorers, texts, argument) for argument in texts.systems}
+    (base_name, *names), (base_measures, *others) = map(str, systems), systems_measured.values()
     seed = _seed()
-    interval = replace(
-        inputs.bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0
-    )
-    sizes = inputs.bootstrap.sizes(len(inputs.said))
+    interval = replace(bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
+    sizes = bootstrap.sizes(len(texts.references))
     rows = []
-    for metric in next(iter(scores.values())).scores:
+    for metric, (before, plain, statistics, compute) in base_measures.items():
         # A test needs the figures of each block, and the function from their sums to a score.
-        blocks = {name: inputs.bootstrap.blocks(score._statistics[metric]) for name, score in scores.items()}  # noqa: SLF001 - of the same room
-        (base_name, base), *compared = blocks.items()
-        compute = scores[base_name]._compute[metric]  # noqa: SLF001 - its own sub-room
+        base = bootstrap.blocks(statistics)
         paired = PairedDraws(len(base), bootstrap.draws, seed)
-        signature = _signature(
-            measures.get(metric), scores[base_name].signatures[metric], test, paired, groups
-        )
-        before = scores[base_name].scores[metric]
-        for system, statistics in compared:
-            low, high = _interval(base, statistics, compute, interval, sizes)
-            run = paired.randomization if test == "randomization" else paired.bootstrap
-            p, theirs = run(base, statistics, compute)
-            score = scores[system].scores[metric]
-            figures = {
-                "value_a": before,
-                "value_b": score,
-                "difference": score - before,
-                "low": low,
-                "high": high,
-            }
-            of_sacrebleu = theirs if groups is None and metric in measures else math.nan
-            facts = {"p": p, "test": f"paired {test}", "p_sacrebleu": of_sacrebleu, "blocks": len(base)}
-            what = {"measure": metric, "unit": POINTS, "n": len(inputs.said), "signature": signature}
-            more = WORSE if metric == "ter" else BETTER
-            rows.append({"a": base_name, "b": system, **what, **figures, **facts, "more": more})
+        run = paired.randomization if test == "randomization" else paired.bootstrap
+        what = {
+            "a": base_name,
+            "measure": metric,
+            "unit": POINTS,
+            "n": len(texts.references),
+            "value_a": before,
+            "test": f"paired {test}",
+            "blocks": len(base),
+            "signature": _signature(metric_of.get(metric), plain, test, paired, groups),
+            "more": WORSE if metric == "ter" else BETTER,
+        }
+        for name, measures in zip(names, others, strict=True):
+            blocks, score = bootstrap.blocks(measures[metric].statistics), measures[metric].score
+            low, high = _interval(base, blocks, compute, interval, sizes)
+            p, theirs = run(base, blocks, compute)
+            figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
+            of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
+            rows.append({**what, **figures, "p": p, "p_sacrebleu": of_sacrebleu})
     table = judge(rows, level=level, by="measure")
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
@@ -255,28 +251,15 @@ def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: 
     return f"{signature}{blocks}"
 
 
-@dataclass(frozen=True)
-class _Given:
-    """Texts to compare."""
-
-    said: list[list[str]]  # all references of each utterance
-    systems: dict[str, list[str]]  # the translations of each system
-    sources: list[str]  # source texts; empty texts if unknown
-    bootstrap: Bootstrap  # the blocks of the utterances
-
-    def scored(
-        self, metrics: dict[str, Any], scorers: Mapping[str, Scorer] | None, system: str
-    ) -> TranslationScore:
-        return scored(self.said, self.systems[system], metrics, scorers, self.sources)
-
-
-def _given(
+def _read(
     references: Any,
     systems: Any,
     bootstrap: Bootstrap,
     sources: Sequence[str] | None,
-    columns: tuple[str, str],
-) -> _Given:
+    reference: str,
+    source: str,
+) -> tuple[Translations, Bootstrap]:
+    """The texts of all systems, and the blocks of the segments."""
     if not isinstance(systems, Mapping) or len(systems) < 2:
         kind = f"dict of {len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
         swapped = "references is a dict, and " if isinstance(references, Mapping) else ""
@@ -285,48 +268,18 @@ def _given(
             "two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
-    refuse_other_tables(references, "references")
-    if is_frame(references):
-        if sources is not None:
-            message = (
-                "the table already has sources; leave sources out, and name their column, as in source='text'"
-            )
-            raise InvalidRequestError(message, parameter="sources")
-        reference_texts, translations, sources, bootstrap = _of_table(
-            references, systems, bootstrap, *columns
+    of_table = is_frame(references)
+    if of_table and sources is not None:
+        message = (
+            "the table already has sources; leave sources out, and name their column, as in source='text'"
         )
-    else:
-        translations = dict(systems)
-        index: Any = getattr(references, "index", None)
-        index = None if callable(index) else index
-        for name, values in translations.items():
-            check_index(values, index, f"systems[{name!r}]")
-        check_index(bootstrap.groups, index, "groups")
-        check_index(sources, index, "sources")
-        reference_texts = as_references(references)
-    texts = {str(name): as_texts(values, f"systems[{name!r}]") for name, values in translations.items()}
-    originals = [""] * len(reference_texts) if sources is None else as_texts(sources, "sources")
-    for argument, values in (
-        {f"systems[{name!r}]": text for name, text in texts.items()} | {"sources": originals}
-    ).items():
-        if len(values) != len(reference_texts) or not reference_texts:
-            message = (
-                f"{len(reference_texts)} references do not fit {len(values)} texts of {argument}; give one "
-                "text for each reference"
-            )
-            raise InvalidRequestError(message, parameter=argument.partition("[")[0])
-    return _Given(reference_texts, texts, originals, bootstrap)
-
-
-def _of_table(
-    table: pd.DataFrame, systems: Mapping[str, Any], bootstrap: Bootstrap, reference: str, source: str
-) -> tuple[list[list[str]], dict[str, Any], Sequence[str] | None, Bootstrap]:
-    columns: list[Any] = list(systems.values())
-    require_columns(table, reference, *columns, hint="Name the right one, as in reference='text'")
-    table, bootstrap = bootstrap.on(table, "references")
-    rows: Any = table.dropna(subset=[reference, *columns])
-    translations = {name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)}
-    sources = None
-    if has_column(rows, source, "source"):
-        sources = ["" if is_missing(text) else text for text in rows[source]]
-    return as_references(rows[reference].tolist()), translations, sources, bootstrap.within(rows)
+        raise InvalidRequestError(message, parameter="sources")
+    if of_table:
+        references, bootstrap = bootstrap.on(references, "references")
+    arguments = {f"systems[{str(name)!r}]": values for name, values in systems.items()}
+    texts = of_systems(references, arguments, sources, reference, source)
+    check_some(texts)
+    if is_frame(texts.rows):
+        return texts, bootstrap.within(texts.rows)
+    check_index(bootstrap.groups, texts.rows, "groups")
+    return texts, bootstrap

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, cast, overload
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from speechlab._arguments import column_names, has_column, is_frame, refuse_other_tables, require_columns
+from speechlab._arguments import column_names, has_column, is_frame, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
-from speechlab.metrics._arguments import as_texts, check_choice, check_index
+from speechlab.metrics._arguments import check_choice, check_index
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
-from speechlab.metrics._translation.glossary import glossary_table, rows_and_sources
-from speechlab.metrics._translation.measures import checked_scorers, make_metrics, scored_by, tokenizer
+from speechlab.metrics._translation.glossary import glossary_table
+from speechlab.metrics._translation.measures import checked_scorers, make_metrics, measured, tokenizer
+from speechlab.metrics._translation.texts import check_some, of_one_system
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import pandas as pd
-    from numpy.typing import NDArray
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
-    from speechlab.metrics._translation.measures import Scorer
+    from speechlab.metrics._translation.measures import Measured, Scorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,7 @@ class TranslationScore:
     utterances: int
     empty_references: int = 0
     glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
-    _statistics: Mapping[str, NDArray[Any]] = field(default_factory=dict, compare=False, repr=False)
-    _compute: Mapping[str, Callable[[list[Any]], float]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _measured: Mapping[str, Measured] = field(default_factory=dict, compare=False, repr=False)
     _rows: pd.DataFrame | pd.Index[Any] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -101,11 +98,9 @@ class TranslationScore:
 
     def _interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
         check_choice(metric, self.scores, "metric", "there is no metric")
-        blocks = bootstrap.blocks(self._statistics[metric])
-        compute = self._compute[metric]
-        sums = bootstrap.sums(blocks).tolist()
-        sizes = bootstrap.sizes(len(self._statistics[metric]))
-        return bootstrap.interval(np.array([compute(row) for row in sums]), sizes)
+        _, _, statistics, compute = self._measured[metric]
+        sums = bootstrap.sums(bootstrap.blocks(statistics)).tolist()
+        return bootstrap.interval(np.array([compute(row) for row in sums]), bootstrap.sizes(len(statistics)))
 
     def frame(
         self, *, level: float = 0.95, draws: int = 1_000, seed: int = 0, groups: Groups = None
@@ -122,14 +117,8 @@ class TranslationScore:
 
         how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed, "groups": groups}
         rows = [
-            (
-                metric,
-                score,
-                *self.confidence_interval(metric, **how),
-                self.utterances,
-                self.signatures[metric],
-            )
-            for metric, score in self.scores.items()
+            (name, measure.score, *self.confidence_interval(name, **how), self.utterances, measure.signature)
+            for name, measure in self._measured.items()
         ]
         return pd.DataFrame(rows, columns=["metric", "score", "low", "high", "utterances", "signature"])
 
@@ -229,94 +218,25 @@ def score_translations(
         name = next(iter(intervals))
         message = f"{name} is for by=; without it, the score's confidence_interval takes {name}"
         raise InvalidRequestError(message, parameter=name)
-    rows: Any = None
-    refuse_other_tables(references, "references")
-    if is_frame(references):
-        rows, sources = rows_and_sources(references, hypotheses, sources, reference, hypothesis, source)
-        references, hypotheses = rows[reference].tolist(), rows[hypothesis].tolist()
-    else:
-        index = getattr(references, "index", None)
-        rows = None if callable(index) else index
-        check_index(hypotheses, rows, "hypotheses")
-        check_index(sources, rows, "sources")
     if source_language is not None:
         language_code(source_language)
-    reference_texts = as_references(references)
-    translations = as_texts(() if hypotheses is None else hypotheses, "hypotheses")
-    if len(reference_texts) != len(translations) or not reference_texts:
-        message = f"{len(reference_texts)} references do not fit {len(translations)} translations; give one for each"
-        raise InvalidRequestError(message, parameter="references")
-    if sources is not None:
-        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
-        if len(sources) != len(reference_texts):
-            message = (
-                f"{len(reference_texts)} references do not fit {len(sources)} sources; give one for each"
-            )
-            raise InvalidRequestError(message, parameter="sources")
-    first = [texts[0] for texts in reference_texts]
+    texts = of_one_system(references, hypotheses, sources, reference, hypothesis, source)
+    check_some(texts)
     if language is None and str(tokenize) == "auto":
-        warn_if_unspaced(
-            first, "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
-        )
-    measures = make_metrics(metrics, tokenizer(tokenize, language), options, single=len(reference_texts) == 1)
-    score = scored(
-        reference_texts, translations, measures, scorers, sources or [""] * len(translations), rows
+        remedy = "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
+        warn_if_unspaced(texts.first_references, remedy)
+    metric_of = make_metrics(
+        metrics, tokenizer(tokenize, language), options, single=len(texts.references) == 1
     )
-    if glossary is None:
-        return score
-    return replace(
-        score, glossary=glossary_table(first, translations, glossary, sources, language, source_language)
-    )
-
-
-def scored(
-    said: list[list[str]],
-    heard: list[str],
-    metrics: dict[str, Any],
-    scorers: Mapping[str, Scorer] | None,
-    sources: list[str],
-    rows: Any = None,
-) -> TranslationScore:
-    """The scores of checked texts, without a glossary."""
-    score = _score(said, heard, metrics, rows)
-    first = [texts[0] for texts in said]
-    for name, scorer in checked_scorers(scorers, score.scores).items():
-        score = _with_scorer(score, name, scorer, (sources, heard, first))
-    return score
-
-
-def _score(said: list[list[str]], heard: list[str], metrics: dict[str, Any], rows: Any) -> TranslationScore:
-    streams = as_streams(said)
-    scores, signatures, statistics, compute = {}, {}, {}, {}
-    for name, metric in metrics.items():
-        sums = metric._extract_corpus_statistics(heard, streams)  # noqa: SLF001 - sums of these are the corpus score
-        scores[name] = metric._aggregate_and_compute(sums).score  # noqa: SLF001 - sums of these are the corpus score
-        signatures[name] = str(metric.get_signature())
-        statistics[name] = np.array(sums)
-        compute[name] = _from_sums(metric)
-    empty = sum(1 for texts in said if not "".join(texts).strip())
-    return TranslationScore(scores, signatures, len(said), empty, None, statistics, compute, rows)
-
-
-def as_streams(said: list[list[str]]) -> list[tuple[str | None, ...]]:
-    """References in sacrebleu's order: all first ones, then all second ones, and so on; None if missing."""
-    return list(zip_longest(*said))
-
-
-def _from_sums(metric: Any) -> Callable[[list[Any]], float]:
-    return lambda row: cast("float", metric._compute_score_from_stats(row).score)  # noqa: SLF001 - sums of these are the corpus score
-
-
-def _with_scorer(
-    score: TranslationScore, name: str, scorer: Scorer, texts: tuple[list[str], list[str], list[str]]
-) -> TranslationScore:
-    values = scored_by(scorer, name, texts)
-    return replace(
-        score,
-        scores={**score.scores, name: float(values.mean())},
-        signatures={**score.signatures, name: f"scorer:{getattr(scorer, '__qualname__', name)}"},
-        _statistics={**score._statistics, name: np.column_stack([values, np.ones(len(values))])},  # noqa: SLF001 - of this module
-        _compute={**score._compute, name: lambda row: row[0] / row[1]},  # noqa: SLF001 - of this module
+    measures = measured(metric_of, scorers, texts, "hypotheses")
+    return TranslationScore(
+        {name: measure.score for name, measure in measures.items()},
+        {name: measure.signature for name, measure in measures.items()},
+        len(texts.references),
+        sum(1 for alternatives in texts.references if not "".join(alternatives).strip()),
+        None if glossary is None else glossary_table(texts, glossary, language, source_language),
+        measures,
+        texts.rows,
     )
 
 
@@ -364,17 +284,3 @@ def _by_group(
         types |= dict.fromkeys((metric, f"{metric}_low", f"{metric}_high"), "Float64")
         types[f"{metric}_signature"] = "string"
     return pd.DataFrame(rows, columns=[*groups_by, *types]).astype(types)
-
-
-def as_references(references: Any) -> list[list[str]]:
-    """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
-    if isinstance(references, str) or not isinstance(references, Iterable):
-        return [[text] for text in as_texts(references, "references")]
-    reference_texts = []
-    for position, entry in enumerate(references):
-        texts = as_texts(entry, f"references[{position}]")
-        if not texts:
-            message = f"references[{position}] is empty; give at least one reference for each translation"
-            raise InvalidRequestError(message, parameter="references")
-        reference_texts.append(texts)
-    return reference_texts

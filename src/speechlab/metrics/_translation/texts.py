@@ -1,0 +1,102 @@
+"""Translations of one system or several, with their references and sources, from a table or from lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics._arguments import as_texts, check_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Translations:
+    """Translations with an entry for each segment."""
+
+    references: list[list[str]]  # all references of each segment
+    systems: dict[str, list[str]]  # the translations of each system
+    sources: list[str] | None  # source texts, if they are known
+    rows: (
+        pd.DataFrame | pd.Index[Any] | None
+    )  # the rows of the table with all texts, or the index of a Series
+
+    @property
+    def first_references(self) -> list[str]:
+        """The first reference of each segment."""
+        return [texts[0] for texts in self.references]
+
+
+def of_one_system(
+    references: Any, hypotheses: object, sources: object, reference: str, hypothesis: str, source: str
+) -> Translations:
+    """The translations of one system, from a table or from lists."""
+    if is_frame(references):
+        if hypotheses is not None:
+            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
+            raise InvalidRequestError(message, parameter="hypotheses")
+        hypotheses = hypothesis
+    elif hypotheses is None:
+        hypotheses = ()
+    return of_systems(references, {"hypotheses": hypotheses}, sources, reference, source)
+
+
+def of_systems(
+    references: Any, systems: Mapping[str, Any], sources: Any, reference: str, source: str
+) -> Translations:
+    """The translations of the systems, by arguments or columns; rows of a table that lack one are left out."""
+    refuse_other_tables(references, "references")
+    rows: Any = None
+    if is_frame(references):
+        columns = list(systems.values())
+        require_columns(references, reference, *columns, hint="Name the right one, as in reference='text'")
+        rows = references.dropna(subset=[reference, *columns])
+        if sources is None and has_column(rows, source, "source"):
+            # A missing source has no terms.
+            sources = ["" if is_missing(text) else text for text in rows[source]]
+        references = rows[reference].tolist()
+        systems = {name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)}
+    else:
+        index = getattr(references, "index", None)
+        rows = None if callable(index) else index
+        for argument, values in {**systems, "sources": sources}.items():
+            check_index(values, rows, argument)
+    texts = {argument: as_texts(values, argument) for argument, values in systems.items()}
+    reference_texts = _all_references(references)
+    if sources is not None:
+        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
+    for argument, values in (texts if sources is None else {**texts, "sources": sources}).items():
+        if len(values) != len(reference_texts):
+            message = (
+                f"{len(reference_texts)} references do not fit {len(values)} texts of {argument}; give one "
+                "text for each reference"
+            )
+            raise InvalidRequestError(message, parameter=argument.partition("[")[0])
+    return Translations(reference_texts, texts, sources, rows)
+
+
+def check_some(texts: Translations) -> None:
+    """Refuse texts without a segment."""
+    if not texts.references:
+        message = "there are no references, which do not fit a score; give one for each translation"
+        raise InvalidRequestError(message, parameter="references")
+
+
+def _all_references(references: Any) -> list[list[str]]:
+    """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
+    if isinstance(references, str) or not isinstance(references, Iterable):
+        return [[text] for text in as_texts(references, "references")]
+    reference_texts = []
+    for position, entry in enumerate(references):
+        texts = as_texts(entry, f"references[{position}]")
+        if not texts:
+            message = f"references[{position}] is empty; give at least one reference for each translation"
+            raise InvalidRequestError(message, parameter="references")
+        reference_texts.append(texts)
+    return reference_texts
