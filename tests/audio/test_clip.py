@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from speechlab.audio import AudioClip, concatenate, decode, peaks, sound_preview, trim_silence, waveform_png
+from speechlab.audio import AudioClip, concatenate, decode, peaks, sound_preview, waveform_png
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
 RATE = 24_000
@@ -170,16 +170,6 @@ def test_peaks_bound_every_sample(frames, n):
     if frames:
         assert outline.min() == np.float32(samples.min())
         assert outline.max() == np.float32(samples.max())
-
-
-def test_silence_around_speech_is_trimmed_to_a_margin():
-    quiet = np.random.default_rng(0).normal(0, 1e-4, RATE // 2)
-    trimmed = trim_silence(np.concatenate([quiet, tone(1.0), quiet]), RATE, keep_s=0.1)
-    assert len(trimmed) / RATE == pytest.approx(1.2, abs=0.011)
-    assert len(trim_silence(np.zeros(100), RATE)) == 0
-    assert len(trim_silence(np.zeros(0), RATE)) == 0
-    with pytest.raises(AudioError, match="threshold_db is 0"):
-        trim_silence(tone(), RATE, threshold_db=0)
 
 
 def test_the_waveform_is_a_transparent_picture_of_the_right_size():

@@ -14,7 +14,7 @@ from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import encode_blocks
 from speechlab.audio._codec.stream import STREAMABLE_FORMATS, stream_encoder, streams
 from speechlab.audio._figure import clip_figure, sound_preview, waveform_png
-from speechlab.audio._measure import leading_silence_s, peaks, rms_dbfs, sound_span_s, trim_silence
+from speechlab.audio._measure import leading_silence_s, loud_windows, peaks, rms_dbfs, sound_span_s
 from speechlab.audio._pieces import cut_at_silences, recording_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
 from speechlab.audio._samples import StreamResampler, resample

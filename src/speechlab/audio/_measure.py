@@ -53,38 +53,6 @@ def rms_dbfs(samples: ArrayLike) -> float:
     return 10.0 * math.log10(power) if power > 0 else -math.inf
 
 
-def trim_silence(
-    samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0, keep_s: float = 0.05
-) -> NDArray[np.float32]:
-    """Cut the silence before the first and after the last sound.
-
-    A window of 10 ms is sound if its root mean square is less than ``threshold_db`` below that of the loudest window.
-
-    Args:
-        samples: Shape (frames,) or (frames, channels).
-        sample_rate: Their rate, in Hz.
-        threshold_db: Level of silence in dB below the loudest window, above 0.
-        keep_s: Seconds of silence to keep on both sides.
-
-    Returns:
-        float32, with at most as many frames and the same channels; no frames if all samples are zero.
-    """
-    rate, checked = as_rate(sample_rate), as_samples(samples)
-    if not (threshold_db > 0 and keep_s >= 0):
-        raise AudioError(
-            f"threshold_db is {threshold_db!r} and keep_s {keep_s!r}; they have to be above 0, and 0 or more"
-        )
-    window, power = _powers(checked, rate)
-    if not power.size:
-        return checked
-    if not power.max() > 0:
-        return checked[:0]
-    loud = np.flatnonzero(power > power.max() * 10.0 ** (-threshold_db / 10.0))
-    keep = round(keep_s * rate)
-    first, last = int(loud[0]) * window - keep, (int(loud[-1]) + 1) * window + keep
-    return checked[max(first, 0) : last]
-
-
 def leading_silence_s(samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0) -> float:
     """Seconds of silence before the first sound, in steps of 10 ms.
 
@@ -115,20 +83,22 @@ def sound_span_s(
 ) -> tuple[float, float] | None:
     """Seconds from the first to the last sound, by the threshold of :func:`leading_silence_s`; None without sound."""
     rate, checked = as_rate(sample_rate), as_samples(samples)
-    window, power = _powers(checked, rate)
-    if not power.size:
+    window, loud, _ = loud_windows(mix_to_mono(checked), rate, threshold_db)
+    at = np.flatnonzero(loud)
+    if not at.size:
         return None
-    loud = np.flatnonzero(power > max(float(power.max()) * 10.0 ** (-threshold_db / 10.0), _FLOOR))
-    if not loud.size:
-        return None
-    return int(loud[0]) * window / rate, min((int(loud[-1]) + 1) * window, len(checked)) / rate
+    return int(at[0]) * window / rate, min((int(at[-1]) + 1) * window, len(checked)) / rate
 
 
-def _powers(samples: NDArray[np.float32], rate: int) -> tuple[int, NDArray[np.float64]]:
-    """The frames of a window, and the mean power of each window."""
-    window, mono = max(round(rate * _WINDOW_S), 1), mix_to_mono(samples)
+def loud_windows(
+    mono: NDArray[np.float32], sample_rate: int, threshold_db: float
+) -> tuple[int, NDArray[np.bool_], NDArray[np.float64]]:
+    """The frames of a window of 10 ms, and for each window whether it is sound, and its mean power."""
+    window = max(round(sample_rate * _WINDOW_S), 1)
     starts = np.arange(0, len(mono), window)
     if not starts.size:
-        return window, np.zeros(0)
+        return window, np.zeros(0, dtype=bool), np.zeros(0)
     sums = np.add.reduceat(np.square(mono, dtype=np.float64), starts)
-    return window, sums / np.diff(np.append(starts, len(mono)))
+    power = sums / np.diff(np.append(starts, len(mono)))
+    threshold = max(float(power.max()) * 10.0 ** (-threshold_db / 10.0), _FLOOR)
+    return window, power > threshold, power

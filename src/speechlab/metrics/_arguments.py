@@ -44,24 +44,40 @@ def as_pairs(
     """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns."""
     refuse_other_tables(references, "references")
     if is_frame(references):
-        if hypotheses is not None:
-            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
-            raise InvalidRequestError(message, parameter="hypotheses")
+        refuse_hypotheses(hypotheses)
         require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
         reference_texts = as_texts(references[reference].tolist(), reference, remedy)
         return reference_texts, as_texts(references[hypothesis].tolist(), hypothesis, remedy), references
     if isinstance(references, str) != isinstance(hypotheses, str):
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
-    index = getattr(references, "index", None)
-    check_index(hypotheses, index, "hypotheses")
+    index = shared_index(references, hypotheses=hypotheses)
     reference_texts = as_texts(references, "references", remedy)
     hypothesis_texts = as_texts(hypotheses, "hypotheses", remedy)
-    if len(reference_texts) != len(hypothesis_texts):
-        counts = f"{len(reference_texts)} references and {len(hypothesis_texts)} hypotheses"
+    _check_numbers(reference_texts, hypothesis_texts)
+    return reference_texts, hypothesis_texts, index
+
+
+def refuse_hypotheses(hypotheses: object) -> None:
+    """Refuse hypotheses beside a table, which has a column of them."""
+    if hypotheses is not None:
+        message = "the table already has hypotheses; leave hypotheses out, or give two lists"
+        raise InvalidRequestError(message, parameter="hypotheses")
+
+
+def shared_index(first: object, **others: object) -> Any:
+    """The index of a Series, which no Series beside it may differ from; None for a list."""
+    index = getattr(first, "index", None)
+    for argument, values in others.items():
+        check_index(values, index, argument)
+    return None if callable(index) else index
+
+
+def _check_numbers(references: list[Any], hypotheses: list[Any]) -> None:
+    if len(references) != len(hypotheses):
+        counts = f"{len(references)} references and {len(hypotheses)} hypotheses"
         message = f"there are {counts}; give one hypothesis for each"
         raise InvalidRequestError(message, parameter="hypotheses")
-    return reference_texts, hypothesis_texts, None if callable(index) else index
 
 
 def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
@@ -70,9 +86,7 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
 
     refuse_other_tables(references, "references" if hypotheses is not None else "frame")
     if is_frame(references) or hypotheses is None:
-        if hypotheses is not None:
-            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
-            raise InvalidRequestError(message, parameter="hypotheses")
+        refuse_hypotheses(hypotheses)
         return references
     sides = []
     for values, argument in ((references, "references"), (hypotheses, "hypotheses")):
@@ -82,16 +96,11 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
             )
             raise InvalidRequestError(message, parameter=argument)
         sides.append(list(values))
-    index = getattr(references, "index", None)
-    check_index(hypotheses, index, "hypotheses")
-    first, second = sides
-    if len(first) != len(second):
-        message = (
-            f"there are {len(first)} references and {len(second)} hypotheses; give one hypothesis for each"
-        )
-        raise InvalidRequestError(message, parameter="hypotheses")
-    rows = None if callable(index) else index
-    return pd.DataFrame({reference: _cells(first, rows), hypothesis: _cells(second, rows)})
+    index = shared_index(references, hypotheses=hypotheses)
+    _check_numbers(*sides)
+    return pd.DataFrame(
+        {name: _cells(side, index) for name, side in zip((reference, hypothesis), sides, strict=True)}
+    )
 
 
 def _cells(values: list[Any], index: Any) -> Any:

@@ -38,13 +38,19 @@ class Pairs:
     """
 
     def __init__(
-        self, references: list[str], hypotheses: list[str], preparation: Preparation, counts: Counts
+        self,
+        references: list[str],
+        hypotheses: list[str],
+        preparation: Preparation,
+        counts: Counts,
+        normalized: tuple[list[str], list[str]] | None = None,
     ) -> None:
         self.texts = (references, hypotheses)
         self.preparation = preparation
         self.counts: Counts = counts
-        self._said = preparation.canonical(references)
-        self._heard = preparation.canonical(hypotheses)
+        sides = normalized or map(preparation.normalized, self.texts)
+        # Only canonical texts are kept: lists of words would take more time and memory than the comparison.
+        self._said, self._heard = map(preparation.canonical_of, sides)
         if preparation.merge_compounds:
             self._heard = merged(self._said, self._heard)
         self._by_sclite = counts == "sclite"
@@ -54,6 +60,11 @@ class Pairs:
 
     def __len__(self) -> int:
         return len(self._said)
+
+    @property
+    def canonical_hypotheses(self) -> list[str]:
+        """The compared hypotheses, before they are cut into tokens."""
+        return self._heard
 
     @cached_property
     def errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -190,16 +190,8 @@ class Preparation:
             return self.normalize.many(texts)
         return [self.normalize(text) for text in texts]
 
-    def canonical(self, texts: list[str]) -> list[str]:
-        """Normalise texts into the input of :meth:`cut`.
-
-        An error rate keeps only these canonical texts: lists of words for many texts would take more time and memory
-        than the comparison.
-        """
-        return self.canonical_of(self.normalized(texts))
-
     def canonical_of(self, normalized: list[str]) -> list[str]:
-        """The canonical texts of normalised texts."""
+        """Normalised texts as the input of :meth:`cut`."""
         if self.unit == "char":
             return list(map(str.strip, normalized))
         return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]

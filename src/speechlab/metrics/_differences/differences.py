@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab.metrics._columns import typed_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -75,10 +77,8 @@ class TextComparison:
 
     def frame(self) -> pd.DataFrame:
         """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
-        import pandas as pd
-
         types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
-        return pd.DataFrame(self.differences, columns=list(types)).astype(types)
+        return typed_table(self.differences, types)
 
 
 def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[Span]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 from speechlab._arguments import has_column, is_dask, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.counting import edits_and_counts, errors_and_lengths
-from speechlab.metrics._alignment.sclite import check_unmarked
-from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, merged, prepare
+from speechlab.metrics._alignment.pairs import Pairs
+from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import with_columns
 from speechlab.metrics._differences.compare import compared, has_classes
@@ -161,66 +158,50 @@ def _scored(
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
     automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
-    scorers = _Scorers(unit, partial(prepare, **ways), counts, automatic)
+    scorer_of = partial(
+        _Scorer, unit=unit, prepared=partial(prepare, **ways), counts=counts, automatic=automatic
+    )
     if not has_column(frame, language, "language"):
-        scorers.of_language(language)  # an error of all rows is an error of the call
-    for tag in tags:
-        with suppress(InvalidRequestError):
-            scorers.of_language(tag)
-    scores = scorers.columns(frame[reference].tolist(), frame[hypothesis].tolist(), languages)
+        scorer_of(language)  # an error of all rows is an error of the call
+        tags = [*tags, language]
+    texts = frame[reference].tolist(), frame[hypothesis].tolist()
+    scores = _columns(*texts, languages, tags, scorer_of)
     types = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in scores}
     return with_columns(frame, scores, types)
 
 
-class _Scorers:
-    """The scorer of rows in several languages; an error in a row becomes its ``score_error``."""
-
-    def __init__(self, *how: Any) -> None:
-        self._how = how
-        self._scorers: dict[str, _Scorer | InvalidRequestError] = {}
-
-    def columns(self, said: Sequence[Any], heard: Sequence[Any], tags: Sequence[object]) -> _Columns:
-        """All new columns that a language of the rows can have."""
-        columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
-        rows: dict[str, list[int]] = {}
-        for row, (reference, hypothesis, tag) in enumerate(zip(said, heard, tags, strict=True)):
-            if is_missing(tag):
-                continue
-            try:
-                scorer = self.of_language(tag)
-            except InvalidRequestError as error:
-                columns["score_error"][row] = str(error)
-                continue
-            columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
-            columns["score_error"][row] = _no_text(reference, hypothesis)
-            if isinstance(reference, str) and isinstance(hypothesis, str):
-                rows.setdefault(str(tag), []).append(row)
-        for scorer in [candidate for candidate in self._scorers.values() if isinstance(candidate, _Scorer)]:
-            columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
-        for tag, positions in rows.items():
-            scores = self.of_language(tag).columns(
-                [said[i] for i in positions], [heard[i] for i in positions]
-            )
-            for name, cells in scores.items():
-                column = columns[name]
-                for position, cell in zip(positions, cells, strict=True):
-                    column[position] = cell
-        return columns
-
-    def of_language(self, tag: object) -> _Scorer:
-        """The scorer of rows in one language."""
-        if not isinstance(tag, str):
+def _columns(
+    said: Sequence[Any],
+    heard: Sequence[Any],
+    languages: Sequence[object],
+    further: Iterable[str],
+    scorer_of: Callable[[str], _Scorer],
+) -> _Columns:
+    """All new columns that a language of the rows, or a further one, can have."""
+    columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
+    rows_of: dict[str, list[int]] = {tag: [] for tag in further}
+    for row, tag in enumerate(languages):
+        if isinstance(tag, str):
+            rows_of.setdefault(tag, []).append(row)
+        elif not is_missing(tag):
             message = f"the language is {tag!r:.60} ({type(tag).__name__}), not a code such as 'ja'"
-            raise InvalidRequestError(message, parameter="language")
-        if tag not in self._scorers:
-            try:
-                self._scorers[tag] = _Scorer(language_code(tag), *self._how)
-            except InvalidRequestError as error:
-                self._scorers[tag] = error
-        scorer = self._scorers[tag]
-        if isinstance(scorer, InvalidRequestError):
-            raise scorer
-        return scorer
+            columns["score_error"][row] = message
+    for tag, rows in rows_of.items():
+        try:
+            scorer = scorer_of(tag)
+        except InvalidRequestError as error:
+            for row in rows:
+                columns["score_error"][row] = str(error)
+            continue
+        columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
+        whole = []
+        for row in rows:
+            columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
+            columns["score_error"][row] = _no_text(said[row], heard[row])
+            if isinstance(said[row], str) and isinstance(heard[row], str):
+                whole.append(row)
+        scorer.score(said, heard, whole, columns)
+    return columns
 
 
 def _no_text(said: object, heard: object) -> str | None:
@@ -234,9 +215,9 @@ class _Scorer:
     """The scorer of rows in one language."""
 
     def __init__(
-        self, language: str, unit: str, prepared: Callable[..., Preparation], counts: Counts, automatic: bool
+        self, tag: str, unit: str, prepared: Callable[..., Preparation], counts: Counts, automatic: bool
     ) -> None:
-        self.language = language
+        self.language = language = language_code(tag)
         self.counts: Counts = counts
         self.main = prepared(auto_unit(language) if unit == "auto" else unit, language)
         kinds = [self.main.unit]
@@ -269,83 +250,52 @@ class _Scorer:
     def _tolerant(self) -> str:
         return next(name for name, length in TOLERANT.items() if length == f"{self.base}_length")
 
-    def columns(self, said: list[str], heard: list[str]) -> _Columns:
-        """The scores of all rows; a row with an error gets a ``score_error`` instead."""
+    def score(self, said: Sequence[str], heard: Sequence[str], rows: list[int], columns: _Columns) -> None:
+        """Write the scores of some rows into the columns; a row with an error gets a ``score_error`` instead."""
+        if not rows:
+            return
         try:
-            return self._columns(said, heard)
+            scores = self._scores([said[row] for row in rows], [heard[row] for row in rows])
         except InvalidRequestError as error:
-            if len(said) == 1:
-                return {name: [None] for name in (*_ALWAYS, *_LAST, *self.names)} | {
-                    "unit": [self.main.unit],
-                    "signature": [self.signature],
-                    "score_error": [str(error)],
-                }
-        half = len(said) // 2
-        first, second = self.columns(said[:half], heard[:half]), self.columns(said[half:], heard[half:])
-        return {name: first[name] + second[name] for name in first}
+            if len(rows) == 1:
+                columns["score_error"][rows[0]] = str(error)
+                return
+            half = len(rows) // 2
+            self.score(said, heard, rows[:half], columns)
+            self.score(said, heard, rows[half:], columns)
+            return
+        for name, cells in scores.items():
+            column = columns[name]
+            for row, cell in zip(rows, cells, strict=True):
+                column[row] = cell
 
-    def _columns(self, said: list[str], heard: list[str]) -> _Columns:
-        reference, hypothesis = self.main.normalized(said), self.main.normalized(heard)
-        columns: _Columns = {
-            "unit": [self.main.unit] * len(said),
-            "signature": [self.signature] * len(said),
-            "score_error": [None] * len(said),
-        }
-        separate = hypothesis
+    def _scores(self, said: list[str], heard: list[str]) -> _Columns:
+        texts = said, heard
+        reference, hypothesis = normal = self.main.normalized(said), self.main.normalized(heard)
+        pairs = Pairs(*texts, self.main, self.counts, normal)
         if self.main.merge_compounds:
-            hypothesis = merged(reference, hypothesis)
-        if self.counts == "sclite":
-            check_unmarked(said, heard)
-            aligned = self._by_sclite(self.main, reference, hypothesis)
-            tallies, columns["alignment"] = (
-                [list(pair.tally) for pair in aligned],
-                [pair.text for pair in aligned],
-            )
-        else:
-            tallies, columns["alignment"] = self._aligned(reference, hypothesis)
-        columns |= {"reference_normalized": reference, "hypothesis_normalized": hypothesis}
-        columns |= {name: [tally[place] for tally in tallies] for place, name in enumerate(COUNTS)}
-        errors, lengths = [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
-        columns |= {"errors": errors, "reference_length": lengths, "error_rate": _rates(errors, lengths)}
-        for column, kind in RATES.items():
-            if kind in self.kinds:
-                if kind != self.main.unit:
-                    errors, lengths = self._counted(self.kinds[kind], (said, heard), (reference, separate))
-                else:
-                    errors, lengths = columns["errors"], columns["reference_length"]
-                columns |= {
-                    f"{kind}_errors": errors,
-                    f"{kind}_length": lengths,
-                    column: _rates(errors, lengths),
-                }
+            hypothesis = pairs.canonical_hypotheses
+        tallies = pairs.tallies.T.tolist()
+        columns: _Columns = {
+            "reference_normalized": reference,
+            "hypothesis_normalized": hypothesis,
+            "alignment": [alignment.text for alignment in pairs.alignments],
+            **dict(zip(COUNTS, tallies, strict=True)),
+        }
+        for kind, way in self.kinds.items():
+            counted = pairs
+            if kind != self.main.unit:
+                counted = Pairs(*texts, way, self.counts, normal if self._is_normal_for(way) else None)
+            columns |= _rate(kind, *(side.tolist() for side in counted.errors_and_lengths))
+        main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
+        columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _rates(*main)}
         return columns | self._differences(
-            (said, heard), (reference, hypothesis), columns.get(f"{self.base}_length", [])
+            texts, (reference, hypothesis), columns.get(f"{self.base}_length", [])
         )
 
-    def _aligned(self, one: list[str], other: list[str]) -> tuple[list[list[int]], list[str]]:
-        """Hits, substitutions, deletions and insertions of each pair, and its difference as text."""
-        preparation = self.main
-        reference, hypothesis = preparation.canonical_of(one), preparation.canonical_of(other)
-        edits_of, tallies = edits_and_counts(reference, hypothesis, preparation.cut)
-        texts = [
-            Alignment(
-                a, b, preparation.separator, None, "levenshtein", edits, bool(preparation.separator)
-            ).text
-            for a, b, edits in zip(reference, hypothesis, edits_of, strict=True)
-        ]
-        return tallies.tolist(), texts
-
-    def _counted(
-        self, way: Preparation, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
-    ) -> tuple[list[int], list[int]]:
-        """Errors and reference lengths in another unit."""
-        if way.normalizer != self.main.normalizer:
-            normal = way.normalized(texts[0]), way.normalized(texts[1])
-        if self.counts == "sclite":
-            tallies = [pair.tally for pair in self._by_sclite(way, *normal)]
-            return [sum(tally[1:]) for tally in tallies], [sum(tally[:3]) for tally in tallies]
-        errors, lengths = errors_and_lengths(way.canonical_of(normal[0]), way.canonical_of(normal[1]), way)
-        return errors.tolist(), lengths.tolist()
+    def _is_normal_for(self, way: Preparation) -> bool:
+        """Whether the texts as normalised for the main unit are those of another."""
+        return way.normalizer == self.main.normalizer
 
     def _differences(
         self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]], lengths: list[int]
@@ -353,7 +303,7 @@ class _Scorer:
         if not self.classes:
             return {}
         preparation = self.kinds[self.base]
-        if preparation.normalizer != self.main.normalizer:
+        if not self._is_normal_for(preparation):
             normal = preparation.normalized(texts[0]), preparation.normalized(texts[1])
         comparisons = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
         errors = [pair.tolerant_errors for pair in comparisons]
@@ -362,9 +312,11 @@ class _Scorer:
         }
         return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
 
-    def _by_sclite(self, way: Preparation, one: list[str], other: list[str]) -> list[Alignment]:
-        sides = zip(map(way.split, one), map(way.split, other), strict=True)
-        return [Alignment(*side, way.separator, counts=self.counts) for side in sides]
+
+def _rate(kind: str, errors: list[int], lengths: list[int]) -> _Columns:
+    """The columns of one unit."""
+    rate = next(column for column, unit in RATES.items() if unit == kind)
+    return {f"{kind}_errors": errors, f"{kind}_length": lengths, rate: _rates(errors, lengths)}
 
 
 def _rates(errors: list[int], lengths: list[int]) -> list[float]:

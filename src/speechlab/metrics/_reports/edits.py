@@ -10,6 +10,7 @@ from speechlab.display import Html, element, join, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
 from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
 
@@ -131,8 +132,6 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
         >>> table["operation"][0], table["reference"][0], table["hypothesis"][0], int(table["count"][0])
         ('substitute', 'b', 'x', 2)
     """
-    import pandas as pd
-
     table = as_scored(scored, hypotheses, how)
     scored_rows = table[table["errors"].notna()]
     signatures = {
@@ -159,7 +158,7 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     ]
     # Ties in the order of the tokens, so that the same errors give the same table.
     rows.sort(key=lambda row: (-row[4], row[0], row[1], row[2] or "", row[3] or ""))
-    return pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    return typed_table(rows, _TYPES)
 
 
 _MARKS = {"substitute": "S", "delete": "D", "insert": "I", "equal": ""}

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_number
+from speechlab.audio import loud_windows
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WINDOW_S = 0.01
-_FLOOR = 10 ** (-70 / 10)  # power of silence: a window below it is silent even in a quiet clip
 _FULL_SCALE = 0.999
 _CLIPPED_RUN = 3
 
@@ -55,14 +55,8 @@ class Silence(NamedTuple):
 
 def silence(mono: NDArray[np.float32], sample_rate: int, threshold_db: float) -> Silence:
     """Find the windows whose power is less than ``threshold_db`` below that of the loudest, and above -70 dBFS."""
-    window = max(round(sample_rate * WINDOW_S), 1)
-    starts = np.arange(0, len(mono), window)
-    if not len(starts):
-        return Silence(np.zeros(0, dtype=bool), np.zeros(0))
-    sums = np.add.reduceat(np.square(mono, dtype=np.float64), starts)
-    power = sums / np.diff(np.append(starts, len(mono)))
-    threshold = max(float(power.max()) * 10 ** (-threshold_db / 10), _FLOOR)
-    return Silence(power > threshold, power)
+    _, loud, power = loud_windows(mono, sample_rate, threshold_db)
+    return Silence(loud, power)
 
 
 # -- level

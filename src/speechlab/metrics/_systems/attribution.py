@@ -11,18 +11,17 @@ import numpy as np
 from speechlab._arguments import is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.tables import as_scored, joined_of, parts, rows_of
-from speechlab.metrics._systems.causes import Cause, Take, causes, faulty_places
+from speechlab.metrics._systems.causes import Cause, Take, find_causes
 from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from speechlab.metrics._rates.tables import Scorable
-    from speechlab.metrics._systems.causes import ErrorRun
 
 _ERRORS = {
     "voice": "string",
@@ -182,21 +181,17 @@ def attribute(
     signature = joined_of(scored_rows)
     engines = _engines(scored_rows, voice, engine)
     takes_of = _takes(scored_rows, voice, utterance)
-    faulty = {
-        key: {name: faulty_places(several) for name, several in takes.items()}
-        for key, takes in takes_of.items()
-    }
-    causes_of = {key: causes(takes, faulty[key], engines) for key, takes in takes_of.items()}
+    faulty = {key: find_causes(takes, engines) for key, takes in takes_of.items()}
     lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
-    rows = [*_error_rows(causes_of, engines)]
+    rows = [*_error_rows(takes_of, engines)]
     places = [_place(row) for row in rows]
     by_chance = chances([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
         row["p_holm"] = by_chance[place] if place else None
     return Attribution(
-        errors=_table(rows, _ERRORS),
-        voices=_voices(takes_of, causes_of, engines),
-        utterances=_utterances(takes_of, causes_of),
+        errors=typed_table(rows, _ERRORS),
+        voices=_voices(takes_of, engines),
+        utterances=_utterances(takes_of),
         variance=_variance(takes_of),
         signature=signature,
     )
@@ -237,19 +232,17 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
     return takes_of
 
 
-_Found = dict[_Key, dict[str, list[list["ErrorRun"]]]]
-_Given = dict[_Key, dict[str, list[Take]]]
-_Spoken = tuple[list[Take], list[list["ErrorRun"]]]
-"""The takes of one utterance by one voice, and the runs of errors of each."""
+_Takes = dict[_Key, dict[str, list[Take]]]
+"""The takes of each utterance by each voice."""
 
 
-def _error_rows(found: _Found, engines: dict[str, str]) -> Iterator[dict[str, Any]]:
-    for (language, utterance), voices in found.items():
+def _error_rows(takes_of: _Takes, engines: dict[str, str]) -> Iterator[dict[str, Any]]:
+    for (language, utterance), voices in takes_of.items():
         for voice, takes in voices.items():
-            for take, runs in enumerate(takes):
-                where = {"voice": voice, "engine": engines[voice] or None, "language": language}
-                for run in runs:
-                    yield where | {"utterance": utterance, "take": take} | run._asdict()
+            where = {"voice": voice, "engine": engines[voice] or None, "language": language}
+            for number, take in enumerate(takes):
+                for run in take.runs:
+                    yield where | {"utterance": utterance, "take": number} | run._asdict()
 
 
 def _place(row: dict[str, Any]) -> ErrorPlace | None:
@@ -260,85 +253,84 @@ def _place(row: dict[str, Any]) -> ErrorPlace | None:
     return ErrorPlace((row["language"], row["utterance"]), row["start"], row["kind"] == "sound", engine)
 
 
-def _counts(runs: Iterable[ErrorRun]) -> dict[str, int]:
+def _counts(takes: Sequence[Take]) -> dict[str, Any]:
+    """The reference tokens and the errors of some takes."""
     counts = dict.fromkeys(_COUNTS, 0)
-    for run in runs:
+    for run in (run for take in takes for run in take.runs):
         counts[f"{run.cause if run.kind == 'sound' else run.kind}_errors"] += run.errors
-    return {"errors": sum(counts.values())} | counts
+    length, errors = sum(take.length for take in takes), sum(counts.values())
+    sums = {"takes": len(takes), "reference_length": length, "errors": errors, **counts}
+    return sums | {"error_rate": errors / max(length, 1)}
 
 
-def _voices(given: _Given, found: _Found, engines: dict[str, str]) -> pd.DataFrame:
-    utterances_of: dict[tuple[str, str], dict[str, _Spoken]] = defaultdict(dict)
-    for (language, utterance), voices in given.items():
+def _voices(takes_of: _Takes, engines: dict[str, str]) -> pd.DataFrame:
+    utterances_of: dict[tuple[str, str], dict[str, list[Take]]] = defaultdict(dict)
+    for (language, utterance), voices in takes_of.items():
         for voice, takes in voices.items():
-            utterances_of[voice, language][utterance] = takes, found[language, utterance][voice]
+            utterances_of[voice, language][utterance] = takes
     rows = [
         {"voice": voice, "engine": engines[voice] or None, "language": language} | _voice(utterances)
         for (voice, language), utterances in utterances_of.items()
     ]
-    return _table(rows, _VOICES).sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
+    table = typed_table(rows, _VOICES)
+    return table.sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
 
 
-def _voice(utterances: dict[str, _Spoken]) -> dict[str, Any]:
-    takes = [take for several, _ in utterances.values() for take in several]
-    counts = _counts(run for _, take_runs in utterances.values() for runs in take_runs for run in runs)
+def _voice(utterances: dict[str, list[Take]]) -> dict[str, Any]:
+    takes = [take for several in utterances.values() for take in several]
+    counts = _counts(takes)
     own_errors = {
-        label: sum(_counts(runs)["own_errors"] for runs in take_runs) / len(take_runs)
-        for label, (_, take_runs) in utterances.items()
+        label: _counts(several)["own_errors"] / len(several) for label, several in utterances.items()
     }
     worst = max(own_errors, key=lambda label: own_errors[label])
     total = sum(own_errors.values())
-    length = sum(take.length for take in takes)
-    repeated = [several for several, _ in utterances.values() if len(several) > 1]
+    repeated = [several for several in utterances.values() if len(several) > 1]
     spread = sum(float(np.var([len(take.errors) for take in several], ddof=1)) for several in repeated)
     single_length = sum(several[0].length for several in repeated)
+    rates = {
+        f"{name}_rate": counts[f"{name}_errors"] / max(counts["reference_length"], 1)
+        for name in get_args(Cause)
+    }
     return {
         "unit": takes[0].row.unit,
         "utterances": len(utterances),
-        "takes": len(takes),
-        "reference_length": length,
         **counts,
         "homophones": sum(take.homophones for take in takes),
-        "error_rate": counts["errors"] / max(length, 1),
-        **{f"{name}_rate": counts[f"{name}_errors"] / max(length, 1) for name in get_args(Cause)},
+        **rates,
         "utterances_with_own": sum(1 for value in own_errors.values() if value),
-        "endings_lost": sum(1 for _, take_runs in utterances.values() if _loses_its_end(take_runs)),
+        "endings_lost": sum(map(_loses_its_end, utterances.values())),
         "worst_utterance": worst if total else None,
         "worst_share": own_errors[worst] / total if total else None,
         "take_sd": spread**0.5 / max(single_length, 1) if repeated else None,
     }
 
 
-def _loses_its_end(takes: list[list[ErrorRun]]) -> bool:
-    takes_cut = sum(any(run.at_end and run.cause == "own" for run in runs) for runs in takes)
+def _loses_its_end(takes: list[Take]) -> bool:
+    takes_cut = sum(any(run.at_end and run.cause == "own" for run in take.runs) for take in takes)
     return 2 * takes_cut >= len(takes)
 
 
-def _utterances(given: _Given, found: _Found) -> pd.DataFrame:
-    rows = []
-    for key, voices in given.items():
-        takes = [take for several in voices.values() for take in several]
-        counts = _counts(run for several in found[key].values() for runs in several for run in runs)
-        length = sum(take.length for take in takes)
-        rows.append(
-            {"utterance": key[1], "language": key[0], "voices": len(voices), "takes": len(takes)}
-            | {"reference_length": length, **counts, "error_rate": counts["errors"] / max(length, 1)}
-        )
-    table = _table(rows, _UTTERANCES)
+def _utterances(takes_of: _Takes) -> pd.DataFrame:
+    rows = [
+        {"utterance": utterance, "language": language, "voices": len(voices)}
+        | _counts([take for several in voices.values() for take in several])
+        for (language, utterance), voices in takes_of.items()
+    ]
+    table = typed_table(rows, _UTTERANCES)
     return table.sort_values(["shared_errors", "errors"], ascending=False, kind="stable", ignore_index=True)
 
 
-def _variance(given: _Given) -> pd.DataFrame:
+def _variance(takes_of: _Takes) -> pd.DataFrame:
     rows = []
-    for language in dict.fromkeys(key[0] for key in given):
-        mine = [voices for key, voices in given.items() if key[0] == language]
+    for language in dict.fromkeys(key[0] for key in takes_of):
+        mine = [voices for key, voices in takes_of.items() if key[0] == language]
         names = sorted({voice for voices in mine for voice in voices})
         full = [voices for voices in mine if len(voices) == len(names)]
         rates = [
             [[len(take.errors) / max(take.length, 1) for take in voices[name]] for voices in full]
             for name in names
         ]
-        parts_of = _components(rates)
+        parts_of = components(rates)
         if parts_of is None:
             continue
         finite = {name: value for name, value in parts_of.items() if value == value}
@@ -349,28 +341,4 @@ def _variance(given: _Given) -> pd.DataFrame:
             | {f"sd_{name}": value**0.5 for name, value in finite.items()}
             | {f"share_{name}": value / total for name, value in finite.items() if total}
         )
-    return _table(rows, _VARIANCE)
-
-
-def _components(rates: list[list[list[float]]]) -> dict[str, float] | None:
-    """Components of variance, from the rates by voice, utterance and take."""
-    if not rates[0]:
-        return None
-    means: NDArray[np.float64] = np.array([[np.mean(cell) for cell in row] for row in rates])
-    spread = np.array([[np.var(cell, ddof=1) if len(cell) > 1 else np.nan for cell in row] for row in rates])
-    inverse = np.mean([[1 / len(cell) for cell in row] for row in rates])
-    parts_of = components(means, spread, float(1 / inverse))
-    if parts_of is None:
-        return None
-    return {
-        "voice": parts_of.system,
-        "utterance": parts_of.utterance,
-        "both": parts_of.both,
-        "take": parts_of.take,
-    }
-
-
-def _table(rows: Any, types: dict[str, str]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(list(rows), columns=list(types)).astype(types)
+    return typed_table(rows, _VARIANCE)

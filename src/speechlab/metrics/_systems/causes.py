@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from functools import cache
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -39,7 +39,7 @@ from speechlab.metrics._differences.compare import classify_differences, compare
 from speechlab.metrics._rates.tables import aligned, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from speechlab.metrics._rates.tables import ScoredRow
 
@@ -134,6 +134,7 @@ class Take:
         row: Its scored row.
         length: Tokens of the reference.
         homophones: Number of places with another word that sounds alike.
+        runs: Its runs of errors, once :func:`find_causes` has found their causes.
     """
 
     def __init__(self, row: ScoredRow) -> None:
@@ -145,6 +146,7 @@ class Take:
         kinds = Kinds(row.reference, row.hypothesis, row.unit, language)
         self.homophones = kinds.homophones or 0
         self.errors: list[_Error] = []
+        self.runs: list[ErrorRun] = []
         run: list[tuple[float, int, str | None, str | None]] = []
         for edit in [*steps, None]:
             if edit is not None and edit.operation != "equal":
@@ -172,11 +174,11 @@ class Take:
         steps = [step / 2 for step in range(-reach, reach + 1)]
         return {(error.place + step, error.kind == "sound") for error in self.errors for step in steps}
 
-    def runs(self, shares: Sequence[tuple[Cause, float]]) -> list[ErrorRun]:
-        """Its runs of errors, cut where the kind or the cause changes."""
-        judged = zip(self.errors, shares, strict=True)
+    def judge(self, cause_at: Callable[[_Place], tuple[Cause, float]]) -> None:
+        """Cut the runs of errors where the kind or the cause changes."""
+        judged = [(error, cause_at((error.place, error.kind == "sound"))) for error in self.errors]
         groups = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
-        return [self._run(cause, list(group)) for (_, _, cause), group in groups]
+        self.runs = [self._run(cause, list(group)) for (_, _, cause), group in groups]
 
     def _run(self, cause: Cause, judged: Sequence[tuple[_Error, tuple[Cause, float]]]) -> ErrorRun:
         errors = [error for error, _ in judged]
@@ -194,41 +196,26 @@ class Take:
         )
 
 
-def causes(
-    takes: Mapping[str, Sequence[Take]],
-    faulty: Mapping[str, set[_Place]],
-    engines: Mapping[str, str],
-) -> dict[str, list[list[ErrorRun]]]:
-    """The causes of the errors of one utterance."""
+def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]) -> dict[str, set[_Place]]:
+    """Find the causes of the errors of one utterance, and return the places where each voice has errors."""
+    faulty = {}
+    for voice, several in takes.items():
+        counts = Counter(place for take in several for place in take.near())
+        faulty[voice] = {place for place, count in counts.items() if 2 * count >= len(several)}
 
     @cache
-    def cause(voice: str, place: _Place) -> tuple[Cause, float]:
-        return _cause(engines[voice], _shares(voice, place, faulty, engines))
+    def cause_at(voice: str, place: _Place) -> tuple[Cause, float]:
+        # The share of the other voices with an error there, for each engine.
+        shares: dict[str, list[bool]] = defaultdict(list)
+        for neighbor, places in faulty.items():
+            if neighbor != voice:
+                shares[engines[neighbor]].append(place in places)
+        return _cause(engines[voice], {engine: sum(has) / len(has) for engine, has in shares.items()})
 
-    return {
-        voice: [
-            take.runs([cause(voice, (error.place, error.kind == "sound")) for error in take.errors])
-            for take in voice_takes
-        ]
-        for voice, voice_takes in takes.items()
-    }
-
-
-def faulty_places(takes: Sequence[Take]) -> set[_Place]:
-    """The places where a voice has errors in at least half of its takes."""
-    counts = Counter(place for take in takes for place in take.near())
-    return {place for place, count in counts.items() if 2 * count >= len(takes)}
-
-
-def _shares(
-    voice: str, place: _Place, faulty: Mapping[str, set[_Place]], engines: Mapping[str, str]
-) -> dict[str, float]:
-    """The share of the other voices with an error at a place, for each engine."""
-    shares: dict[str, list[bool]] = defaultdict(list)
-    for neighbor, places in faulty.items():
-        if neighbor != voice:
-            shares[engines[neighbor]].append(place in places)
-    return {engine: sum(has) / len(has) for engine, has in shares.items()}
+    for voice, several in takes.items():
+        for take in several:
+            take.judge(partial(cause_at, voice))
+    return faulty
 
 
 def _cause(own: str, shares: Mapping[str, float]) -> tuple[Cause, float]:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     import pandas as pd
-    from numpy.typing import NDArray
 
 Key = tuple[str, str]
 """Language and utterance."""
@@ -141,32 +140,28 @@ def _quoted(part: pd.DataFrame, column: str) -> str:
     return repr(text) if text else "nothing"
 
 
-class Components(NamedTuple):
-    """Components of the variance of one take of one utterance by one system."""
+def components(rates: list[list[list[float]]]) -> dict[str, float] | None:
+    """Components of the variance of one take of one utterance by one voice, from the rates by voice and utterance.
 
-    system: float  # variance between systems
-    utterance: float  # variance between utterances
-    # interaction of systems and utterances; without repeated takes, it includes the variance between takes
-    both: float
-    take: float  # variance between takes of one utterance by one system; NaN without repeated takes
-
-
-def components(means: NDArray[np.float64], spread: NDArray[np.float64], takes: float) -> Components | None:
-    """Components of variance of a full table."""
-    systems, utterances = means.shape
-    if systems < 2 or utterances < 2:
+    ``both`` is the interaction of voices and utterances; without repeated takes, it includes the variance between
+    takes, and ``take`` is NaN. None with fewer than two voices or utterances.
+    """
+    voices, utterances = len(rates), len(rates[0])
+    if voices < 2 or utterances < 2:
         return None
-    grand = means.mean()
+    cells = [cell for row in rates for cell in row]
+    means = np.array([[np.mean(cell) for cell in row] for row in rates])
     rows, columns = means.mean(axis=1), means.mean(axis=0)
-    residuals = means - rows[:, None] - columns[None, :] + grand
-    rest_square = float((residuals**2).sum()) / ((systems - 1) * (utterances - 1))
-    row_square = utterances * float(((rows - grand) ** 2).sum()) / (systems - 1)
-    column_square = systems * float(((columns - grand) ** 2).sum()) / (utterances - 1)
-    finite = spread[np.isfinite(spread)]
-    take = float(finite.mean()) if len(finite) else float("nan")
-    return Components(
-        system=max(0.0, (row_square - rest_square) / utterances),
-        utterance=max(0.0, (column_square - rest_square) / systems),
-        both=max(0.0, rest_square - (take / takes if len(finite) else 0.0)),
-        take=take,
-    )
+    residuals = means - rows[:, None] - columns[None, :] + means.mean()
+    rest_square = float((residuals**2).sum()) / ((voices - 1) * (utterances - 1))
+    row_square = utterances * float(((rows - means.mean()) ** 2).sum()) / (voices - 1)
+    column_square = voices * float(((columns - means.mean()) ** 2).sum()) / (utterances - 1)
+    spread = [float(np.var(cell, ddof=1)) for cell in cells if len(cell) > 1]
+    take = float(np.mean(spread)) if spread else float("nan")
+    takes = 1 / float(np.mean([1 / len(cell) for cell in cells]))
+    return {
+        "voice": max(0.0, (row_square - rest_square) / utterances),
+        "utterance": max(0.0, (column_square - rest_square) / voices),
+        "both": max(0.0, rest_square - (take / takes if spread else 0.0)),
+        "take": take,
+    }

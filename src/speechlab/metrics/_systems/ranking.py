@@ -13,6 +13,7 @@ import numpy as np
 from speechlab._arguments import is_number, refused, require_columns
 from speechlab.display import percent, table
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.compare import compare
 from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -319,7 +320,7 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
         }
         for at, name in enumerate(names)
     ]
-    systems = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES)
+    systems = typed_table(rows, _TYPES)
     signature = joined_of(pd.concat(list(one.tables.values())))
     tested = "utterance" if bootstrap.groups is None else str(bootstrap.groups)
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)

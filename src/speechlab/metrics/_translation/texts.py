@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import as_texts, check_index
+from speechlab.metrics._arguments import as_texts, refuse_hypotheses, shared_index
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
 
@@ -38,9 +36,7 @@ def of_one_system(
 ) -> Translations:
     """The translations of one system, from a table or from lists."""
     if is_frame(references):
-        if hypotheses is not None:
-            message = "the table already has hypotheses; leave hypotheses out, or give two lists"
-            raise InvalidRequestError(message, parameter="hypotheses")
+        refuse_hypotheses(hypotheses)
         hypotheses = hypothesis
     elif hypotheses is None:
         hypotheses = ()
@@ -63,10 +59,7 @@ def of_systems(
         references = rows[reference].tolist()
         systems = {name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)}
     else:
-        index = getattr(references, "index", None)
-        rows = None if callable(index) else index
-        for argument, values in {**systems, "sources": sources}.items():
-            check_index(values, rows, argument)
+        rows = shared_index(references, **systems, sources=sources)
     texts = {argument: as_texts(values, argument) for argument, values in systems.items()}
     reference_texts = _all_references(references)
     if sources is not None:
@@ -90,7 +83,7 @@ def check_some(texts: Translations) -> None:
 
 def _all_references(references: Any) -> list[list[str]]:
     """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
-    if isinstance(references, str) or not isinstance(references, Iterable):
+    if isinstance(references, str | Mapping) or not isinstance(references, Iterable):
         return [[text] for text in as_texts(references, "references")]
     reference_texts = []
     for position, entry in enumerate(references):
