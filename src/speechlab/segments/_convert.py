@@ -12,7 +12,7 @@ from speechlab._require import require
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame
 from speechlab.segments._frame.schema import COLUMNS, frame
-from speechlab.segments._frame.ticks import seconds_of, ticks_of
+from speechlab.segments._frame.ticks import refuse_rows, seconds_of, ticks_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,10 +36,8 @@ def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
     checked = frame(table)
     times = [pd.to_timedelta(ticks_of(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
     index = pd.MultiIndex.from_arrays([checked["file"].astype("string"), *times], names=_LEVELS)
-    if index.has_duplicates:
-        row = int(np.argmax(index.duplicated()))
-        message = f"row {row} has the file, start and end of an earlier row, which audformat does not allow"
-        raise SegmentError(message, rows=(row,))
+    said = "has the file, start and end of an earlier row, which audformat does not allow"
+    refuse_rows(index.duplicated(), None, lambda row: f"row {row} {said}")
     return checked.drop(columns=_LEVELS).set_index(index)
 
 
@@ -74,15 +72,15 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
     start = _seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
     end = _seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
     start = np.where(np.isnan(start), 0.0, start)
-    if np.isnan(end).any():
-        if extent is None:
-            row = int(np.argmax(np.isnan(end)))
-            message = (
-                f"row {row} goes to the end of {files.iloc[row]!r}; give the recording's duration: extent="
-            )
-            raise SegmentError(message, column="end", rows=(row,))
+    hint = "give the recording's duration: extent="
+    open_ended = np.isnan(end)
+    if extent is None:
+        refuse_rows(
+            open_ended, "end", lambda row: f"row {row} goes to the end of {files.iloc[row]!r}; {hint}"
+        )
+    elif open_ended.any():
         lengths = extent_frame(extent, files).groupby("file")["end"].max()
-        end = np.where(np.isnan(end), files.map(lengths).to_numpy(dtype="float64"), end)
+        end = np.where(open_ended, files.map(lengths).to_numpy(dtype="float64"), end)
     return frame(table.assign(file=files, start=start, end=end))
 
 
@@ -105,10 +103,8 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     core = require("pyannote.core")
     checked = frame(table)
     instant = ticks_of(checked["end"]) == ticks_of(checked["start"])
-    if instant.any():
-        row = int(np.argmax(instant))
-        message = f"row {row} has no length, which pyannote does not support; drop it first"
-        raise SegmentError(message, column="end", rows=(row,))
+    said = "has no length, which pyannote does not support; drop it first"
+    refuse_rows(instant, "end", lambda row: f"row {row} {said}")
     annotations = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
     speakers = checked["speaker"] if "speaker" in checked.columns else [""] * len(checked)
     rows = zip(checked["file"], checked["start"], checked["end"], speakers, strict=True)

@@ -12,7 +12,7 @@ from speechlab.audio import AudioClip
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Stretches, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import Stretches, refuse_rows, seconds_of, ticks_of
 from speechlab.segments._joins.overlap import overlap_join
 
 if TYPE_CHECKING:
@@ -198,21 +198,15 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
     checked = frame(table)
     if isinstance(by, (Mapping, pd.Series)):
         seconds = checked["file"].map(dict(by.items())).astype("float64")
-        if seconds.isna().any():
-            row = int(np.argmax(seconds.isna()))
-            raise SegmentError(
-                f"no shift is given for {checked['file'].iloc[row]!r}", column="file", rows=(row,)
-            )
+        refuse_rows(
+            seconds.isna(), "file", lambda row: f"no shift is given for {checked['file'].iloc[row]!r}"
+        )
         ticks = ticks_of(seconds)
     else:
         ticks = ticks_of(np.full(len(checked), by))
     start = ticks_of(checked["start"]) + ticks
-    if (start < 0).any():
-        row = int(np.argmax(start < 0))
-        message = (
-            f"row {row} would start at {start[row] / 1e6:.10g} s, before its recording; crop the table first"
-        )
-        raise SegmentError(message, column="start", rows=(row,))
+    hint = "before its recording; crop the table first"
+    refuse_rows(start < 0, "start", lambda row: f"row {row} would start at {start[row] / 1e6:.10g} s, {hint}")
     checked["start"], checked["end"] = seconds_of(start), seconds_of(ticks_of(checked["end"]) + ticks)
     return checked
 

@@ -21,7 +21,15 @@ from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
 from speechlab.segments._changes.crop import as_frame
-from speechlab.segments._frame.extent import Extent, check_extent, extent_frame, numbered, runs_of, union
+from speechlab.segments._frame.extent import (
+    Extent,
+    Runs,
+    check_extent,
+    extent_frame,
+    numbered,
+    runs_of,
+    union,
+)
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import (
     LATEST_S,
@@ -63,12 +71,9 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
     Raises:
         SegmentError: The table is not a segment frame, or the gap is not a number of 0 or more.
     """
-    checked, codes, count = _grouped(table, gap, by)
-    (spans,), _ = numbered([checked])
-    runs = runs_of(Stretches(codes, spans.starts, spans.ends), count, _ticks(gap))
-    return gathered(
-        checked, runs.order, runs.heads, seconds_of(runs.spans.starts), seconds_of(runs.spans.ends)
-    )
+    checked, spans, count = _grouped(table, gap, by)
+    runs = runs_of(spans, count, int(ticks_of(gap)))
+    return gathered(checked, runs, runs.heads, runs.spans)
 
 
 def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[int]:
@@ -92,9 +97,8 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     """
     import pandas as pd
 
-    checked, codes, count = _grouped(table, gap, by)
-    (spans,), _ = numbered([checked])
-    runs = runs_of(Stretches(codes, spans.starts, spans.ends), count, _ticks(gap) - 1)
+    checked, spans, count = _grouped(table, gap, by)
+    runs = runs_of(spans, count, int(ticks_of(gap)) - 1)
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
     numbers = np.arange(len(of_run)) - first[of_run]
@@ -200,20 +204,14 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def gathered(
-    table: pd.DataFrame,
-    order: NDArray[np.int64],
-    heads: NDArray[np.int64],
-    starts: NDArray[np.float64],
-    ends: NDArray[np.float64],
-) -> pd.DataFrame:
+def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: Stretches) -> pd.DataFrame:
     """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share."""
     import pandas as pd
 
-    rows = table.iloc[order]
+    rows = table.iloc[runs.order]
     result = rows.iloc[heads].reset_index(drop=True)
     result = result[[name for name in COLUMNS if name in result.columns]].copy()
-    result["start"], result["end"] = starts, ends
+    result["start"], result["end"] = seconds_of(spans.starts), seconds_of(spans.ends)
     sizes = np.diff(np.append(heads, len(rows)))
     if len(result) == len(rows):
         return result
@@ -227,13 +225,10 @@ def gathered(
         values, column = rows[name].tolist(), result[name].tolist()
         for run in several:
             cells = values[heads[run] : heads[run] + sizes[run]]
-            column[run] = join_texts(cells) if name == "text" else _agreed(cells)
+            shared = cells[0] if len(set(cells)) == 1 else ""
+            column[run] = join_texts(cells) if name == "text" else shared
         result[name] = pd.Series(column, dtype=text_dtype())
     return result
-
-
-def _agreed(values: list[str]) -> str:
-    return values[0] if len(set(values)) == 1 else ""
 
 
 def _weighted(rows: pd.DataFrame, heads: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -244,9 +239,8 @@ def _weighted(rows: pd.DataFrame, heads: NDArray[np.int64]) -> NDArray[np.float6
     return np.clip(means, 0.0, 1.0)
 
 
-def _grouped(
-    table: pd.DataFrame, gap: float, by: Sequence[str]
-) -> tuple[pd.DataFrame, NDArray[np.int64], int]:
+def _grouped(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.DataFrame, Stretches, int]:
+    """The checked table, its stretches numbered by their values in ``by``, and how many of these there are."""
     check_seconds(gap, "gap")
     checked = frame(table)
     names = [by] if isinstance(by, str) else list(by)
@@ -254,11 +248,7 @@ def _grouped(
         if name not in checked.columns:
             raise SegmentError(f"by= names the column {name!r}, which the table does not have", column=name)
     (codes,), count = common_codes([checked], ["file", *names])
-    return checked, codes, count
-
-
-def _ticks(gap: float) -> int:
-    return int(ticks_of([gap])[0])
+    return checked, Stretches(codes, ticks_of(checked["start"]), ticks_of(checked["end"])), count
 
 
 _MS = 1_000
@@ -324,23 +314,16 @@ def from_speech(
     pad = speech_pad_ms * _MS
     codes = runs.spans.codes
     starts, ends = widen_spans(onsets, runs.spans.ends, pad, pad, latest[codes], codes)
-    first, last = merge_short_spans(starts, ends, int(ticks_of([min_segment_duration])[0]), codes)
+    first, last = merge_short_spans(starts, ends, int(ticks_of(min_segment_duration)), codes)
     merged = Stretches(codes[first], starts[first], ends[last])
-    result = gathered(
-        checked, runs.order, runs.heads[first], seconds_of(merged.starts), seconds_of(merged.ends)
-    )
+    result = gathered(checked, runs, runs.heads[first], merged)
     if result["text"].ne("").any():
         has_text = result["text"].ne("").to_numpy()
         result, merged, first = result[has_text].reset_index(drop=True), merged[has_text], first[has_text]
     margin = segment_padding * _MS
     before = pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
-    leading = np.where(_new_file(merged.codes), before, margin)
     codes = merged.codes
+    leading = np.where(np.diff(codes, prepend=-1) != 0, before, margin)
     starts, ends = widen_spans(merged.starts, merged.ends, leading, margin, latest[codes], codes)
     result["start"], result["end"] = seconds_of(starts), seconds_of(ends)
     return result
-
-
-def _new_file(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
-    fresh: NDArray[np.bool_] = np.diff(codes, prepend=-1) != 0
-    return fresh

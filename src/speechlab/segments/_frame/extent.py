@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Line, Stretches, ticks_of
+from speechlab.segments._frame.ticks import Line, Stretches, refuse_rows, ticks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -68,14 +68,14 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
     durations = extent_frame(extent, table["file"]).groupby("file")["end"].max()
     latest = table["file"].map(durations)
     beyond = ticks_of(table["end"]) > ticks_of(latest)
-    if beyond.any():
-        row = int(np.argmax(beyond))
-        message = (
+    refuse_rows(
+        beyond,
+        "end",
+        lambda row: (
             f"row {row} ends at {table['end'].iloc[row]:.10g} s, but {table['file'].iloc[row]!r} is only "
             f"{latest.iloc[row]:.10g} s long; crop the table first, or mend the extent"
-        )
-        rows = tuple(int(number) for number in np.flatnonzero(beyond)[:10])
-        raise SegmentError(message, column="end", rows=rows)
+        ),
+    )
 
 
 def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.ticks import LATEST_S, ticks_of
+from speechlab.segments._frame.ticks import LATEST_S, refuse_rows, ticks_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,6 @@ COLUMNS: dict[str, str] = {
 
 REQUIRED = ("file", "start", "end", "text")
 TEXTS = frozenset({"file", "text", "channel", "speaker", "source"})
-_FEW = 10
 
 
 def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
@@ -125,14 +124,8 @@ def _texts(column: pd.Series[Any], name: str) -> Any:
         return texts.fillna("") if texts.isna().any() else texts
     values = ["" if value is None or value is pd.NA or value != value else value for value in column.tolist()]
     kinds = (str,) if name == "text" else (str, int)
-    bad = [
-        number
-        for number, value in enumerate(values)
-        if not isinstance(value, kinds) or isinstance(value, bool)
-    ]
-    if bad:
-        message = f"{name} of row {bad[0]} is {values[bad[0]]!r:.60}, not text"
-        raise SegmentError(message, column=name, rows=tuple(bad[:_FEW]))
+    bad = [not isinstance(value, kinds) or isinstance(value, bool) for value in values]
+    refuse_rows(bad, name, lambda row: f"{name} of row {row} is {values[row]!r:.60}, not text")
     return _array([str(value) for value in values], name)
 
 
@@ -177,22 +170,15 @@ def _check_times(start: NDArray[np.float64], end: NDArray[np.float64]) -> None:
         _refuse(np.isnan(values), values, name, "is missing; drop such rows first")
         _refuse(values < 0, values, name, "is negative; times count from the recording's beginning")
         _refuse(values > LATEST_S, values, name, f"is beyond {LATEST_S:.0f} seconds")
-    before = ticks_of(end) < ticks_of(start)
-    if before.any():
-        number = int(np.argmax(before))
-        message = f"row {number} ends at {end[number]:.10g} s, before its start at {start[number]:.10g} s"
-        raise SegmentError(message, column="end", rows=_few(before))
+    refuse_rows(
+        ticks_of(end) < ticks_of(start),
+        "end",
+        lambda row: f"row {row} ends at {end[row]:.10g} s, before its start at {start[row]:.10g} s",
+    )
 
 
 def _refuse(bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, fault: str) -> None:
-    if bad.any():
-        number = int(np.argmax(bad))
-        message = f"{name} of row {number} ({values[number]:.10g}) {fault}"
-        raise SegmentError(message, column=name, rows=_few(bad))
-
-
-def _few(bad: NDArray[np.bool_]) -> tuple[int, ...]:
-    return tuple(int(number) for number in np.flatnonzero(bad)[:_FEW])
+    refuse_rows(bad, name, lambda row: f"{name} of row {row} ({values[row]:.10g}) {fault}")
 
 
 def in_order(table: pd.DataFrame) -> pd.DataFrame:

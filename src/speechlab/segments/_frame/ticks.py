@@ -10,7 +10,7 @@ import numpy as np
 from speechlab.errors import SegmentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ LATEST_S = 2.0**32
 """Latest time in seconds (136 years); up to it, a float represents each microsecond."""
 
 _LONGEST = 2**62
+_FEW = 10
 
 
 def ticks_of(seconds: ArrayLike) -> NDArray[np.int64]:
@@ -32,6 +33,13 @@ def ticks_of(seconds: ArrayLike) -> NDArray[np.int64]:
 def seconds_of(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return whole microseconds as seconds."""
     return ticks / TICKS
+
+
+def refuse_rows(bad: Any, column: str | None, message: Callable[[int], str]) -> None:
+    """Raise an error about the first of the rows at fault, if there are any."""
+    rows = tuple(np.flatnonzero(bad)[:_FEW].tolist())
+    if rows:
+        raise SegmentError(message(rows[0]), column=column, rows=rows)
 
 
 def check_seconds(value: object, name: str) -> None:

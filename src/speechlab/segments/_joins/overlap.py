@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.ticks import LATEST_S, Line, Stretches, common_codes, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import (
+    LATEST_S,
+    Line,
+    Stretches,
+    common_codes,
+    refuse_rows,
+    seconds_of,
+    ticks_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -261,13 +269,13 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTabl
     if not complete:
         start, end = np.where(valid, start, 0.0), np.where(valid, end, 0.0)
     starts, ends = ticks_of(start), ticks_of(end)
-    before = ends < starts
-    if before.any():
-        row = int(np.argmax(before))
-        message = (
+    refuse_rows(
+        ends < starts,
+        "end",
+        lambda row: (
             f"row {row} of table {which} ends at {end[row]:.10g} s, before its start at {start[row]:.10g} s"
-        )
-        raise SegmentError(message, column="end", rows=(row,))
+        ),
+    )
     spans = Stretches(codes, starts, ends)
     rows = np.arange(len(codes)) if complete else np.flatnonzero(valid)
     return LaidTable(starts, ends, rows, spans if complete else spans[rows])
@@ -286,10 +294,11 @@ def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
             raise SegmentError(message, column=name)
         return np.empty(0)
     values: NDArray[np.float64] = column.to_numpy(dtype="float64", na_value=np.nan)
-    if (np.abs(values) > LATEST_S).any():
-        row = int(np.argmax(np.abs(values) > LATEST_S))
-        message = (
+    refuse_rows(
+        np.abs(values) > LATEST_S,
+        name,
+        lambda row: (
             f"{name} of row {row} of table {which} is {values[row]:g}; expected seconds up to {LATEST_S:.0f}"
-        )
-        raise SegmentError(message, column=name, rows=(row,))
+        ),
+    )
     return values

@@ -11,7 +11,7 @@ import numpy as np
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
-from speechlab.segments._frame.ticks import Stretches
+from speechlab.segments._frame.ticks import Stretches, refuse_rows
 from speechlab.segments._scores.assignment import cheapest_assignment
 from speechlab.segments._scores.detection import partners
 
@@ -133,11 +133,10 @@ def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
         message = f"the {which} has no column 'speaker'; add it, or leave by_speaker out"
         raise SegmentError(message, column="speaker")
     codes, labels = pd.factorize(table["speaker"])
-    nobody = (table["speaker"] == "").to_numpy(dtype=bool)
-    if nobody.any():
-        row = int(np.argmax(nobody))
-        message = f"row {row} of the {which} has no speaker; name one, or leave such rows out"
-        raise SegmentError(message, column="speaker", rows=(row,))
+    hint = "name one, or leave such rows out"
+    refuse_rows(
+        table["speaker"] == "", "speaker", lambda row: f"row {row} of the {which} has no speaker; {hint}"
+    )
     keys, who = np.unique(spans.codes * max(len(labels), 1) + codes, return_inverse=True)
     merged = union(Stretches(who.astype(np.int64), spans.starts, spans.ends), len(keys))
     files, names = np.divmod(keys, max(len(labels), 1))

@@ -14,7 +14,7 @@ from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, ticks_of
+from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, refuse_rows, ticks_of
 from speechlab.segments._joins.overlap import pairs
 from speechlab.segments._scores.detection import (
     Detected,
@@ -267,10 +267,12 @@ def _words_of(words: pd.DataFrame, files: list[str]) -> Stretches:
     """The times of words, in files that are known."""
     table = frame(words.rename(columns={"word": "text"}) if "text" not in words else words)
     codes = table["file"].map({name: code for code, name in enumerate(files)})
-    if codes.isna().any():
-        row = int(np.argmax(codes.isna()))
-        message = f"row {row} of the words is of {table['file'].iloc[row]!r}, of which there are no segments"
-        raise SegmentError(message, column="file", rows=(row,))
+    which = table["file"]
+    refuse_rows(
+        codes.isna(),
+        "file",
+        lambda row: f"row {row} of the words is of {which.iloc[row]!r}, of which there are no segments",
+    )
     return Stretches(codes.to_numpy().astype(np.int64), ticks_of(table["start"]), ticks_of(table["end"]))
 
 
