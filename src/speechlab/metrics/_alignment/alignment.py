@@ -84,22 +84,15 @@ class Alignment:
     @property
     def reference(self) -> Tokens:
         """Tokens of the reference."""
-        reference_side = self._said
-        return (
-            tuple(reference_side.split())
-            if self._uncut and isinstance(reference_side, str)
-            else reference_side
-        )
+        return self._cut(self._said)
 
     @property
     def hypothesis(self) -> Tokens:
         """Tokens of the hypothesis."""
-        hypothesis_side = self._heard
-        return (
-            tuple(hypothesis_side.split())
-            if self._uncut and isinstance(hypothesis_side, str)
-            else hypothesis_side
-        )
+        return self._cut(self._heard)
+
+    def _cut(self, side: Tokens) -> Tokens:
+        return tuple(side.split()) if self._uncut and isinstance(side, str) else side
 
     @property
     def blocks(self) -> _Blocks:
@@ -122,17 +115,10 @@ class Alignment:
     @property
     def tally(self) -> tuple[int, int, int, int]:
         """Hits, substitutions, deletions and insertions."""
-        hits = substitutions = deletions = insertions = 0
+        counts = dict.fromkeys(("equal", "substitute", "delete", "insert"), 0)
         for operation, i0, i1, j0, j1 in self.blocks:
-            if operation == "equal":
-                hits += i1 - i0
-            elif operation == "substitute":
-                substitutions += i1 - i0
-            elif operation == "delete":
-                deletions += i1 - i0
-            else:
-                insertions += j1 - j0
-        return hits, substitutions, deletions, insertions
+            counts[operation] += max(i1 - i0, j1 - j0)
+        return counts["equal"], counts["substitute"], counts["delete"], counts["insert"]
 
     def __iter__(self) -> Iterator[Edit]:
         """One :class:`Edit` for each step."""
@@ -164,11 +150,10 @@ class Alignment:
     def _runs(self) -> list[tuple[Operation, str, str]]:
         join = self.separator.join
         reference, hypothesis = self.reference, self.hypothesis
-        runs: list[tuple[Operation, str, str]] = []
-        for operation, i0, i1, j0, j1 in self.blocks:
-            deleted, inserted = reference[i0:i1], hypothesis[j0:j1]
-            runs.append((operation, join(deleted), join(inserted)))
-        return runs
+        return [
+            (operation, join(reference[i0:i1]), join(hypothesis[j0:j1]))
+            for operation, i0, i1, j0, j1 in self.blocks
+        ]
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Alignment) else NotImplemented

@@ -135,27 +135,18 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
     ):
         if alignment.reference == alignment.hypothesis and not equal:
             continue
-        reference_places, hypothesis_places = (
-            places(reference, pairs.preparation),
-            places(hypothesis, pairs.preparation),
-        )
-        if pairs.preparation.merge_compounds:
-            hypothesis_places = []  # merged words have no place
+        # Merged words have no place.
+        merged_words = pairs.preparation.merge_compounds
+        reference_places = places(reference, pairs.preparation)
+        hypothesis_places = [] if merged_words else places(hypothesis, pairs.preparation)
+        label = utterance if labels is None else labels[utterance]
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue
-            reference_place = (
-                reference_places[edit.reference_index]
-                if reference_places and edit.reference is not None
-                else _NOWHERE
-            )
-            hypothesis_place = (
-                hypothesis_places[edit.hypothesis_index]
-                if hypothesis_places and edit.hypothesis is not None
-                else _NOWHERE
-            )
-            row = (edit.operation, edit.reference, edit.hypothesis, *reference_place, *hypothesis_place)
-            rows.append((utterance if labels is None else labels[utterance], *row))
+            _, said, heard, i, j = edit
+            at = reference_places[i] if reference_places and said is not None else _NOWHERE
+            to = hypothesis_places[j] if hypothesis_places and heard is not None else _NOWHERE
+            rows.append((label, edit.operation, said, heard, *at, *to))
     types = _TYPES if labels is None else {name: kind for name, kind in _TYPES.items() if name != "utterance"}
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)
 

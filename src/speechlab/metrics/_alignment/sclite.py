@@ -58,14 +58,11 @@ def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
 
 
 def _numbered(reference: Tokens, hypothesis: Tokens) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    numbers: dict[str, int] = {}
-    reference_codes = np.array(
-        [numbers.setdefault(token, len(numbers)) for token in reference], dtype=np.int64
+    numbers = {token: number for number, token in enumerate(dict.fromkeys(chain(reference, hypothesis)))}
+    first, second = (
+        np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
     )
-    hypothesis_codes = np.array(
-        [numbers.setdefault(token, len(numbers)) for token in hypothesis], dtype=np.int64
-    )
-    return reference_codes, hypothesis_codes
+    return first, second
 
 
 def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

@@ -280,18 +280,18 @@ class _System:
     @cached_property
     def places(self) -> list[Places] | None:
         """Errors by place in each row; None if a row is too long for NIST's alignment."""
-        errors_of = cache(_errors_of)
+
+        @cache
+        def errors_of(unit: str, reference: str, hypothesis: str) -> Places:
+            if not unit:  # a row without scores
+                return ()
+            split = prepare(unit, None, None).split
+            return errors_by_place(split(reference), split(hypothesis))
+
         try:
             return list(map(errors_of, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
         except InvalidRequestError:
             return None
-
-
-def _errors_of(unit: str, reference: str, hypothesis: str) -> Places:
-    if not unit:  # a row without scores
-        return ()
-    split = prepare(unit, None, None).split
-    return errors_by_place(split(reference), split(hypothesis))
 
 
 def _prepared(

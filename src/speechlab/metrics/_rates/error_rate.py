@@ -216,12 +216,8 @@ class ErrorRate:
             The columns of :func:`speechlab.metrics.edits` except ``unit``. ``utterance`` counts from 0, or is a label
             of the index if the texts came from a table or a Series.
         """
-        return edit_table(self._pairs, self._labels, equal=equal)
-
-    @property
-    def _labels(self) -> list[Any] | None:
         index = getattr(self.rows, "index", self.rows)
-        return None if index is None else list(index)
+        return edit_table(self._pairs, None if index is None else list(index), equal=equal)
 
     def frame(
         self,
@@ -302,9 +298,8 @@ class ErrorRate:
 
     def _repr_html_(self) -> str:
         low, high = self.confidence_interval()
-        interval = f"{100 * low:.2f} to {100 * high:.2f}%"
-        if math.isnan(low):
-            interval = "none: fewer than two utterances"
+        none = "none: fewer than two utterances"
+        interval = none if math.isnan(low) else f"{100 * low:.2f} to {100 * high:.2f}%"
         name = f"Error rate by {_UNIT_NAMES[self.unit]}"
         rows = [
             (name, _shown(self.rate)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import has_column, is_frame, is_whole_number
 from speechlab.display import Html, element, join, percent
@@ -67,8 +67,9 @@ def edits(
         how |= {"reference": reference, "hypothesis": hypothesis}
     table = as_scored(scored, hypotheses, how)
     scored_rows = table[table["errors"].notna()]
-    written = has_column(scored_rows, reference, "reference") and has_column(
-        scored_rows, hypothesis, "hypothesis"
+    written = all(
+        has_column(scored_rows, name, name_of)
+        for name, name_of in ((reference, "reference"), (hypothesis, "hypothesis"))
     )
     tables = []
     for signature, rows_alike in scored_rows.groupby("signature", observed=True, sort=False):
@@ -108,6 +109,10 @@ _TYPES = {
 }
 
 
+_Key: TypeAlias = tuple[str, str, str | None, str | None]
+"""Unit, operation, and the tokens of the reference and the hypothesis."""
+
+
 def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None, **how: Any) -> pd.DataFrame:
     """Count substitutions, deletions and insertions by their tokens.
 
@@ -138,8 +143,7 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
         unit: joined_of(rows_of_unit, f"rows by {unit}")
         for unit, rows_of_unit in scored_rows.groupby("unit", observed=True)
     }
-    counts: Counter[tuple[str, str, str | None, str | None]] = Counter()
-    utterances: Counter[tuple[str, str, str | None, str | None]] = Counter()
+    counts, utterances = Counter[_Key](), Counter[_Key]()
     alignments = scored.alignments if isinstance(scored, ErrorRate) else map(aligned, rows_of(scored_rows))
     for unit, alignment in zip(scored_rows["unit"], alignments, strict=True):
         pair_counts = Counter(
@@ -149,9 +153,7 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
         )
         counts.update(pair_counts)
         utterances.update(pair_counts.keys())
-    totals: Counter[str] = Counter()
-    for key, count in counts.items():
-        totals[key[0]] += count
+    totals = {unit: sum(count for key, count in counts.items() if key[0] == unit) for unit in signatures}
     rows = [
         (*key, count, utterances[key], count / totals[key[0]], signatures[key[0]])
         for key, count in counts.items()
@@ -229,11 +231,9 @@ def _grid(alignment: Alignment, language: str | None) -> Html:
     cells = []
     for edit in alignment:
         # A dot marks a missing token and keeps the width of its place.
-        reference = "·" if edit.reference is None else edit.reference
-        hypothesis = "·" if edit.hypothesis is None else edit.hypothesis
         lines = (
-            element("span", reference or "·"),
-            element("span", hypothesis or "·"),
+            element("span", edit.reference or "·"),
+            element("span", edit.hypothesis or "·"),
             element("small", _MARKS[edit.operation]),
         )
         cells.append(element("span", *lines, style=_CELL.format(gap, _TINTS[edit.operation])))

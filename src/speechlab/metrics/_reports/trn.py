@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
@@ -17,16 +16,6 @@ if TYPE_CHECKING:
 
 _LINE = re.compile(r"(.*)\(([^()\s]+)\)\s*")
 _NAME = re.compile(r"[^()\s]+")
-
-
-def utf8_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file."""
-    file = user_path(path)
-    try:
-        return file.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        message = f"{file.name} is not in UTF-8; convert it, as in iconv -f EUC-JP -t UTF-8"
-        raise InvalidRequestError(message, parameter="path") from None
 
 
 def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -51,30 +40,32 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
     """
     import pandas as pd
 
+    file = user_path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        message = f"{file.name} is not in UTF-8; convert it, as in iconv -f EUC-JP -t UTF-8"
+        raise InvalidRequestError(message, parameter="path") from None
     rows: dict[str, tuple[str, str, str]] = {}
-    for number, line in enumerate(utf8_text(path).splitlines(), start=1):
+    for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.startswith(";;"):
             continue
         match = _LINE.fullmatch(line)
         if match is None:
             message = (
-                f"line {number} of {Path(path).name} has no name at its end: {line[:60]!r}; write the name of the "
+                f"line {number} of {file.name} has no name at its end: {line[:60]!r}; write the name of the "
                 "utterance in parentheses, as in 'good morning (s1-001)'"
             )
             raise InvalidRequestError(message, parameter="path")
         if match[2] in rows:
             message = (
-                f"line {number} of {Path(path).name} has the name {match[2]!r} once more; give each utterance its "
+                f"line {number} of {file.name} has the name {match[2]!r} once more; give each utterance its "
                 "own"
             )
             raise InvalidRequestError(message, parameter="path")
-        rows[match[2]] = match[2], speaker_of(match[2]), match[1].strip()
+        speaker = re.split("[-_]", match[2], maxsplit=1)[0]
+        rows[match[2]] = match[2], speaker, match[1].strip()
     return pd.DataFrame(rows.values(), columns=["utterance", "speaker", "text"]).astype("string")
-
-
-def speaker_of(utterance: str) -> str:
-    """The speaker in the name of an utterance."""
-    return re.split("[-_]", utterance, maxsplit=1)[0]
 
 
 def write_trn(

@@ -42,15 +42,11 @@ def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
         groups.append(pair)
     place = {name: number for number, name in enumerate(names)}
     groups.sort(key=lambda group: sorted(place[name] for name in group))
+    signs = [chr(ord("a") + number) if number < 26 else f"({number + 1})" for number in range(len(groups))]
     return {
-        name: "".join(_letter(number) for number, group in enumerate(groups) if name in group)
+        name: "".join(sign for sign, group in zip(signs, groups, strict=True) if name in group)
         for name in names
     }
-
-
-def _letter(number: int) -> str:
-    """A to z, then (27), (28) and so on."""
-    return chr(ord("a") + number) if number < 26 else f"({number + 1})"
 
 
 def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
@@ -226,9 +222,15 @@ def rank(
         >>> rank(rows, by="noise", language="en")["no"].tied
         ['a']
     """
-    bootstrap = _bootstrap(level, power, draws, seed, groups)
+    bootstrap = Bootstrap(level, draws, seed, groups)
+    if not is_number(power) or not 0 < float(power) < 1:
+        raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
     columns = [system, utterance, *(name for name in (by, groups) if name is not None)]
-    scored_rows = _done(as_scored(scored, None, how), *columns)
+    table = as_scored(scored, None, how)
+    require_columns(table, *columns, argument="scored")
+    # The rows with scores and a value in each of these columns, which become texts.
+    complete = table[table[["errors", *columns]].notna().all(axis=1)]
+    scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})
     if by is None:
         return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
     sums = {
@@ -249,21 +251,9 @@ class _Sums(NamedTuple):
     excluded: int  # number of utterances that a system lacks
 
 
-def _bootstrap(level: float, power: object, draws: int, seed: int, groups: str | None) -> Bootstrap:
-    bootstrap = Bootstrap(level, draws, seed, groups)
-    if not is_number(power) or not 0 < float(power) < 1:
-        raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
-    return bootstrap
-
-
-def _done(scored: pd.DataFrame, *names: str) -> pd.DataFrame:
-    """Rows with scores and a value in each named column; these columns become texts."""
-    require_columns(scored, *names, argument="scored")
-    complete = scored[scored[["errors", *names]].notna().all(axis=1)]
-    return complete.assign(**{name: complete[name].astype(str) for name in names})
-
-
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
+    import pandas as pd
+
     common_rows = _common(done, system, utterance, where)
     common = common_rows[utterance].unique()
     tables = {str(name): system_rows for name, system_rows in common_rows.groupby(system, sort=False)}
@@ -277,7 +267,10 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
-    pairs = _pairs(ordered, utterance, bootstrap)
+    pairs = pd.DataFrame()
+    if len(ordered) > 1:
+        level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
+        pairs = compare(ordered, on=[utterance, _TAKE], groups=block, level=level, draws=draws, seed=seed)
     excluded = done[utterance].nunique() - len(common)
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
@@ -304,6 +297,8 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     names, errors, lengths = list(one.tables), one.errors, one.lengths
     groups = letters(names, pairs.loc[is_shown(pairs), ["a", "b"]].itertuples(index=False))
     firsts = _first_shares(errors, lengths, bootstrap)
+    of_best = pairs.loc[pairs["a"] == names[0], ["b", "p_holm"]].itertuples(index=False)
+    p_best = {name: float(p) for name, p in of_best}
     alpha = (1 - bootstrap.level) / max(1, tests)
     rows = [
         {
@@ -315,7 +310,7 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
             "error_rate": errors[at].sum() / max(1, lengths[at].sum()),
             "group": groups[name],
             "first_share": firsts[at],
-            "p_best": _p(pairs, names[0], name),
+            "p_best": p_best.get(name),
             "needed": utterances_needed(errors[at] - errors[0], alpha, power) if at else None,
         }
         for at, name in enumerate(names)
@@ -345,17 +340,6 @@ def _common(numbered: pd.DataFrame, system: str, utterance: str, where: str) -> 
     return common_rows
 
 
-def _pairs(tables: dict[str, pd.DataFrame], utterance: str, bootstrap: Bootstrap) -> pd.DataFrame:
-    import pandas as pd
-
-    if len(tables) < 2:
-        return pd.DataFrame()
-    level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
-    on = [utterance, _TAKE]
-    groups = utterance if bootstrap.groups is None else bootstrap.groups
-    return compare(tables, on=on, groups=groups, level=level, draws=draws, seed=seed)
-
-
 def _first_shares(
     errors: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bootstrap
 ) -> list[float | None]:
@@ -367,13 +351,6 @@ def _first_shares(
     rates = sums[:, :count] / np.maximum(sums[:, count:], 1)
     first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
     return [float(share) for share in (first / first.sum(axis=1, keepdims=True)).mean(axis=0)]
-
-
-def _p(pairs: pd.DataFrame, best: str, name: str) -> float | None:
-    if name == best:
-        return None
-    (p,) = pairs.loc[(pairs["a"] == best) & (pairs["b"] == name), "p_holm"]
-    return float(p)
 
 
 def _listed(names: list[str]) -> str:

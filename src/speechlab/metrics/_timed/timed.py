@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -24,7 +23,10 @@ from speechlab.segments import cheapest_assignment
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
+    from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
 
@@ -234,30 +236,31 @@ def _speaker_words(
     reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
 ) -> tuple[int, int]:
     """Aligned tokens of all speakers together, and those under a wrong speaker."""
-    codes: dict[str, int] = {}
-    reference_words, hypothesis_words = (
-        streams_of(table, preparation, codes, limit)
-        for table, limit in ((reference, None), (hypothesis, collar))
-    )
+    import pandas as pd
+
     aligned = right = 0
-    for file in reference_words.keys() & hypothesis_words.keys():
-        ours, theirs = reference_words[file][""], hypothesis_words[file][""]
-        place, _ = timed_edits(ours, theirs)
+    for ours, theirs, place in alignments(reference, hypothesis, preparation, collar):
         hits = np.flatnonzero(place >= 0)
-        pairs = zip(
+        counts = pd.crosstab(
             reference["speaker"].to_numpy()[ours.rows[hits]],
             hypothesis["speaker"].to_numpy()[theirs.rows[place[hits]]],
-            strict=True,
-        )
-        counts = Counter(pairs)
-        names = [list(dict.fromkeys(pair[side] for pair in counts)) for side in (0, 1)]
-        size = max(map(len, names))
-        costs = [[0] * size for _ in range(size)]
-        for (reference_speaker, hypothesis_speaker), count in counts.items():
-            costs[names[0].index(reference_speaker)][names[1].index(hypothesis_speaker)] = -count
+        ).to_numpy()
+        size = max(counts.shape)
+        costs = np.pad(-counts, [(0, size - side) for side in counts.shape]).tolist()
         right -= sum(costs[row][column] for row, column in enumerate(cheapest_assignment(costs)))
         aligned += len(hits)
     return aligned, aligned - right
+
+
+def alignments(
+    reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
+) -> Iterator[tuple[TimedTokens, TimedTokens, NDArray[np.int64]]]:
+    """The tokens of the recordings that both tables have, whoever spoke them, with their counterparts or -1."""
+    codes: dict[str, int] = {}
+    ours = streams_of(reference, preparation, codes, None)
+    theirs = streams_of(hypothesis, preparation, codes, collar)
+    for file in ours.keys() & theirs.keys():
+        yield ours[file][""], theirs[file][""], timed_edits(ours[file][""], theirs[file][""])[0]
 
 
 def check_collar(collar: object) -> None:

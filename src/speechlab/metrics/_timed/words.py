@@ -12,8 +12,7 @@ import numpy as np
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._timed.distance import timed_edits
-from speechlab.metrics._timed.timed import check_collar, streams_of
+from speechlab.metrics._timed.timed import alignments, check_collar
 from speechlab.segments import MatchScore
 from speechlab.segments import frame as segment_frame
 
@@ -157,19 +156,12 @@ def word_times(
     """
     check_collar(collar)
     preparation = prepare(unit, language, normalize)
-    codes: dict[str, int] = {}
     of_texts = is_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
         reference, collar = _placed(reference, preparation), math.inf
     tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
-    reference_words, hypothesis_words = (
-        streams_of(table, preparation, codes, limit)
-        for table, limit in zip(tables, (None, float(collar)), strict=True)
-    )
     partner = np.full(len(tables[1]), -1)
-    for file in reference_words.keys() & hypothesis_words.keys():
-        ours, theirs = reference_words[file][""], hypothesis_words[file][""]
-        place, _ = timed_edits(ours, theirs)
+    for ours, theirs, place in alignments(tables[0], tables[1], preparation, float(collar)):
         hits = np.flatnonzero(place >= 0)
         hits = hits[ours.codes[hits] == theirs.codes[place[hits]]]
         rows = np.stack([ours.rows[hits], theirs.rows[place[hits]]])
@@ -211,5 +203,4 @@ def _checked(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     if not is_frame(table):
         raise refused(argument, table, "a table with the columns start, end and word")
     require_columns(table, "word", hint="A table of words has the columns start, end and word")
-    replaced = [name for name in ("text",) if name in table.columns]
-    return segment_frame(table.drop(columns=replaced).rename(columns={"word": "text"}))
+    return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))
