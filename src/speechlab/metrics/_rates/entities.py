@@ -23,6 +23,7 @@ from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Preparation
     from speechlab.metrics._arguments import Groups
@@ -107,7 +108,7 @@ def entity_scores(
         raise InvalidRequestError(message, parameter="entities")
     entities_of = [_read(cell, row) for row, cell in enumerate(cells)]
     table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
-    counts: list[dict[str, list[int]]] = []
+    counts: list[dict[str, NDArray[np.int64]]] = []
     signatures = []
     for code, rows in texts.items():
         preparation = prepare(auto_unit(code), code, "auto")
@@ -163,7 +164,7 @@ def _counted(
     way: Preparation,
     known: dict[str, set[tuple[str, ...]]],
     tolerant: bool,
-) -> dict[str, list[int]]:
+) -> dict[str, NDArray[np.int64]]:
     """The counts of each class in one pair of texts, in the order of ``_COUNTS``."""
     if tolerant and has_classes(way.language):
         heard = classify_differences(said, heard, str(way.language)).tolerant
@@ -177,25 +178,24 @@ def _counted(
             misplaced[edit.reference_index] += edit.operation != "equal"
             at = edit.reference_index + 1
     tokens, recognised = tuple(alignment.reference), tuple(alignment.hypothesis)
-    counts: dict[str, list[int]] = {kind: [0] * len(_COUNTS) for kind in (*known, _ALL)}
+    counts = {kind: np.zeros(len(_COUNTS), dtype=np.int64) for kind in (*known, _ALL)}
     counted_forms = Counter[tuple[str, ...]]()
     for text, kind in entities:
         form = tuple(way.tokens(text))
         starts = _occurrences(form, tokens)
-        start = starts[counted_forms[form]] if counted_forms[form] < len(starts) else None
-        counted_forms[form] += 1
-        row = [1, 1, 0, 0, 0, 0, 0]
-        if start is not None:
+        row = (1, 1, 0, 0, 0, 0, 0)
+        if counted_forms[form] < len(starts):
+            start = starts[counted_forms[form]]
             inside = range(start, start + len(form))
             errors = sum(misplaced[place] for place in inside) + sum(before[place] for place in inside[1:])
-            row = [1, 0, int(not errors), int(bool(errors)), 0, errors, len(form)]
-        for name in (kind, _ALL):
-            counts[name] = [total + more for total, more in zip(counts[name], row, strict=True)]
+            row = (1, 0, int(not errors), int(bool(errors)), 0, errors, len(form))
+        counted_forms[form] += 1
+        counts[kind] += row
     for kind, forms in known.items():
         for form in forms:
             more = len(_occurrences(form, recognised)) - len(_occurrences(form, tokens))
-            for name in (kind, _ALL):
-                counts[name][4] += max(0, more)
+            counts[kind][4] += max(0, more)
+    counts[_ALL] = sum(counts.values(), start=counts[_ALL])
     return counts
 
 

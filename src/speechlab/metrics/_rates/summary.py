@@ -228,19 +228,13 @@ def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, A
 def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name, column in _SOME.items():
-        if column not in done.columns:
-            continue
         # The errors of both tolerant rates are in one column.
         of_rate = name if name in TOLERANT else column
-        with_rate = (
-            done[of_rate].notna().to_numpy() if of_rate in done.columns else np.zeros(len(done), dtype=bool)
-        )
-        if not with_rate.any():
-            continue
-        total = done[column][with_rate].sum()
-        if name in _LENGTHS:
-            total = total / max(int(done[_LENGTHS[name]][with_rate].sum()), 1)
-        figures[name] = total
+        rows = done[done[of_rate].notna()] if {column, of_rate} <= set(done.columns) else done[:0]
+        if len(rows):
+            total = rows[column].sum()
+            length = _LENGTHS.get(name)
+            figures[name] = total if length is None else total / max(int(rows[length].sum()), 1)
     return figures
 
 

@@ -217,24 +217,19 @@ def _assigned(
     import pandas as pd
 
     left, right, lengths = partners(said.spans, found.spans, count)
-    keys, where = np.unique(said.who[left] * max(len(found.names), 1) + found.who[right], return_inverse=True)
-    shared = dict(zip(keys.tolist(), _sums(where, lengths, len(keys)).tolist(), strict=True))
     ours, theirs = said.lengths, found.lengths
-    files = np.arange(count + 1)
-    mine, yours = (np.searchsorted(side.files, files).tolist() for side in (said, found))
+    by_file = (said.files, found.files, said.files[said.who[left]])  # all in order of the files
+    bounds = [np.searchsorted(codes, np.arange(count + 1)).tolist() for codes in by_file]
     rows, correct, partner = [], np.zeros(count, dtype=np.int64), np.full(len(said.names), len(found.names))
     for file in range(count):
-        our_speakers = mine[file] + np.flatnonzero(ours[mine[file] : mine[file + 1]])
-        their_speakers = np.arange(yours[file], yours[file + 1])
-        size = max(len(our_speakers), len(their_speakers))
-        times = np.zeros((size, size), dtype=np.int64)
-        for row, mine_at in enumerate(our_speakers.tolist()):
-            for column, yours_at in enumerate(their_speakers.tolist()):
-                times[row, column] = shared.get(mine_at * max(len(found.names), 1) + yours_at, 0)
-        either = np.ones((size, size))
-        either[: len(our_speakers), : len(their_speakers)] = np.add.outer(
-            ours[our_speakers], theirs[their_speakers]
-        )
+        (first, last), (begin, end), pairs = (side[file : file + 2] for side in bounds)
+        mine, yours = first + np.flatnonzero(ours[first:last]), np.arange(begin, end)
+        size = max(len(mine), len(yours))
+        times, either = np.zeros((size, size), dtype=np.int64), np.ones((size, size))
+        here = slice(*pairs)
+        at = np.searchsorted(mine, said.who[left[here]]), found.who[right[here]] - begin
+        np.add.at(times, at, lengths[here])
+        either[: len(mine), : len(yours)] = np.add.outer(ours[mine], theirs[yours])
         errors = 1 - times / np.maximum(either - times, 1)
         fine = np.rint(_FINE * errors).astype(np.int64).tolist()
         coarse = times.tolist()  # as Python's integers, which do not overflow
@@ -244,16 +239,12 @@ def _assigned(
                 for row in range(size)
             ]
         )
-        for row, who in enumerate(our_speakers.tolist()):
+        for row, who in enumerate(mine.tolist()):
             time, error = coarse[row][columns[row]], float(errors[row, columns[row]])
-            name, hypothesis_s = ("", 0.0)
+            name, hypothesis_s = "", 0.0
             if time:
-                yours_at = their_speakers[columns[row]]
-                name, hypothesis_s, partner[who] = (
-                    str(found.names[yours_at]),
-                    theirs[yours_at] / 1e6,
-                    yours_at,
-                )
+                partner[who] = their_speaker = yours[columns[row]]
+                name, hypothesis_s = str(found.names[their_speaker]), theirs[their_speaker] / 1e6
             rows.append((file, str(said.names[who]), name, ours[who] / 1e6, hypothesis_s, time / 1e6, error))
             correct[file] += time
     seconds = ["reference_s", "hypothesis_s", "shared_s", "jaccard_error_rate"]
