@@ -26,9 +26,8 @@ from speechlab.segments._frame.extent import check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
-from speechlab.segments._scores.assignment import cheapest_assignment as cheapest_assignment
 from speechlab.segments._scores.detection import DetectionScore, MatchScore, Segmentation
-from speechlab.segments._scores.diarization import DiarizationScore
+from speechlab.segments._scores.diarization import DiarizationScore, cheapest_assignment
 from speechlab.segments._scores.score import SegmentScore, score
 
 __all__ = [

@@ -5,18 +5,15 @@ An alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import Editops, Levenshtein, Opcodes
 
 from speechlab.display import Html, diff
-from speechlab.metrics._alignment.counting import Operation, Run, runs_of
-from speechlab.metrics._alignment.sclite import sclite_blocks
+from speechlab.metrics._alignment.sclite import Operation, Run, sclite_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from rapidfuzz.distance import Editops
 
     from speechlab.metrics._alignment.units import Counts, Tokens
 
@@ -98,7 +95,7 @@ class Alignment:
     def blocks(self) -> _Blocks:
         """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
         if not isinstance(self._found, tuple):
-            self._found = self._align() if self._found is None else runs_of(self._found)
+            self._found = self._align() if self._found is None else _runs_of(self._found)
         return self._found
 
     def _align(self) -> _Blocks:
@@ -110,7 +107,7 @@ class Alignment:
             return (("equal", 0, n, 0, n),) if n else ()
         if self.counts != "levenshtein":
             return sclite_blocks(reference, hypothesis)
-        return runs_of(Levenshtein.editops(reference, hypothesis))
+        return _runs_of(Levenshtein.editops(reference, hypothesis))
 
     @property
     def tally(self) -> tuple[int, int, int, int]:
@@ -175,3 +172,10 @@ class Alignment:
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
+
+
+def _runs_of(edits: Editops) -> tuple[Run, ...]:
+    """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
+    opcodes = cast("list[Any]", Opcodes.from_editops(edits).as_list())
+    # rapidfuzz calls a substitution "replace".
+    return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in opcodes])

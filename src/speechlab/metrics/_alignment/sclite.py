@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from speechlab.metrics._alignment.counting import Operation, Run
     from speechlab.metrics._alignment.units import Tokens
+
+Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
+Run: TypeAlias = tuple[Operation, int, int, int, int]
+"""A run of one operation, with its start and end in the reference and in the hypothesis."""
 
 _SUBSTITUTION, _GAP = 4, 3
 _DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
