@@ -22,14 +22,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from rapidfuzz.distance import Levenshtein
-
-from speechlab.metrics._differences.differences import (
-    TextComparison,
-    differing_runs,
-    swapped_sides,
-    with_notation,
-)
+from speechlab.metrics._differences.differences import differing_runs
 from speechlab.text import pinyin
 
 if TYPE_CHECKING:
@@ -40,19 +33,11 @@ if TYPE_CHECKING:
 _AROUND = 20  # characters of context: longer than a word, shorter than a long text
 
 
-def compare_chinese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms."""
-    # In a fixed order, because classes must not depend on which side is the reference.
-    swapped = other < one
-    first, second = (other, one) if swapped else (one, other)
-    forms = [pair for pair in _FORMS if pair.sign is None or pair.sign.search(reference + hypothesis)]
-    spans = (
-        (kind, swapped_sides(span) if swapped else span)
-        for run in differing_runs(first, second)
-        for kind, span in _classes(first, second, run, forms)
-    )
-    differences, tolerant = with_notation(one, other, spans)
-    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
+def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tuple[DifferenceClass, Span]]:
+    """The differing parts of two normalised texts with their classes."""
+    forms = [pair for pair in _FORMS if pair.sign is None or any(map(pair.sign.search, written))]
+    for run in differing_runs(one, other):
+        yield from _classes(one, other, run, forms)
 
 
 class _Form(NamedTuple):

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+
+from rapidfuzz.distance import Levenshtein
 
 from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._differences.chinese import compare_chinese
-from speechlab.metrics._differences.differences import CLASSES
+from speechlab.metrics._differences.chinese import chinese_parts
+from speechlab.metrics._differences.differences import CLASSES, TextComparison, with_notation
 from speechlab.metrics._differences.english_classes import compare_english
-from speechlab.metrics._differences.japanese import compare_japanese
+from speechlab.metrics._differences.japanese import japanese_parts
 from speechlab.text import language_code, normalizer
 
-if TYPE_CHECKING:
-    from speechlab.metrics._differences.differences import TextComparison
-
-_COMPARE = {"en": compare_english, "ja": compare_japanese, "zh": compare_chinese}
+_PARTS = {"ja": japanese_parts, "zh": chinese_parts}
 _NEEDS = {"ja": "pyopenjtalk", "zh": "pypinyin"}
 
 
@@ -59,4 +57,17 @@ def classify_differences(reference: str, hypothesis: str, language: str) -> Text
 
 def compared(reference: str, hypothesis: str, one: str, other: str, language: str) -> TextComparison:
     """Class each difference between two texts with known normalised forms."""
-    return _COMPARE[language](reference, hypothesis, one, other)
+    if language == "en":
+        return compare_english(reference, hypothesis, one, other)
+    if one == other:
+        return TextComparison(one, other, other, (), 0)
+    # In a fixed order, because classes must not depend on which side is the reference.
+    if other < one:
+        parts = [
+            (kind, (*span[2:], *span[:2]))
+            for kind, span in _PARTS[language]((hypothesis, reference), other, one)
+        ]
+    else:
+        parts = list(_PARTS[language]((reference, hypothesis), one, other))
+    differences, tolerant = with_notation(one, other, parts)
+    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))

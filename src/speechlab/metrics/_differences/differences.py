@@ -93,11 +93,6 @@ def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[Span]:
         yield i, len(one), j, len(other)
 
 
-def swapped_sides(span: Span) -> Span:
-    """A part with its two sides in the other order."""
-    return *span[2:], *span[:2]
-
-
 def with_notation(
     reference: str, hypothesis: str, parts: Iterable[tuple[DifferenceClass, Span]], blank: str = ""
 ) -> tuple[tuple[Difference, ...], str]:

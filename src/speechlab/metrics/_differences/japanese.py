@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import TextComparison, differing_runs, with_notation
+from speechlab.metrics._differences.differences import differing_runs
 from speechlab.text import (
     Normalizer,
     dictionary_entries,
@@ -40,9 +40,9 @@ from speechlab.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from speechlab.metrics._differences.differences import DifferenceClass
+    from speechlab.metrics._differences.differences import DifferenceClass, Span
     from speechlab.text import Morpheme, SpokenWord
 
 _MOST = 256  # combinations of the readings of several words or characters
@@ -227,23 +227,11 @@ _APART = "・"  # the normaliser's separator of two numbers that would otherwise
 _REACH = 8  # times that a part is widened to whole words; more are rare
 
 
-def compare_japanese(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms."""
-    if one == other:
-        return TextComparison(one, other, other, (), 0)
-    # In a fixed order, because classes must not depend on which side is the reference.
-    swapped = other < one
-    sides = _Side(reference, one), _Side(hypothesis, other)
-    first, second = reversed(sides) if swapped else sides
-    spans = (
-        (
-            _judge(first, second, reference_span, hypothesis_span),
-            (*hypothesis_span, *reference_span) if swapped else (*reference_span, *hypothesis_span),
-        )
-        for reference_span, hypothesis_span in _differing_spans(first, second)
-    )
-    differences, tolerant = with_notation(one, other, spans)
-    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
+def japanese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tuple[DifferenceClass, Span]]:
+    """The differing parts of two normalised texts with their classes."""
+    first, second = _Side(written[0], one), _Side(written[1], other)
+    for here, there in _differing_spans(first, second):
+        yield _judge(first, second, here, there), (*here, *there)
 
 
 class _Side:

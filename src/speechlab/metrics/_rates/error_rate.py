@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_frame
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
 from speechlab.metrics._alignment.units import (
@@ -22,7 +21,7 @@ from speechlab.metrics._alignment.units import (
     prepare,
     warn_if_unspaced,
 )
-from speechlab.metrics._arguments import Groups, as_pairs, check_index
+from speechlab.metrics._arguments import Groups, as_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
@@ -275,11 +274,7 @@ class ErrorRate:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
         """
-        bootstrap = Bootstrap(level, draws, seed, groups)
-        if groups is not None and is_frame(self.rows):
-            table, bootstrap = bootstrap.on(self.rows, "the table")
-            bootstrap = bootstrap.within(table)
-        check_index(bootstrap.groups, self.rows, "groups")
+        bootstrap = Bootstrap(level, draws, seed, groups).of_rows(self.rows)
         return bootstrap.ratio(self.errors_by_utterance, self.lengths_by_utterance)
 
     @property

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_missing, is_number, is_whole_number, require_columns
+from speechlab._arguments import is_frame, is_missing, is_number, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_index
 
@@ -103,6 +103,14 @@ class Bootstrap:
         if self.groups is None:
             return self
         return replace(self, groups=frame[column or self.groups].tolist())
+
+    def of_rows(self, rows: Any) -> Bootstrap:
+        """The same bootstrap for the rows of a table with the blocks, or for lists beside an index or None."""
+        if self.groups is not None and is_frame(rows):
+            table, of_table = self.on(rows, "the table")
+            return of_table.within(table)
+        check_index(self.groups, rows, "groups")
+        return self
 
     def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Sums by block of the figures of utterances (one row each)."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from speechlab._arguments import is_frame
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_choice, check_index
+from speechlab.metrics._arguments import check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
 from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
@@ -279,7 +279,4 @@ def _read(
     arguments = {f"systems[{str(name)!r}]": values for name, values in systems.items()}
     texts = of_systems(references, arguments, sources, reference, source)
     check_some(texts)
-    if is_frame(texts.rows):
-        return texts, bootstrap.within(texts.rows)
-    check_index(bootstrap.groups, texts.rows, "groups")
-    return texts, bootstrap
+    return texts, bootstrap.of_rows(texts.rows)

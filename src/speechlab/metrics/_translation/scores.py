@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from speechlab._arguments import column_names, has_column, is_frame, require_columns
+from speechlab._arguments import column_names, has_column, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
-from speechlab.metrics._arguments import check_choice, check_index
+from speechlab.metrics._arguments import check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table
 from speechlab.metrics._translation.measures import checked_scorers, make_metrics, measured, tokenizer
@@ -89,12 +89,7 @@ class TranslationScore:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two translations or blocks.
         """
-        bootstrap = Bootstrap(level, draws, seed, groups)
-        if groups is not None and is_frame(self._rows):
-            table, bootstrap = bootstrap.on(self._rows, "the table")
-            bootstrap = bootstrap.within(table)
-        check_index(bootstrap.groups, self._rows, "groups")
-        return self._interval(metric, bootstrap)
+        return self._interval(metric, Bootstrap(level, draws, seed, groups).of_rows(self._rows))
 
     def _interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
         check_choice(metric, self.scores, "metric", "there is no metric")
