@@ -7,35 +7,18 @@ from fractions import Fraction
 
 from speechlab.text import words
 
-_UNITS = dict(
-    zip(
-        words("zero one two three four five six seven eight nine"),
-        range(10),
-        strict=True,
-    )
+
+def _numbered(names: str, values: range) -> dict[str, int]:
+    return dict(zip(words(names), values, strict=True))
+
+
+_UNITS = _numbered("zero one two three four five six seven eight nine", range(10))
+_TEENS = _numbered(
+    "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", range(10, 20)
 )
-_TEENS = dict(
-    zip(
-        words("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"),
-        range(10, 20),
-        strict=True,
-    )
-)
-_TENS = dict(
-    zip(
-        words("twenty thirty forty fifty sixty seventy eighty ninety"),
-        range(20, 100, 10),
-        strict=True,
-    )
-)
+_TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", range(20, 100, 10))
 _TENS["fourty"] = 40
-_LARGE = {
-    "hundred": 100,
-    "thousand": 10**3,
-    "million": 10**6,
-    "billion": 10**9,
-    "trillion": 10**12,
-}
+_LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _REPEATS = {"double": 2, "triple": 3}
 _IRREGULAR = {"first": 1, "second": 2, "third": 3, "fifth": 5, "eighth": 8, "ninth": 9, "twelfth": 12}
 _ORDINALS = (

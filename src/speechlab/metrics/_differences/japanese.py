@@ -329,7 +329,8 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
     differing = [(old[a:b], new[c:d]) for a, b, c, d in differing_runs(old, new)]
-    if not numbers and _one_form(reference_words, hypothesis_words, old, new):
+    one_form = _forms(reference_words) == _forms(hypothesis_words)
+    if not numbers and (one_form or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)):
         all_kana = all(_KANA_ONLY.fullmatch(a) and _KANA_ONLY.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
         return "recognition" if all_kana and not sounds_alike and not loanwords else "notation"
@@ -375,10 +376,6 @@ def _together(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
             return False
         i0, i1, j0, j1 = i0 - before, i1 + behind, j0 - before, j1 + behind
     return False
-
-
-def _one_form(said: Sequence[Morpheme], heard: Sequence[Morpheme], old: str, new: str) -> bool:
-    return _forms(said) == _forms(heard) or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)
 
 
 def _forms(words: Sequence[Morpheme]) -> list[str]:

@@ -13,6 +13,7 @@ is 50. In Chinese the digit 2 before a measure word becomes 两 (``2个`` 两个
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -207,50 +208,30 @@ def _write(whole: str, fraction: str | None, value: Callable[[int], str]) -> str
     return f"{written}点{fraction.translate(_SPELLED)}" if fraction else written
 
 
-def _ja_value(number: int) -> str:
-    """Kanji numeral: 110 百十, 10000 一万, 10000000 千万."""
+def _numeral(number: int, *, chinese: bool) -> str:
+    """A numeral: 110 is 百十 in Japanese and 一百一十 in Chinese, 10000000 千万 and 一千万, 105 百五 and 一百零五."""
     if number == 0:
         return "零"
-    digits = []
-    for power, unit in ((16, "京"), (12, "兆"), (8, "億"), (4, "万"), (0, "")):
+    written = ""
+    for power, unit in ((16, "京"), (12, "兆"), (8, "亿" if chinese else "億"), (4, "万"), (0, "")):
         group = number // 10**power % 10_000
         if group:
-            digits.append(_ja_group(group) + unit)
-    return "".join(digits)
+            zero = "零" if chinese and written and group < 1_000 else ""
+            written += zero + _group(group, chinese=chinese) + unit
+    return written.removeprefix("一") if chinese and written.startswith("一十") else written
 
 
-def _ja_group(group: int) -> str:
-    written = ""
+def _group(group: int, *, chinese: bool) -> str:
+    written = gap = ""
     for power, unit in ((3, "千"), (2, "百"), (1, "十"), (0, "")):
         digit = group // 10**power % 10
         if digit:
-            written += ("" if digit == 1 and unit else _DIGITS[digit]) + unit
+            silent = digit == 1 and unit and not chinese
+            written += (gap if written else "") + ("" if silent else _DIGITS[digit]) + unit
+            gap = ""
+        elif chinese:
+            gap = "零"
     return written
 
 
-def _zh_value(number: int) -> str:
-    """Chinese numeral: 105 一百零五, 110 一百一十, 15 十五, 20000 二万."""
-    if number == 0:
-        return "零"
-    written = ""
-    for power, unit in ((16, "京"), (12, "兆"), (8, "亿"), (4, "万"), (0, "")):
-        group = number // 10**power % 10_000
-        if not group:
-            continue
-        if written and group < 1_000:
-            written += "零"
-        written += _zh_group(group) + unit
-    return written.removeprefix("一") if written.startswith("一十") else written
-
-
-def _zh_group(group: int) -> str:
-    written = ""
-    gap = False
-    for power, unit in ((3, "千"), (2, "百"), (1, "十"), (0, "")):
-        digit = group // 10**power % 10
-        if digit:
-            written += ("零" if gap and written else "") + _DIGITS[digit] + unit
-            gap = False
-        else:
-            gap = True
-    return written
+_ja_value, _zh_value = partial(_numeral, chinese=False), partial(_numeral, chinese=True)
