@@ -105,6 +105,7 @@ _FOREIGN = re.compile(
 )
 _EXCERPT = 10_000
 """Maximum number of characters of a section that the search can quote."""
+_LIGHT_PICTURE = re.compile(r"^!\[(?P<alt>[^]]*)\]\((?P<path>images/[\w-]+-light\.png)\)$", re.MULTILINE)
 _DEFAULTS_MADE = re.compile(r"<[\w. -]+>")
 """Functions as defaults, and fields that a factory fills."""
 _log = logging.getLogger(__name__)
@@ -116,11 +117,27 @@ def setup(app: Sphinx) -> None:
     for field in PythonDomain.directives["class"].doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"
+    app.connect("source-read", _both_themes)
     app.connect("autodoc-process-signature", _readable_signature)
     app.connect("autodoc-process-docstring", _plain_returns, priority=400)  # napoleon's is 500
     app.connect("html-page-context", _search_excerpts)
     app.connect("build-finished", _write_excerpts)
     app.connect("build-finished", _check)
+
+
+def _both_themes(app: Sphinx, page: str, source: list[str]) -> None:
+    """Show the dark picture in the dark theme, where there is one that the page does not show anyway."""
+
+    def of_both(picture: re.Match[str]) -> str:
+        dark = picture["path"].replace("-light.", "-dark.")
+        if dark in source[0] or not (Path(app.srcdir) / page).parent.joinpath(dark).exists():
+            return picture[0]
+        themes = (("only-light", picture["path"]), ("only-dark", dark))
+        return "\n\n".join(
+            f"```{{image}} {path}\n:alt: {picture['alt']}\n:class: {kind}\n```" for kind, path in themes
+        )
+
+    source[0] = _LIGHT_PICTURE.sub(of_both, source[0])
 
 
 def _readable_signature(

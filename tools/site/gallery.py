@@ -60,10 +60,10 @@ def gallery(notebooks: Path, pictures: Path) -> str:
     lines = [_INTRODUCTION, "## Widgets\n", "`````{container} gallery"]
     for title, (name, page) in WIDGETS.items():
         whole = " whole" if name in WHOLE else ""
-        shown = [
+        themes = [
             _image(f"{name}-{theme}.png", page, title, f"only-{theme}{whole}") for theme in ("light", "dark")
         ]
-        lines += _card(title, page, "\n".join(shown))
+        lines += _card(title, page, "\n".join(themes))
     report = max(_outputs(_read(notebooks, REPORT), "text/html"), key=len)
     lines += ["`````\n", _REPORT, _raw(report, "still"), "\n## Studies\n", "`````{container} gallery"]
     for question, name in STUDIES.items():

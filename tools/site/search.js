@@ -1,16 +1,17 @@
 // Pages stand before properties, pages that say a word often before others, and a name that was typed before all;
 // a site that was opened from the disk shows excerpts, too.
-const asked = (new URLSearchParams(location.search).get("q") ?? "").trim().toLowerCase();
+const asked = (new URLSearchParams(location.search).get("q") ?? "").trim();
 const ABOUT = ["CHANGELOG", "CONTRIBUTING", "docs/architecture", "docs/benchmarks", "docs/licences"];
 const times = (page) => {
   const text = (window.EXCERPTS?.[page] ?? []).map(([, words]) => words).join(" ").toLowerCase();
-  return asked.split(/\s+/).reduce((sum, word) => sum + (word ? text.split(word).length - 1 : 0), 0);
+  return Math.min(...asked.toLowerCase().split(/\s+/).map((word) => text.split(word || "\n").length - 1));
 };
 var Scorer = {
-  score: ([page, title, , , score, , kind]) => {
-    if (kind === "object" && title.toLowerCase().split(".").pop() === asked.split(".").pop()) return 100 - title.split(".").length;
+  score: ([page, title, , about, score, , kind]) => {
+    const parts = title.split(".");
+    if (kind === "object" && /class|function|exception/.test(about) && parts.at(-1) === asked.split(".").at(-1)) return 100 - parts.length;
     if (page.startsWith("reference/")) return score / 4;
-    return (score + Math.log2(1 + times(page))) / (ABOUT.includes(page) ? 3 : 1);
+    return (score + Math.log2(1 + times(page)) / 2) / (ABOUT.includes(page) ? 3 : 1);
   },
   objNameMatch: 11, objPartialMatch: 6, objPrio: { 0: 15, 1: 5, 2: -5 }, objPrioDefault: 0,
   title: 15, partialTitle: 7, term: 5, partialTerm: 2,

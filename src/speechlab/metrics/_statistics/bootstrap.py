@@ -33,7 +33,7 @@ BLOCK = "speechlab block"
 _MOST_DRAWS = 1_000_000
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
 _UNSEEN = 1 / 3
-"""Weight of the wholly wrong utterance that a sample may lack (docs/statistics.md compares weights)."""
+"""Weight of the wholly wrong utterance that a sample may lack (docs/statistics.md says how often it is too small)."""
 
 
 class Interval(NamedTuple):
