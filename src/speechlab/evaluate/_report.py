@@ -321,17 +321,15 @@ class Report(Shared):
         Raises:
             InvalidRequestError: ``max_bytes`` is not a whole number from 1.
         """
-        return self._page(self._vectors(), max_bytes)
+        return self._page(max_bytes)[0]
 
-    def _page(self, figures: Mapping[str, tuple[bytes, bytes]], max_bytes: int) -> str:
+    def _page(self, max_bytes: int) -> tuple[str, dict[str, tuple[bytes, bytes]]]:
+        """The page, and its figures as SVG by what they show, each also for a phone."""
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        return report_page(self, self.below(), figures, self.shown_rows(), max_bytes)
-
-    def _vectors(self) -> dict[str, tuple[bytes, bytes]]:
-        """The figures as SVG, by what they show, each also for a phone."""
-        figures: Mapping[str, Any] = self._all_drawn(width=_PAGE_INCHES)
-        return {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
+        drawn: Mapping[str, Any] = self._all_drawn(width=_PAGE_INCHES)
+        figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
+        return report_page(self, self.below(), figures, self.shown_rows(), max_bytes), figures
 
     @briefly
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
@@ -352,8 +350,7 @@ class Report(Shared):
             StoreError: A file cannot be written, or a table has values that Parquet does not support.
         """
         where = self.check_path(path)
-        figures = self._vectors()
-        html = self._page(figures, max_bytes)
+        html, figures = self._page(max_bytes)
         if where.suffix.lower() in PAGES and not where.is_dir():
             try:
                 with whole_file(where) as draft:
