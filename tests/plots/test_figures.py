@@ -331,8 +331,9 @@ def test_the_two_sides_of_a_difference_have_a_line_each_where_they_are_long():
 @pytest.mark.slow
 def test_nothing_of_pyplot_is_loaded():
     code = (
-        "import sys, pandas as pd; from speechlab import plots; "
-        "plots.distributions(pd.DataFrame({'latency_s': [1.0]})); print('matplotlib.pyplot' in sys.modules)"
+        "import sys, pandas as pd; from speechlab import plots, segments; "
+        "plots.distributions(pd.DataFrame({'latency_s': [1.0]})); plots.timeline(segments.frame([(0, 1, 'a')])); "
+        "print('matplotlib.pyplot' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

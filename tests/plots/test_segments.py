@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from io import BytesIO
 
 import numpy as np
@@ -100,16 +98,6 @@ def test_silence_is_white():
     silence = AudioClip(np.zeros(16_000, np.float32), 16_000)
     (shown,) = [image for axes in plots.timeline(SAID, silence).axes for image in axes.images]
     assert (shown.to_rgba(shown.get_array())[..., :3] == 1).all()
-
-
-@pytest.mark.slow
-def test_nothing_of_pyplot_is_loaded():
-    code = (
-        "import sys; from speechlab import plots, segments; "
-        "plots.timeline(segments.frame([(0, 1, 'a')])); print('matplotlib.pyplot' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(

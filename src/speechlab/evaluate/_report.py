@@ -147,11 +147,12 @@ class Report(Shared):
         figure: Figure = getattr(plots, drawing.function)(*frames, **{**drawing.options, **options})
         return figure
 
-    def figures(self) -> Mapping[str, Figure]:
-        """Return the figures of the page by their titles, without figures that would be empty."""
-        return self._all_drawn()
+    def figures(self, **options: Any) -> dict[str, Figure]:
+        """Return the figures of the page by their titles, without figures that would be empty.
 
-    def _all_drawn(self, **options: Any) -> dict[str, Figure]:
+        Args:
+            **options: As for ``plot``, of all figures, such as their width.
+        """
         figures = {}
         for drawing in self.drawings:
             with suppress(InvalidRequestError):  # no rows, or none with a rate
@@ -327,7 +328,7 @@ class Report(Shared):
         """The page, and its figures as SVG by what they show, each also for a phone."""
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        drawn: Mapping[str, Any] = self._all_drawn(width=_PAGE_INCHES)
+        drawn: Mapping[str, Any] = self.figures(width=_PAGE_INCHES)
         figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
         return report_page(self, self.below(), figures, self.shown_rows(), max_bytes), figures
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -287,11 +288,4 @@ def _fitted(text: str, fits: Any) -> str:
 
 def _longest(text: str, fits: Any, end: str) -> int:
     """The number of letters of a text that fit, together with a suffix."""
-    low, high = 0, len(text)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(text[:middle] + end):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    return bisect_left(range(1, len(text) + 1), x=True, key=lambda count: not fits(text[:count] + end))

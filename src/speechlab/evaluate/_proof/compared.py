@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from contextlib import suppress
-from dataclasses import asdict
 from difflib import SequenceMatcher
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.evaluate._writing.folder import SOUNDS
+from speechlab.evaluate._writing.folder import SOUNDS, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +53,11 @@ class NumberCheck:
         for name in sorted(set(follows.tables) & set(stands.tables)):
             self.frame(name, stands.tables[name], follows.tables[name])
         for name in _TEXTS:
-            self.value(name, _plain(getattr(stands, name)), _plain(getattr(follows, name)))
+            values = (
+                orjson.dumps(getattr(one, name), plain, orjson.OPT_SERIALIZE_NUMPY)
+                for one in (stands, follows)
+            )
+            self.value(name, *map(orjson.loads, values))
 
     def frame(self, name: str, stands: pd.DataFrame, follows: pd.DataFrame) -> None:
         """Compare the columns that follow from the rows; columns of the user's own are in both."""
@@ -110,19 +113,6 @@ class NumberCheck:
 
     def _note(self, place: str, stands: object, follows: object) -> None:
         self.unequal.append(Unequal(place, f"{stands}", f"{follows}"))
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
-    return orjson.loads(orjson.dumps(value, default=_as_plain, option=orjson.OPT_SERIALIZE_NUMPY))
-
-
-def _as_plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return list(value)
-    if hasattr(value, "__dataclass_fields__"):
-        return asdict(value)
-    return None if is_missing(value) else value.item() if hasattr(value, "item") else str(value)
 
 
 class _Visible(HTMLParser):

@@ -25,8 +25,6 @@ from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
 _OF = 2
@@ -107,7 +105,8 @@ def answer_of(choice: pd.DataFrame) -> Conclusion:
     elif len(leads) == 1 and len(decided) == len(rows):
         lead = f"{sentence(*leads)}."
     elif all(row["lead"] == f"take {row['name']}" for row in decided):
-        lead = f"Take {listed([_of_language(row) for row in decided])}."
+        choices = [f"{row['name']} for {named(row['language'])}" for row in decided]
+        lead = f"Take {listed(choices)}."
     else:
         lead = " ".join(f"{named(row['language'])}: {row['lead']}." for row in decided)
     certainties = [
@@ -117,10 +116,6 @@ def answer_of(choice: pd.DataFrame) -> Conclusion:
         for row in rows
     ]
     return Conclusion(lead, f"{'. '.join(certainties)}." if certainties else "")
-
-
-def _of_language(row: Mapping[Any, Any]) -> str:
-    return f"{row['name']} for {named(row['language'])}"
 
 
 def _best(systems: pd.DataFrame, tied: list[str], starts: pd.DataFrame) -> str:

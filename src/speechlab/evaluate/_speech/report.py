@@ -85,6 +85,8 @@ def speech_report(
         }
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
+    fields = [field for signature in values_of(table, "signature") for field in signature.split("|")]
+    normalizers = {field.removeprefix("norm:") for field in fields if field.startswith("norm:")}
     failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
         title,
@@ -107,7 +109,7 @@ def speech_report(
         facts={
             "speechlab": package_version(),
             "rows": f"{len(table)}, of which {failed} failed or were skipped",
-            "normalised by": ", ".join(_normalizers(table)) or "nothing",
+            "normalised by": ", ".join(sorted(normalizers)) or "nothing",
             "intervals": f"95 %, bootstrap by utterance, from {ENOUGH} utterances on",
         },
         record=record or {},
@@ -175,11 +177,6 @@ def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
     counts = summary["utterances_scored"].mask(on_common, summary["common_utterances"])
     rates = summary["ranking_rate"].mask(on_common, summary["common_rate"])
     return summary.assign(**bounds, utterances_scored=counts, ranking_rate=rates)
-
-
-def _normalizers(table: pd.DataFrame) -> list[str]:
-    signatures = values_of(table, "signature")
-    return sorted({field[5:] for line in signatures for field in line.split("|") if field[:5] == "norm:"})
 
 
 def part_of(report: Contents, system: str, condition: str | None = None) -> Contents:

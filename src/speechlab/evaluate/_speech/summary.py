@@ -234,7 +234,11 @@ def _who(summary: pd.DataFrame) -> list[Shown]:
 
 def _pace(summary: pd.DataFrame) -> list[Shown]:
     return [
-        number(_waited(summary), start_column(summary), optional=True),
+        number(
+            "text (s)" if start_column(summary) == "total_s" else "first sound (s)",
+            start_column(summary),
+            optional=True,
+        ),
         number("final text (s)", "finalization_s", optional=True),
         rate("unstable words", "unstable_partial_word_ratio", optional=True),
         number("RTF", "rtf", optional=True),
@@ -296,10 +300,6 @@ def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
 def start_column(table: pd.DataFrame) -> str:
     """The column with the time that people wait for: until speech begins, or until the text is there."""
     return next((name for name in _STARTS if name in table.columns), _STARTS[0])
-
-
-def _waited(table: pd.DataFrame) -> str:
-    return "text (s)" if start_column(table) == "total_s" else "first sound (s)"
 
 
 def rows_column(what: str) -> Shown:

@@ -275,14 +275,8 @@ def _form(value: object, form: str) -> str | None:
 
 _LATEX = str.maketrans(
     {
+        **{sign: f"\\{sign}" for sign in "{}&%$#_"},
         "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "<": r"\textless{}",

@@ -112,7 +112,7 @@ def write_folder(
             "sha256": {name: _digest(path / name) for name in sorted(names) if (path / name).is_file()},
         }
         with whole_file(path / _RECORD) as draft:
-            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=_plain))
+            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=plain))
         for stale in earlier - written:
             (path / stale).unlink(missing_ok=True)
     except OSError as error:
@@ -132,9 +132,11 @@ def changed_files(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     return _digest(folder / _RECORD), changed
 
 
-def _plain(value: Any) -> Any:
-    """The form of a value in the record: tuples with names as lists, and what has no other form as text."""
-    return list(value) if isinstance(value, tuple) else value.item() if hasattr(value, "item") else str(value)
+def plain(value: Any) -> Any:
+    """The form of a value that JSON lacks: tuples with names as lists, and what has no other form as text."""
+    if isinstance(value, tuple):
+        return list(value)
+    return None if is_missing(value) else value.item() if hasattr(value, "item") else str(value)
 
 
 def _files_of(folder: Path) -> set[str]:

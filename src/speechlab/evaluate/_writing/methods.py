@@ -65,7 +65,9 @@ def methods_of(title: str, *steps: str, signatures: Iterable[str] = (), noise: s
     for name, entry in _sentences().items():
         if name in steps:
             words = entry["said"].strip().replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
-            sentences_with_sources.append((_with_versions(words), tuple(entry.get("sources", ()))))
+            for package in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
+                words = words.replace(f"{{{package}}}", installed_version(package) or "(not installed here)")
+            sentences_with_sources.append((words, tuple(entry.get("sources", ()))))
     cited = tuple(dict.fromkeys(source for _, sources in sentences_with_sources for source in sources))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
     for words, sources in dict.fromkeys(sentences_with_sources):
@@ -111,9 +113,3 @@ def _named(code: str) -> str:
         return language_name(code)
     except InvalidRequestError:
         return "The text"
-
-
-def _with_versions(words: str) -> str:
-    for name in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
-        words = words.replace(f"{{{name}}}", installed_version(name) or "(not installed here)")
-    return words
