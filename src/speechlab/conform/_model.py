@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, wraps
-from importlib import import_module
+from functools import cache, partial
 from importlib.resources import files
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from speechlab.conform._probe.findings import Observation
     from speechlab.conform._probe.target import Target
+
+
+Step = Callable[["Target"], object]
+"""A part of a check: it asks a deployment, and records what is not as expected."""
+Declare = Callable[..., Callable[..., "Check"]]
 
 
 class Verdict(StrEnum):
@@ -57,40 +60,56 @@ class Check:
     metered: int
     quick: bool
     needs: str
-    run: Callable[[Target], None] = field(repr=False, compare=False)
+    steps: tuple[Step, ...] = field(repr=False, compare=False)
 
-    def __reduce__(self) -> tuple[Callable[[str, str], Check], tuple[str, str]]:
-        # A check is identified by its declaration; a report pickled to another process refers to it by name.
-        return _declared, (self.run.__module__, self.run.__name__)
+    def run(self, target: Target) -> None:
+        """Take the steps one after the other; findings are in the target."""
+        for step in self.steps:
+            step(target)
+
+    def __reduce__(self) -> tuple[Callable[[str], Check], tuple[str]]:
+        # A check is identified by its declaration; a report pickled to another process refers to it by its id.
+        return _declared, (self.id,)
 
 
-def _declared(module: str, name: str) -> Check:
-    return cast("Check", getattr(import_module(module), name))
+def _declared(identity: str) -> Check:
+    return DECLARED[identity]
 
 
-def check(
-    name: str,
-    *statements: int,
+DECLARED: dict[str, Check] = {}
+"""All checks of the areas that are imported, by id."""
+
+
+def checks_of(module: str, *first: Step) -> tuple[Declare, Declare]:
+    """Decorators of the checks of an area, binding and advisory ones, which all begin with some steps."""
+    area = module.rpartition(".")[2]
+    return partial(_check, area, first, True), partial(_check, area, first, False)
+
+
+def _check(
+    area: str,
+    first: tuple[Step, ...],
+    binding: bool,
+    identity: str,
     title: str,
-    advisory: bool = False,
+    *,
+    also: tuple[int, ...] = (),
     metered: int = 0,
     quick: bool = True,
     needs: str = "",
-    first: Callable[[Target], None] | None = None,
-) -> Callable[[Callable[[Target], None]], Check]:
+) -> Callable[..., Check]:
+    """Declare a check of the statement that its id begins with, and of others; call the result with its steps."""
+    if identity in DECLARED:
+        raise ValueError(f"there are two checks named {identity}")
 
-    def made(body: Callable[[Target], None]) -> Check:
-        @wraps(body)
-        def run(target: Target) -> None:
-            if first is not None:
-                first(target)
-            body(target)
+    def declare(*steps: Step) -> Check:
+        statements = (int(identity.partition("-")[0]), *also)
+        DECLARED[identity] = Check(
+            identity, statements, title, area, binding, metered, quick, needs, (*first, *steps)
+        )
+        return DECLARED[identity]
 
-        area = body.__module__.rpartition(".")[2]
-        identity = f"{statements[0]}-{name}"
-        return Check(identity, statements, title, area, not advisory, metered, quick, needs, run)
-
-    return made
+    return declare
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from speechlab.conform._http_checks import (
     translation,
     voices,
 )
-from speechlab.conform._model import Check, CheckOutcome, ConformReport, Verdict
+from speechlab.conform._model import DECLARED, Check, CheckOutcome, ConformReport, Verdict
 from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.http import ENDED, NotHTTP
 from speechlab.conform._probe.socket import Closed
@@ -37,6 +37,7 @@ _AREAS = (
     *(access, voices, speech, sound, recognition, segments, translation, sse),
     *(handshake, session, speaking, frames),
 )
+_PLACES = {area.__name__.rpartition(".")[2]: place for place, area in enumerate(_AREAS)}
 
 _LOAD = "needs a very high load, which this tool never makes"
 _FAULT = "needs the failure of a backend at a certain moment, which cannot be chosen from outside"
@@ -68,11 +69,7 @@ OUT_OF_REACH: dict[int, str] = {
 @cache
 def checks() -> tuple[Check, ...]:
     """Return every check, in the order of the first statement of each."""
-    all_checks = [value for area in _AREAS for value in vars(area).values() if isinstance(value, Check)]
-    twice = {each.id for each in all_checks if sum(namesake.id == each.id for namesake in all_checks) > 1}
-    if twice:
-        raise ValueError(f"there are two checks named {', '.join(sorted(twice))}")
-    return tuple(sorted(all_checks, key=lambda each: each.statements[0]))
+    return tuple(sorted(DECLARED.values(), key=lambda each: (each.statements[0], _PLACES[each.area])))
 
 
 def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:

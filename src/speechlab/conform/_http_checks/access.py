@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.findings import Unmet
+from speechlab.conform._probe.sounds import silence
 from speechlab.conform._probe.target import full_body
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
@@ -19,14 +21,17 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.target import Target
 
-ROUTES = (("GET", VOICES_PATH), ("POST", SPEECH_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
+_OPERATIONS = (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH)
+_ROUTES = (("GET", VOICES_PATH), *(("POST", path) for path in _OPERATIONS))
 _LARGE = 2_000_000
 _JSON = (("Content-Type", "application/json"),)
 
+check, advice = checks_of(__name__)
 
-def refused_401(t: Target, reply: Exchange) -> None:
+
+def _refused_401(t: Target, reply: Exchange) -> None:
     """Record findings about the refusal of a key."""
-    if not t.require(reply.status == 401, "401", reply):
+    if not t.answers(reply, 401):
         return
     body = full_body(reply)
     if t.require(body is not None, "application/json with context, code, name and error", reply):
@@ -37,39 +42,37 @@ def refused_401(t: Target, reply: Exchange) -> None:
         t.require(body["context"], "a context that names the origin of the error", reply)
 
 
-@check("key-needed", 1, title="every operation requires Authorization: Bearer")
+@check("1-key-needed", "every operation requires Authorization: Bearer")
 def _key_needed(t: Target) -> None:
-    for method, path in ROUTES:
-        reply = t.request(method, path, auth=None)
-        t.require(reply.status == 401, "401 without the header", reply)
-        reply = t.request(method, path, auth="Basic Y29uZm9ybTpjb25mb3Jt")
-        t.require(reply.status == 401, "401 for another scheme", reply)
+    for method, path in _ROUTES:
+        t.answers(t.request(method, path, auth=None), 401, "401 without the header")
+        basic = t.request(method, path, auth="Basic Y29uZm9ybTpjb25mb3Jt")
+        t.answers(basic, 401, "401 for another scheme")
 
 
-@check("one-way-in", 1, title="keys in other headers or in cookies are ignored")
+@check("1-one-way-in", "keys in other headers or in cookies are ignored")
 def _one_way_in(t: Target) -> None:
     for name in ("X-API-Key", "Cookie", "Sec-WebSocket-Protocol"):
         value = f"api_key={t.unknown_key()}" if name == "Cookie" else t.unknown_key()
         reply = t.request("GET", VOICES_PATH, auth=None, headers=((name, value),))
-        t.require(reply.status == 401, f"401 for a key in {name}", reply)
+        t.answers(reply, 401, f"401 for a key in {name}")
 
 
-@check("malformed", 2, title="a token without prefix, colon or body is refused with 401")
+@check("2-malformed", "a token without prefix, colon or body is refused with 401")
 def _malformed(t: Target) -> None:
     for token in ("nocolon-0123456789abcdef", ":0123456789abcdef", "sl:", "other:0123456789abcdef", ""):
-        reply = t.request("GET", VOICES_PATH, auth=f"Bearer {token}".rstrip())
-        t.require(reply.status == 401, "401", reply)
+        t.answers(t.request("GET", VOICES_PATH, auth=f"Bearer {token}".rstrip()), 401)
 
 
-@check("401-body", 3, 9, title="the refusal of a key has the body of the contract")
+@check("3-401-body", "the refusal of a key has the body of the contract", also=(9,))
 def _body_401(t: Target) -> None:
-    for method, path in ROUTES:
-        refused_401(t, t.request(method, path, auth=f"Bearer {t.unknown_key()}"))
-    refused_401(t, t.request("GET", VOICES_PATH, auth=None))
-    refused_401(t, t.request("GET", VOICES_PATH, auth="Bearer nocolon"))
+    for method, path in _ROUTES:
+        _refused_401(t, t.request(method, path, auth=f"Bearer {t.unknown_key()}"))
+    for auth in (None, "Bearer nocolon"):
+        _refused_401(t, t.request("GET", VOICES_PATH, auth=auth))
 
 
-@check("challenge", 3, title="401 carries WWW-Authenticate: Bearer; one body for all causes", advisory=True)
+@advice("3-challenge", "401 carries WWW-Authenticate: Bearer; one body for all causes")
 def _challenge(t: Target) -> None:
     replies = [
         t.request("GET", VOICES_PATH, auth=auth) for auth in (None, "Bearer x", f"Bearer {t.unknown_key()}")
@@ -80,15 +83,15 @@ def _challenge(t: Target) -> None:
     t.require(len({reply.body for reply in replies}) == 1, "the same body for each cause", replies[0])
 
 
-@check("expired", 3, title="an expired key is refused like any other", needs="--expired-key")
+@check("3-expired", "an expired key is refused like any other", needs="--expired-key")
 def _expired(t: Target) -> None:
-    refused_401(t, t.request("GET", VOICES_PATH, auth=f"Bearer {t.restricted('expired_key')}"))
+    _refused_401(t, t.request("GET", VOICES_PATH, auth=f"Bearer {t.restricted('expired_key')}"))
 
 
-@check("context", 4, title="the context of a 401 identifies the service", advisory=True)
+@advice("4-context", "the context of a 401 identifies the service")
 def _context(t: Target) -> None:
     contexts = []
-    for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
+    for path in _OPERATIONS:
         reply = t.request("POST", path, auth=None)
         body = full_body(reply) or {}
         t.require(body.get("context"), "a context", reply)
@@ -96,67 +99,65 @@ def _context(t: Target) -> None:
     t.require(len(set(contexts)) == len(contexts), f"a different context for each service, not {contexts}")
 
 
-@check("scheme", 5, title="the scheme ignores case, the token does not; one header only", advisory=True)
+@advice("5-scheme", "the scheme ignores case, the token does not; one header only")
 def _scheme(t: Target) -> None:
     key = t.options.api_key
     reply = t.request("GET", VOICES_PATH, auth=f"bearer {key}")
-    t.require(reply.status == 200, "the scheme is accepted in any case", reply)
+    t.answers(reply, 200, "the scheme is accepted in any case")
     if key.swapcase() != key:
         reply = t.request("GET", VOICES_PATH, auth=f"Bearer {key.swapcase()}")
-        t.require(reply.status == 401, "401 for a token in the other case", reply)
+        t.answers(reply, 401, "401 for a token in the other case")
     reply = t.request("GET", VOICES_PATH, auth=(f"Bearer {key}", f"Bearer {key}"))
     t.require(reply.status in {400, 401}, "two headers are refused", reply)
 
 
-@check("before-the-body", 6, title="the key is checked before the body is read or validated")
+@check("6-before-the-body", "the key is checked before the body is read or validated")
 def _before_the_body(t: Target) -> None:
-    auth = f"Bearer {t.unknown_key()}"
-    for path in (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH):
-        reply = t.request("POST", path, b"{", auth=auth, headers=_JSON)
-        t.require(reply.status == 401, "401, whatever the body", reply)
+    auth, expected = f"Bearer {t.unknown_key()}", "401, whatever the body"
+    for path in _OPERATIONS:
+        t.answers(t.request("POST", path, b"{", auth=auth, headers=_JSON), 401, expected)
         try:
             reply = t.request(
                 "POST", path, b"x" * _LARGE, auth=auth, headers=_JSON, shown=f"{_LARGE:,} bytes"
             )
         except (Unmet, ConnectionError):
             continue  # refused so early that the reset of the connection arrived before the reply
-        t.require(reply.status == 401, "401, whatever the body", reply)
+        t.answers(reply, 401, expected)
 
 
-@check("order", 7, title="a bad key is reported before an unknown path, voice or body", advisory=True)
+@advice("7-order", "a bad key is reported before an unknown path, voice or body")
 def _order(t: Target) -> None:
     auth = f"Bearer {t.unknown_key()}"
-    reply = t.request("GET", "/no/such/path", auth=auth)
-    t.require(reply.status == 401, "401 before 404", reply)
+    t.answers(t.request("GET", "/no/such/path", auth=auth), 401, "401 before 404")
     reply = t.post(SPEECH_PATH, {"voice_id": t.unknown_id(), "text": "", "format": "?"}, auth=auth)
-    t.require(reply.status == 401, "401 before 400", reply)
+    t.answers(reply, 401, "401 before 400")
 
 
-@check("restricted", 8, title="403 for a key without the voice", needs="--restricted-key", metered=2)
+@check("8-restricted", "403 for a key without the voice", metered=2, needs="--restricted-key")
 def _restricted(t: Target) -> None:
     auth = f"Bearer {t.restricted()}"
     for stream in (False, True):
         _denied(t, t.speak(auth=auth, stream=stream))
 
 
-@check("no-asr", 8, title="403 for a key without recognition", needs="--no-asr-key", metered=1)
+@check("8-no-asr", "403 for a key without recognition", metered=1, needs="--no-asr-key")
 def _no_asr(t: Target) -> None:
-    import base64
-
-    from speechlab.conform._probe.sounds import silence
-
     auth = f"Bearer {t.restricted('no_asr_key')}"
     t.need_recognition()
     _denied(t, t.post(RECOGNITION_PATH, {"audio": base64.b64encode(silence()).decode()}, auth=auth))
 
 
 def _denied(t: Target, reply: Exchange) -> None:
-    if t.require(reply.status == 403, "403", reply):
-        body = reply.json()
-        t.require(isinstance(body, dict) and body.get("code") != 104, "another code than 104", reply)
+    if t.answers(reply, 403):
+        _is_not_104(t, reply, "another code than 104")
 
 
-@check("body", 9, title="errors are application/json with context, code, name and error")
+def _is_not_104(t: Target, reply: Exchange, expected: str) -> None:
+    body = reply.json()
+    t.require(isinstance(body, dict) and body.get("code") != 104, expected, reply)
+
+
+@check("9-body", "errors are application/json with context, code, name and error")
 def _body(t: Target) -> None:
     for fields in ({}, {"voice_id": 5}, {"voice_id": t.unknown_id(), "text": "a", "format": "wav"}):
         reply = t.post(SPEECH_PATH, fields)
@@ -164,7 +165,7 @@ def _body(t: Target) -> None:
         t.require(full_body(reply), "application/json with context, code, name and error", reply)
 
 
-@check("asr-body", 10, title="errors of recognition have the long form, or the status as code, and error")
+@check("10-asr-body", "errors of recognition have the long form, or the status as code, and error")
 def _asr_body(t: Target) -> None:
     t.need_recognition()
     for fields in ({}, {"audio": "@@@@"}, b"{"):
@@ -177,14 +178,13 @@ def _asr_body(t: Target) -> None:
             t.require(body["code"] == reply.status, "in the short form the code is the status", reply)
 
 
-@check("code-104", 12, title="the code 104 is for authentication only", advisory=True)
+@advice("12-code-104", "the code 104 is for authentication only")
 def _code_104(t: Target) -> None:
     for reply in (t.post(SPEECH_PATH, {}), t.post(SPEECH_PATH, b"{"), t.form([("text", "a")])):
-        body = reply.json()
-        t.require(isinstance(body, dict) and body.get("code") != 104, "a code other than 104", reply)
+        _is_not_104(t, reply, "a code other than 104")
 
 
-@check("no-such-thing", 13, title="unknown paths are 404, wrong methods 405 with Allow", advisory=True)
+@advice("13-no-such-thing", "unknown paths are 404, wrong methods 405 with Allow")
 def _no_such_thing(t: Target) -> None:
     reply = t.request("GET", "/conform/no/such/path")
     t.require(reply.status == 404 and full_body(reply), "404 with an error body", reply)
@@ -193,8 +193,8 @@ def _no_such_thing(t: Target) -> None:
     t.require("POST" in (reply.header("allow") or ""), "Allow names POST", reply)
 
 
-@check("paths", 19, title="the four paths exist below the base URL, without a version")
+@check("19-paths", "the four paths exist below the base URL, without a version")
 def _paths(t: Target) -> None:
-    for method, path in ROUTES:
+    for method, path in _ROUTES:
         reply = t.request(method, path, auth=None)
         t.require(reply.status not in {301, 302, 307, 308, 404, 405}, f"{method} {path} exists", reply)

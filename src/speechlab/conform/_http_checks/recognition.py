@@ -7,12 +7,13 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import check as any_check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.sounds import NOT_AUDIO, no_samples, silence, sniffs, speech
-from speechlab.conform._probe.target import Target, json_object, refused
+from speechlab.conform._probe.target import Target, json_object, refused, refuses
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
 if TYPE_CHECKING:
+    from speechlab.conform._model import Step
     from speechlab.conform._probe.http import Exchange
 
 _RANGES = {
@@ -22,20 +23,44 @@ _RANGES = {
     "repetition_penalty": (1.0, 2.0),
 }
 
-check = partial(any_check, first=Target.need_recognition)
-"""Decorator of checks that run only if the service has recognition."""
+check, advice = checks_of(__name__, Target.need_recognition)
 
 
-def refused_with(t: Target, reply: Exchange, message: str) -> None:
-    """Record a finding unless the reply is a 400 with exactly this message."""
-    if t.require(reply.status == 400, f"400 with error {message!r}", reply):
+def of_silence(t: Target, **fields: Any) -> Exchange:
+    """Have a second of silence recognised."""
+    return t.recognize(silence(), **fields)
+
+
+def _refused_with(message: str, *sounds: object, **fields: Any) -> Step:
+    """Each of these recordings is refused with 400 and exactly this message."""
+
+    def step(t: Target) -> None:
+        for sound in sounds:
+            _has_message(t, t.recognize(sound, **fields), message)
+
+    return step
+
+
+def _has_message(t: Target, reply: Exchange, message: str) -> None:
+    if t.answers(reply, 400, f"400 with error {message!r}"):
         body = reply.json()
         t.require(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
 
 
+def accepts(**right: Any) -> Step:
+    """Each of these values of a field is accepted. The audio is invalid on purpose, so that nothing is metered."""
+
+    def step(t: Target) -> None:
+        for name, values in right.items():
+            for value in values:
+                accepted(t, **{name: value})
+
+    return step
+
+
 def accepted(t: Target, **fields: Any) -> None:
-    """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
-    refused_with(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
+    """Record a finding if the fields are refused; the audio is."""
+    _has_message(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
 def recognized(t: Target) -> Exchange:
@@ -59,60 +84,47 @@ def default_form(t: Target, reply: Exchange) -> dict[str, Any]:
     return body
 
 
-@check("happy", 54, 78, title="recognition takes JSON and returns text, language and confidence", metered=2)
+@check("54-happy", "recognition takes JSON and returns text, language and confidence", also=(78,), metered=2)
 def _happy(t: Target) -> None:
     default_form(t, recognized(t))
 
 
-@check("no-audio", 55, title="audio missing or empty: No audio data provided")
-def _no_audio(t: Target) -> None:
-    refused_with(t, t.recognize(), NO_AUDIO)
-    refused_with(t, t.recognize(""), NO_AUDIO)
+_GOOD = base64.b64encode(NOT_AUDIO).decode()
+_AIFF = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
+_AVI = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
+_W64, _RF64, _ADTS = (
+    b"riff\x2e\x91\xcf\x11" + bytes(200),
+    b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
+    b"\xff\xf1P\x80" * 50,
+)
+
+check("55-no-audio", "audio missing or empty: No audio data provided")(_refused_with(NO_AUDIO, ..., ""))
+advice("55-null-audio", "null audio is no audio")(_refused_with(NO_AUDIO, None))
+check("56-no-base64", "audio that is not base64: Invalid base64 audio data")(
+    _refused_with(INVALID_BASE64, "@@@@", "not base64!", "あいう")
+)
+advice("56-no-string", "audio that is not a string is not base64")(
+    _refused_with(INVALID_BASE64, 5, ["QUJD"], {"a": 1}, True)
+)
+advice("57-raw-base64", "no data URI, URL-safe alphabet, line ends or missing padding")(
+    _refused_with(
+        INVALID_BASE64,
+        f"data:audio/wav;base64,{_GOOD}",
+        "--__",
+        _GOOD[:40] + "\n" + _GOOD[40:],
+        " " + _GOOD,
+        "QUI",
+    )
+)
+check("58-no-format", "neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")(
+    _refused_with(UNSUPPORTED_AUDIO, NOT_AUDIO, _AIFF, _AVI, b".snd" + bytes(100), bytes(200))
+)
+advice("58-no-cousin", "W64, RF64 and ADTS are refused as well", also=(59,))(
+    _refused_with(UNSUPPORTED_AUDIO, _W64, _RF64, _ADTS)
+)
 
 
-@check("null-audio", 55, title="null audio is no audio", advisory=True)
-def _null_audio(t: Target) -> None:
-    refused_with(t, t.recognize(None), NO_AUDIO)
-
-
-@check("no-base64", 56, title="audio that is not base64: Invalid base64 audio data")
-def _no_base64(t: Target) -> None:
-    for value in ("@@@@", "not base64!", "あいう"):
-        refused_with(t, t.recognize(value), INVALID_BASE64)
-
-
-@check("no-string", 56, title="audio that is not a string is not base64", advisory=True)
-def _no_string(t: Target) -> None:
-    for value in (5, ["QUJD"], {"a": 1}, True):
-        refused_with(t, t.recognize(value), INVALID_BASE64)
-
-
-@check("raw-base64", 57, title="no data URI, URL-safe alphabet, line ends or missing padding", advisory=True)
-def _raw_base64(t: Target) -> None:
-    good = base64.b64encode(NOT_AUDIO).decode()
-    for value in (f"data:audio/wav;base64,{good}", "--__", good[:40] + "\n" + good[40:], " " + good, "QUI"):
-        refused_with(t, t.recognize(value), INVALID_BASE64)
-
-
-@check("no-format", 58, title="neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")
-def _no_format(t: Target) -> None:
-    aiff = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
-    avi = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
-    for data in (NOT_AUDIO, aiff, avi, b".snd" + bytes(100), bytes(200)):
-        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
-
-
-@check("no-cousin", 58, 59, title="W64, RF64 and ADTS are refused as well", advisory=True)
-def _no_cousin(t: Target) -> None:
-    for data in (
-        b"riff\x2e\x91\xcf\x11" + bytes(200),
-        b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
-        b"\xff\xf1P\x80" * 50,
-    ):
-        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
-
-
-@check("formats", 59, 60, title="OGG, FLAC and MP3 are detected by their header", metered=4, quick=False)
+@check("59-formats", "OGG, FLAC and MP3 are detected by their header", also=(60,), metered=4, quick=False)
 def _formats(t: Target) -> None:
     clip = speech(t)
     for name in ("ogg", "flac", "mp3"):
@@ -121,48 +133,35 @@ def _formats(t: Target) -> None:
             default_form(t, t.recognize(data))
 
 
-@check("damaged", 61, title="a valid header without decodable audio is 400", advisory=True)
-def _damaged(t: Target) -> None:
-    for data in (b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60):
-        refused_with(t, t.recognize(data), UNSUPPORTED_AUDIO)
+advice("61-damaged", "a valid header without decodable audio is 400")(
+    _refused_with(UNSUPPORTED_AUDIO, b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60)
+)
+advice("62-no-samples", "a file without samples is no audio")(_refused_with(NO_AUDIO, no_samples()))
 
 
-@check("no-samples", 62, title="a file without samples is no audio", advisory=True)
-def _no_samples(t: Target) -> None:
-    refused_with(t, t.recognize(no_samples()), NO_AUDIO)
-
-
-@check("invalid", 64, title="invalid JSON, language and VAD settings are 400")
-def _invalid(t: Target) -> None:
+def _invalid_json(t: Target) -> None:
     for body in (b"{", b"[]", b"", b"null", b"\xff", b"[" * 20_000):
         refused(t, t.post(RECOGNITION_PATH, body, shown=repr(body[:60])), "invalid JSON")
-    rows: tuple[dict[str, Any], ...] = (
-        {"language": 5},
-        {"language": ["ja"]},
-        {"vad": "loud"},
-        {"vad": 7},
-        {"vad": []},
-    )
-    for fields in rows:
-        refused(t, t.recognize(silence(), **fields), "an invalid field")
 
 
-@check("session-id", 64, title="session_id is a string", advisory=True, metered=2)
-def _session_id(t: Target) -> None:
-    for value in (5, {"a": 1}):
-        refused(t, t.recognize(silence(), session_id=value), "session_id is not a string")
+check("64-invalid", "invalid JSON, language and VAD settings are 400")(
+    _invalid_json, refuses(of_silence, "an invalid field", language=(5, ["ja"]), vad=("loud", 7, []))
+)
+advice("64-session-id", "session_id is a string", metered=2)(
+    refuses(of_silence, "session_id is not a string", session_id=(5, {"a": 1}))
+)
 
 
-@check("order", 65, title="JSON, audio, other fields, base64, header: in this order", advisory=True)
+@advice("65-order", "JSON, audio, other fields, base64, header: in this order")
 def _order(t: Target) -> None:
-    refused_with(t, t.recognize("", top_p=7), NO_AUDIO)
+    _has_message(t, t.recognize("", top_p=7), NO_AUDIO)
     reply = t.recognize("@@@@", top_p=7)
     t.require(
         reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is reported first", reply
     )
 
 
-@check("language", 66, title="a given language is echoed; otherwise ja, en or zh is identified", metered=5)
+@check("66-language", "a given language is echoed; otherwise ja, en or zh is identified", metered=5)
 def _language(t: Target) -> None:
     codes = {str(each) for each in Language}
     body = default_form(t, recognized(t))
@@ -172,122 +171,79 @@ def _language(t: Target) -> None:
         t.require(default_form(t, reply).get("language") == code, f"the given language, {code}", reply)
 
 
-@check(
-    "odd-language", 67, title="unsupported languages are 400; JA and ja-JP mean ja", advisory=True, metered=1
+advice("67-odd-language", "unsupported languages are 400; JA and ja-JP mean ja", metered=1)(
+    refuses(of_silence, "an unsupported language", language=("tlh",)),
+    accepts(language=("JA", "ja-JP", "")),
 )
-def _odd_language(t: Target) -> None:
-    refused(t, t.recognize(silence(), language="tlh"), "an unsupported language")
-    for code in ("JA", "ja-JP", ""):
-        accepted(t, language=code)
+check("68-hotwords", "hotwords is an array of strings, which may be empty")(
+    refuses(of_silence, "hotwords is not an array of strings", hotwords=("word", [5], {"a": 1}, [["a"]])),
+    accepts(hotwords=([], ["word", "言葉"])),
+)
 
 
-@check("hotwords", 68, title="hotwords is an array of strings, which may be empty")
-def _hotwords(t: Target) -> None:
-    invalid: tuple[Any, ...] = ("word", [5], {"a": 1}, [["a"]])
-    for value in invalid:
-        refused(t, t.recognize(silence(), hotwords=value), "hotwords is not an array of strings")
-    for words in ([], ["word", "言葉"]):
-        accepted(t, hotwords=words)
-
-
-@check("ranges", 69, title="temperature, top_p and the penalties have ranges that include their ends")
+@check("69-ranges", "temperature, top_p and the penalties have ranges that include their ends")
 def _ranges(t: Target) -> None:
     for name, (low, high) in _RANGES.items():
-        for value in (low - 0.01, high + 0.01):
-            refused(t, t.recognize(silence(), **{name: value}), f"{name} is {low:g} to {high:g}")
-        for value in (low, high):
-            accepted(t, **{name: value})
+        refuses(of_silence, f"{name} is {low:g} to {high:g}", **{name: (low - 0.01, high + 0.01)})(t)
+        accepts(**{name: (low, high)})(t)
 
 
-@check("ends", 69, title="recognition works at the ends of all ranges", metered=3, quick=False)
+@check("69-ends", "recognition works at the ends of all ranges", metered=3, quick=False)
 def _ends(t: Target) -> None:
     clip = speech(t).encode("wav")
     for end in (0, 1):
         default_form(t, t.recognize(clip, **{name: limits[end] for name, limits in _RANGES.items()}))
 
 
-@check("numbers", 70, title="integers are numbers; booleans, strings and NaN are not")
+@check("70-numbers", "integers are numbers; booleans, strings and NaN are not")
 def _numbers(t: Target) -> None:
     for name in _RANGES:
-        for value in (True, "1.0", [1]):
-            refused(t, t.recognize(silence(), **{name: value}), f"{name} is not a number")
+        refuses(of_silence, f"{name} is not a number", **{name: (True, "1.0", [1])})(t)
         accepted(t, **{name: 1})
     body = b'{"audio": "' + base64.b64encode(silence()) + b'", "top_p": NaN}'
     refused(t, t.post(RECOGNITION_PATH, body, shown='{"audio": …, "top_p": NaN}'), "NaN is not a number")
 
 
-@check("vad", 71, title="vad is 0, 1, off, on or segments")
-def _vad(t: Target) -> None:
-    for setting in (0, 1, "off", "on", "segments"):
-        accepted(t, vad=setting)
-    for value in (2, -1, "yes", 0.5):
-        refused(t, t.recognize(silence(), vad=value), "not a setting of vad")
-
-
-@check(
-    "vad-case",
-    71,
-    title='"0" and "1" are settings of vad; true and Segments are not',
-    advisory=True,
-    metered=2,
+_no_setting = partial(refuses, of_silence, "not a setting of vad")
+check("71-vad", "vad is 0, 1, off, on or segments")(
+    accepts(vad=(0, 1, "off", "on", "segments")), _no_setting(vad=(2, -1, "yes", 0.5))
 )
-def _vad_case(t: Target) -> None:
-    for setting in ("0", "1"):
-        accepted(t, vad=setting)
-    for value in (True, "Segments"):
-        refused(t, t.recognize(silence(), vad=value), "not a setting of vad")
-
-
-@check(
-    "vad-filter",
-    73,
-    title="vad_filter is not an alias of vad, and is ignored",
-    advisory=True,
-    metered=2,
-    quick=False,
+advice("71-vad-case", '"0" and "1" are settings of vad; true and Segments are not', metered=2)(
+    accepts(vad=("0", "1")), _no_setting(vad=(True, "Segments"))
 )
+
+
+@advice("73-vad-filter", "vad_filter is not an alias of vad, and is ignored", metered=2, quick=False)
 def _vad_filter(t: Target) -> None:
     default_form(t, t.recognize(speech(t).encode("wav"), vad_filter="segments"))
 
 
-@check("silence", 82, title="silence is 200 with an empty text and confidence 0", advisory=True, metered=1)
+@advice("82-silence", "silence is 200 with an empty text and confidence 0", metered=1)
 def _silence(t: Target) -> None:
-    reply = t.recognize(silence())
+    reply = of_silence(t)
     body = default_form(t, reply)
     t.require(body.get("text") == "" and body.get("confidence") == 0, "no text for silence", reply)
 
 
-def _messages(part: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"role": "user", "content": [part]}]
+def _messages(data: bytes, kind: str) -> list[dict[str, Any]]:
+    audio = {"data": base64.b64encode(data).decode(), "format": kind}
+    return [{"role": "user", "content": [{"type": "input_audio", "input_audio": audio}]}]
 
 
-@check(
-    "legacy",
-    83,
-    84,
-    title="the messages form is accepted; model is ignored",
-    advisory=True,
-    metered=2,
-    quick=False,
-)
+@advice("83-legacy", "the messages form is accepted; model is ignored", also=(84,), metered=2, quick=False)
 def _legacy(t: Target) -> None:
-    data = base64.b64encode(speech(t).encode("wav")).decode()
-    content = {"type": "input_audio", "input_audio": {"data": data, "format": "mp3"}}
-    fields = {"messages": _messages(content), "model": "any/model"}
-    reply = t.post(RECOGNITION_PATH, fields, shown='{"messages": [… input_audio …], "model": "any/model"}')
-    default_form(t, reply)
+    fields = {"messages": _messages(speech(t).encode("wav"), "mp3"), "model": "any/model"}
+    shown = '{"messages": [… input_audio …], "model": "any/model"}'
+    default_form(t, t.post(RECOGNITION_PATH, fields, shown=shown))
 
 
-@check("legacy-empty", 84, title="messages without audio: No audio data provided", advisory=True)
-def _legacy_empty(t: Target) -> None:
-    refused_with(t, t.recognize(messages=_messages({"type": "text", "text": "a"})), NO_AUDIO)
+advice("84-legacy-empty", "messages without audio: No audio data provided")(
+    _refused_with(NO_AUDIO, ..., messages=[{"role": "user", "content": [{"type": "text", "text": "a"}]}])
+)
 
 
-@check("legacy-both", 85, title="audio takes precedence over messages", advisory=True)
+@advice("85-legacy-both", "audio takes precedence over messages")
 def _legacy_both(t: Target) -> None:
-    data = base64.b64encode(silence()).decode()
-    content = {"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}
-    fields = {"audio": "@@@@", "messages": _messages(content)}
-    refused_with(
-        t, t.post(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}'), INVALID_BASE64
-    )
+    fields = {"audio": "@@@@", "messages": _messages(silence(), "wav")}
+    reply = t.post(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}')
+    _has_message(t, reply, INVALID_BASE64)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._http_checks.recognition import accepted, check, language_and_confidence
-from speechlab.conform._probe.sounds import silence, speech, with_silence
-from speechlab.conform._probe.target import refused
+from speechlab.conform._http_checks.recognition import accepted, language_and_confidence, of_silence
+from speechlab.conform._model import checks_of
+from speechlab.conform._probe.sounds import speech, with_silence
+from speechlab.conform._probe.target import Target, refuses
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
+_GAPS = ("min_silence_gap", "speech_pad_ms", "min_segment_duration")
 _INTEGERS = ("min_silence_gap", "segment_padding", "initial_segment_padding_ms", "speech_pad_ms")
 _ONSET_S = 3.0
 _PRE_ROLL_S = 1.5
 _TOLERANCE_S = 0.7
 _ROUNDING_S = 0.1
+
+check, advice = checks_of(__name__, Target.need_recognition)
+_refuses = partial(refuses, partial(of_silence, vad="segments"))
 
 
 def _is_number(value: object) -> bool:
@@ -24,8 +29,7 @@ def _is_number(value: object) -> bool:
 
 
 def _segments(t: Target, reply: Exchange) -> list[dict[str, Any]]:
-    t.insist(reply.status == 200, "200", reply)
-    body = reply.json()
+    body = t.succeeded(reply).json()
     segments = body.get("segments") if isinstance(body, dict) else None
     t.insist(isinstance(segments, list), "segments is an array", reply)
     assert isinstance(segments, list)
@@ -41,7 +45,9 @@ def _recognized_late(t: Target) -> Exchange:
     return t.kept("late", lambda: t.recognize(with_silence(speech(t), _ONSET_S), vad="segments"))
 
 
-@check("form", 78, 79, title="vad=segments returns language, confidence and segments, but no text", metered=2)
+@check(
+    "78-form", "vad=segments returns language, confidence and segments, but no text", also=(79,), metered=2
+)
 def _form(t: Target) -> None:
     reply = _recognized_late(t)
     segments = _segments(t, reply)
@@ -51,28 +57,17 @@ def _form(t: Target) -> None:
     language_and_confidence(t, body, reply)
 
 
-@check(
-    "sorted",
-    79,
-    title="segments are sorted, without overlap, and within the recording",
-    advisory=True,
-    metered=2,
-)
+@advice("79-sorted", "segments are sorted, without overlap, and within the recording", metered=2)
 def _sorted(t: Target) -> None:
     reply, end = _recognized_late(t), 0.0
     for each in _segments(t, reply):
         t.require(each["start"] >= end, "segments are in order and do not overlap", reply)
         end = each["end"]
-    t.require(
-        end <= speech(t).duration_s + _ONSET_S + 0.5 + _ROUNDING_S,
-        "the last segment ends within the recording",
-        reply,
-    )
+    length_s = speech(t).duration_s + _ONSET_S + 0.5
+    t.require(end <= length_s + _ROUNDING_S, "the last segment ends within the recording", reply)
 
 
-@check(
-    "pre-roll", 80, title="the first segment begins 1.5 s before speech by default", metered=3, quick=False
-)
+@check("80-pre-roll", "the first segment begins 1.5 s before speech by default", metered=3, quick=False)
 def _pre_roll(t: Target) -> None:
     reply = _recognized_late(t)
     segments = _segments(t, reply)
@@ -89,7 +84,7 @@ def _pre_roll(t: Target) -> None:
     )
 
 
-@check("gaps", 81, title="a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)
+@check("81-gaps", "a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)
 def _gaps(t: Target) -> None:
     clip = with_silence(speech(t), 0.5, 1.5)
     options = {"vad": "segments", "min_segment_duration": 0.0}
@@ -99,36 +94,32 @@ def _gaps(t: Target) -> None:
     t.require(len(_segments(t, joined)) == 1, "one segment, with a min_silence_gap of 5 s", joined)
 
 
-@check("gap-values", 74, title="min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
+@check("74-gap-values", "min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
 def _gap_values(t: Target) -> None:
-    for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
-        refused(t, t.recognize(silence(), vad="segments", **{name: "long"}), f"{name} is not a number")
+    for name in _GAPS:
+        _refuses(f"{name} is not a number", **{name: ("long",)})(t)
         accepted(t, vad="segments", **{name: 300})
 
 
-@check("negative", 74, title="… and at least 0", advisory=True, metered=3)
-def _negative(t: Target) -> None:
-    for name in ("min_silence_gap", "speech_pad_ms", "min_segment_duration"):
-        refused(t, t.recognize(silence(), vad="segments", **{name: -1}), f"{name} is at least 0")
+advice("74-negative", "… and at least 0", metered=3)(
+    *(_refuses(f"{name} is at least 0", **{name: (-1,)}) for name in _GAPS)
+)
 
 
-@check("padding", 75, title="segment_padding and initial_segment_padding_ms are 0 to 5000")
+@check("75-padding", "segment_padding and initial_segment_padding_ms are 0 to 5000")
 def _padding(t: Target) -> None:
     for name in ("segment_padding", "initial_segment_padding_ms"):
-        for value in (-1, 5_001):
-            refused(t, t.recognize(silence(), vad="segments", **{name: value}), f"{name} is 0 to 5000")
+        _refuses(f"{name} is 0 to 5000", **{name: (-1, 5_001)})(t)
         for value in (0, 5_000):
             accepted(t, vad="segments", **{name: value})
 
 
-@check("ignored", 76, title="without vad=segments its fields are ignored", advisory=True)
+@advice("76-ignored", "without vad=segments its fields are ignored")
 def _ignored(t: Target) -> None:
     accepted(t, vad="off", segment_padding=9_999)
     accepted(t, initial_segment_padding_ms=-5)
 
 
-@check("integers", 77, title="booleans, strings and fractions are not integers", advisory=True, metered=12)
-def _integers(t: Target) -> None:
-    for name in _INTEGERS:
-        for value in (True, "100", 1.5):
-            refused(t, t.recognize(silence(), vad="segments", **{name: value}), f"{name} is not an integer")
+advice("77-integers", "booleans, strings and fractions are not integers", metered=12)(
+    *(_refuses(f"{name} is not an integer", **{name: (True, "100", 1.5)}) for name in _INTEGERS)
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.findings import Untried
 from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
 from speechlab.conform._probe.target import formats_of
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _SOON = 0.9
 _SLOW_ENOUGH_S = 0.5
 
@@ -26,27 +27,29 @@ def _streamed(t: Target, name: str) -> Exchange:
     return t.kept(f"streamed {name}", lambda: t.speak(format=name, stream=True))
 
 
+def _has_header(t: Target, reply: Exchange, name: str) -> bool:
+    return t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply)
+
+
 def _is_sound(t: Target, reply: Exchange, name: str) -> None:
-    t.insist(reply.status == 200, f"200: the voice lists {name}", reply)
-    if t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply):
+    if _has_header(t, t.succeeded(reply, f"200: the voice lists {name}"), name):
         clip = clip_of(reply.body, name, DEFAULT_SAMPLE_RATE)
         t.require(
             clip is not None and clip.duration_s > 0.05, "the audio decodes, and is longer than 0.05 s", reply
         )
 
 
-@check("type", 42, title="the body is raw audio of the format, with its Content-Type", metered=5)
+@check("42-type", "the body is raw audio of the format, with its Content-Type", metered=5)
 def _type(t: Target) -> None:
     for name in formats_of(t.voice):
-        reply = _whole(t, name)
-        t.insist(reply.status == 200, f"200: the voice lists {name}", reply)
+        reply = t.succeeded(_whole(t, name), f"200: the voice lists {name}")
         right = MEDIA_TYPES.get(name)
         if right:
             t.require(reply.media_type in right, f"Content-Type {min(right, key=len)}", reply)
-        t.require(looks_like(reply.body, name), f"the body is {name} and nothing else", reply)
+        _has_header(t, reply, name)
 
 
-@check("pcm", 42, title="pcm is audio/pcm", advisory=True, metered=1, needs="a voice with pcm")
+@advice("42-pcm", "pcm is audio/pcm", metered=1, needs="a voice with pcm")
 def _pcm(t: Target) -> None:
     if "pcm" not in formats_of(t.voice):
         raise Untried("the voice has no pcm")
@@ -54,18 +57,17 @@ def _pcm(t: Target) -> None:
     t.require(reply.media_type == "audio/pcm", "Content-Type audio/pcm", reply)
 
 
-@check("whole", 43, 32, title="without stream: one body with Content-Length", metered=2)
+@check("43-whole", "without stream: one body with Content-Length", also=(32,), metered=2)
 def _one_body(t: Target) -> None:
     for reply in (_whole(t, t.format), t.speak(stream=False)):
-        t.insist(reply.status == 200, "200", reply)
-        t.require(reply.framing == "length", "Content-Length, and not chunked", reply)
+        framing = t.succeeded(reply).framing
+        t.require(framing == "length", "Content-Length, and not chunked", reply)
         t.require(reply.complete and not reply.trailing, "as many bytes as Content-Length", reply)
 
 
-@check("chunked", 43, title="with stream=true: chunked, no Content-Length, nothing after the end", metered=2)
+@check("43-chunked", "with stream=true: chunked, no Content-Length, nothing after the end", metered=2)
 def _chunked(t: Target) -> None:
-    reply = _streamed(t, t.stream_format)
-    t.insist(reply.status == 200, "200", reply)
+    reply = t.succeeded(_streamed(t, t.stream_format))
     t.require(reply.framing == "chunked", "Transfer-Encoding: chunked", reply)
     t.require(reply.header("content-length") is None, "no Content-Length", reply)
     t.require(reply.complete, "the stream ends with the final chunk", reply)
@@ -73,10 +75,9 @@ def _chunked(t: Target) -> None:
     t.require(b'"error"' not in reply.body[-2_000:], "no JSON is appended to audio", reply)
 
 
-@check("early", 44, title="the first bytes of a stream come before synthesis ends", metered=2, quick=False)
+@check("44-early", "the first bytes of a stream come before synthesis ends", metered=2, quick=False)
 def _early(t: Target) -> None:
-    reply = t.speak(text=t.several_sentences, format=t.stream_format, stream=True)
-    t.insist(reply.status == 200, "200", reply)
+    reply = t.succeeded(t.speak(text=t.several_sentences, format=t.stream_format, stream=True))
     if reply.seconds < _SLOW_ENOUGH_S:
         raise Untried(
             f"the voice is too fast for this check: the whole reply came within {reply.seconds:.2f} s"
@@ -85,7 +86,7 @@ def _early(t: Target) -> None:
     t.require(share < _SOON, f"the first byte comes early, not after {share:.0%} of the time", reply)
 
 
-@check("decodes", 48, title="every format decodes, whole and streamed", metered=11, quick=False)
+@check("48-decodes", "every format decodes, whole and streamed", metered=11, quick=False)
 def _decodes(t: Target) -> None:
     streamed = t.stream_format
     for name in formats_of(t.voice):
@@ -96,8 +97,7 @@ def _decodes(t: Target) -> None:
             t.require(reply.complete, "the stream ends with the final chunk", reply)
 
 
-@check("left", 50, title="the service goes on after a client leaves during a stream", metered=3, quick=False)
+@check("50-left", "the service goes on after a client leaves during a stream", metered=3, quick=False)
 def _left(t: Target) -> None:
     t.speak(text=t.several_sentences, format=t.stream_format, stream=True, first_only=True)
-    reply = t.speak()
-    t.require(reply.status == 200, "the next request is answered", reply)
+    t.answers(t.speak(), 200, "the next request is answered")

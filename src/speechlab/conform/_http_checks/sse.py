@@ -6,13 +6,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._http_checks.translation import check, echoed, first_choice, right_usage
+from speechlab.conform._http_checks.translation import echoed, first_choice, right_usage
+from speechlab.conform._model import checks_of
+from speechlab.conform._probe.target import Target
 from speechlab.contract import CHUNK_OBJECT, STREAM_END
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__, Target.need_translation)
 _TEXT = "Good morning. How are you today?"
 
 
@@ -22,8 +24,7 @@ def _streamed(t: Target) -> Exchange:
 
 def _events(t: Target) -> list[str]:
     """Return the data of each event, which must be one line."""
-    reply = _streamed(t)
-    t.insist(reply.status == 200, "200", reply)
+    reply = t.succeeded(_streamed(t))
     t.insist(reply.media_type == "text/event-stream", "text/event-stream", reply)
     try:
         text = reply.body.decode("utf-8")
@@ -53,12 +54,12 @@ def _chunks(t: Target) -> list[dict[str, Any]]:
     return chunks
 
 
-@check("events", 103, title="text/event-stream; each event is one data: line of JSON", metered=1)
+@check("103-events", "text/event-stream; each event is one data: line of JSON", metered=1)
 def _are_events(t: Target) -> None:
     _chunks(t)
 
 
-@check("chunks", 104, title="one id, object and index, and a string in each delta", metered=1)
+@check("104-chunks", "one id, object and index, and a string in each delta", metered=1)
 def _are_chunks(t: Target) -> None:
     reply, chunks = _streamed(t), _chunks(t)
     t.require(isinstance(chunks[0].get("id"), str), "id is a string", reply)
@@ -74,12 +75,12 @@ def _are_chunks(t: Target) -> None:
         t.require(right, "choices[0] has an index and delta.content, a string", reply)
 
 
-@check("first", 105, title="the first chunk has transcription, source_lang and target_lang", metered=1)
+@check("105-first", "the first chunk has transcription, source_lang and target_lang", metered=1)
 def _first(t: Target) -> None:
     echoed(t, _chunks(t)[0], _TEXT, _streamed(t))
 
 
-@check("usage", 106, title="usage, if a chunk has it, is three integers that add up", metered=1)
+@check("106-usage", "usage, if a chunk has it, is three integers that add up", metered=1)
 def _usage(t: Target) -> None:
     for chunk in _chunks(t):
         if chunk.get("usage") is not None:
@@ -88,7 +89,7 @@ def _usage(t: Target) -> None:
             )
 
 
-@check("done", 107, title="the stream ends with exactly one data: [DONE], and nothing after", metered=1)
+@check("107-done", "the stream ends with exactly one data: [DONE], and nothing after", metered=1)
 def _done(t: Target) -> None:
     reply, events = _streamed(t), _events(t)
     t.require(events.count(STREAM_END) == 1, "exactly one data: [DONE]", reply)
@@ -96,24 +97,16 @@ def _done(t: Target) -> None:
     t.require(reply.complete and not reply.trailing, "the body ends there", reply)
 
 
-@check("no-finish", 107, title="chunks have no finish_reason", advisory=True, metered=1)
+@advice("107-no-finish", "chunks have no finish_reason", metered=1)
 def _no_finish(t: Target) -> None:
     for chunk in _chunks(t):
         for choice in chunk.get("choices") or [{}]:
             t.require(choice.get("finish_reason") is None, "no finish_reason", _streamed(t))
 
 
-@check(
-    "joined",
-    110,
-    title="joined deltas are the text of a reply without stream",
-    advisory=True,
-    metered=2,
-    quick=False,
-)
+@advice("110-joined", "joined deltas are the text of a reply without stream", metered=2, quick=False)
 def _joined(t: Target) -> None:
-    unstreamed = t.translate(text=_TEXT)
-    t.insist(unstreamed.status == 200, "200", unstreamed)
+    unstreamed = t.succeeded(t.translate(text=_TEXT))
     joined = "".join(str(first_choice(chunk, "delta")[1].get("content") or "") for chunk in _chunks(t))
     content = unstreamed.json()["choices"][0]["message"]["content"]
     t.require(
@@ -121,8 +114,8 @@ def _joined(t: Target) -> None:
     )
 
 
-@check("refused-first", 112, title="with stream=true, refusals are JSON with their status")
+@check("112-refused-first", "with stream=true, refusals are JSON with their status")
 def _refused_first(t: Target) -> None:
     for reply in (t.translate(text=None, stream="true"), t.translate(source_lang=None, stream="true")):
-        t.require(reply.status == 400, "400", reply)
+        t.answers(reply, 400)
         t.require(reply.media_type == "application/json", "application/json instead of a stream", reply)

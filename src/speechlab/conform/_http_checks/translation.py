@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from speechlab.conform._model import check as any_check
-from speechlab.conform._probe.target import Target, full_body, json_object, refused
+from speechlab.conform._model import checks_of
+from speechlab.conform._probe.target import Target, full_body, json_object, refused, refuses
 from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH, form_body
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ _SOURCE = "Good morning.\r\nSee you \U0001f600 tomorrow."
 _KIND = "multipart/form-data; boundary=b"
 _DAY_S = 86_400
 
-check = partial(any_check, first=Target.need_translation)
-"""Decorator of checks that run only if the service has translation."""
+check, advice = checks_of(__name__, Target.need_translation)
+_refuses = partial(refuses, Target.translate)
 
 
 def translated(t: Target) -> Exchange:
@@ -51,7 +51,7 @@ def echoed(t: Target, body: dict[str, Any], text: str, reply: Exchange) -> None:
     t.require(body.get("target_lang") == "ja", "target_lang is ja", reply)
 
 
-@check("form", 100, title="id, object, created, model and choices are as described", metered=1)
+@check("100-form", "id, object, created, model and choices are as described", metered=1)
 def _form(t: Target) -> None:
     reply = translated(t)
     body = json_object(t, reply)
@@ -68,26 +68,26 @@ def _form(t: Target) -> None:
     t.require(isinstance(message.get("content"), str), "choices[0].message.content is a string", reply)
 
 
-@check("role", 100, title="role is assistant, finish_reason is stop", advisory=True, metered=1)
+@advice("100-role", "role is assistant, finish_reason is stop", metered=1)
 def _role(t: Target) -> None:
     choice, message = first_choice(json_object(t, translated(t)), "message")
     t.require(message.get("role") == "assistant", "role is assistant", translated(t))
     t.require(choice.get("finish_reason") == "stop", "finish_reason is stop", translated(t))
 
 
-@check("unique", 100, 93, title="each reply has a different id; stream=false is the default", metered=2)
+@check("100-unique", "each reply has a different id; stream=false is the default", also=(93,), metered=2)
 def _unique(t: Target) -> None:
     first, second = translated(t), t.translate(stream="false")
     t.require(json_object(t, first).get("id") != json_object(t, second).get("id"), "another id", second)
 
 
-@check("source", 101, title="transcription is the source text unchanged; languages are echoed", metered=1)
+@check("101-source", "transcription is the source text unchanged; languages are echoed", metered=1)
 def _source(t: Target) -> None:
     reply = translated(t)
     echoed(t, json_object(t, reply), _SOURCE, reply)
 
 
-@check("usage", 102, title="usage has three integers that add up; balance, if any, has integers", metered=1)
+@check("102-usage", "usage has three integers that add up; balance, if any, has integers", metered=1)
 def _usage(t: Target) -> None:
     reply = translated(t)
     body = json_object(t, reply)
@@ -98,25 +98,17 @@ def _usage(t: Target) -> None:
         t.require(right, "balance has integers", reply)
 
 
-@check("slash", 89, title="the path with the slash works without a redirect")
+@check("89-slash", "the path with the slash works without a redirect")
 def _slash(t: Target) -> None:
-    reply = t.form([("text", "a")])
-    t.require(reply.status == 400, "400 for an incomplete form, and no redirect", reply)
+    t.answers(t.form([("text", "a")]), 400, "400 for an incomplete form, and no redirect")
 
 
-@check("no-slash", 89, title="the path without the slash works too", advisory=True)
+@advice("89-no-slash", "the path without the slash works too")
 def _no_slash(t: Target) -> None:
-    reply = t.form([("text", "a")], path=TRANSLATION_PATH.rstrip("/"))
-    t.require(reply.status == 400, "the same as with the slash", reply)
+    t.answers(t.form([("text", "a")], path=TRANSLATION_PATH.rstrip("/")), 400, "the same as with the slash")
 
 
-@check(
-    "multipart",
-    90,
-    title="JSON, urlencoded forms and forms without a boundary are 400",
-    advisory=True,
-    metered=4,
-)
+@advice("90-multipart", "JSON, urlencoded forms and forms without a boundary are 400", metered=4)
 def _multipart(t: Target) -> None:
     fields = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"}
     body, _ = form_body(fields.items(), "b")
@@ -128,57 +120,45 @@ def _multipart(t: Target) -> None:
         refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", kind),)), "multipart only")
 
 
-@check("text", 91, title="text is required, and has at most 10,000 code points")
-def _text(t: Target) -> None:
-    refused(t, t.translate(text=None), "text is missing")
-    refused(t, t.translate(text=""), "text is empty")
-    over = "a" * (LIMITS.translation_text_chars + 1)
-    refused(t, t.translate(text=over), "text has 10,001 code points")
+check("91-text", "text is required, and has at most 10,000 code points")(
+    _refuses("text is missing", text=(None,)),
+    _refuses("text is empty", text=("",)),
+    _refuses("text has 10,001 code points", text=("a" * (LIMITS.translation_text_chars + 1),)),
+)
+check("92-languages", "source_lang and target_lang are required")(
+    _refuses("source_lang is missing", source_lang=(None,)),
+    _refuses("target_lang is missing", target_lang=(None,)),
+)
+advice("92-odd-languages", "unsupported languages are 400", metered=2)(
+    _refuses("an unsupported language", source_lang=("tlh",), target_lang=("tlh",))
+)
+advice("93-stream-value", "stream is false or true only", metered=3)(
+    _refuses("stream is neither false nor true", stream=("1", "True", "yes"))
+)
 
 
-@check("languages", 92, title="source_lang and target_lang are required")
-def _languages(t: Target) -> None:
-    for name in ("source_lang", "target_lang"):
-        refused(t, t.translate(**{name: None}), f"{name} is missing")
-
-
-@check("odd-languages", 92, title="unsupported languages are 400", advisory=True, metered=2)
-def _odd_languages(t: Target) -> None:
-    for name in ("source_lang", "target_lang"):
-        refused(t, t.translate(**{name: "tlh"}), "an unsupported language")
-
-
-@check("stream-value", 93, title="stream is false or true only", advisory=True, metered=3)
-def _stream_value(t: Target) -> None:
-    for value in ("1", "True", "yes"):
-        refused(t, t.translate(stream=value), "stream is neither false nor true")
-
-
-@check("keywords", 94, 95, title="21 keywords, or a keyword of 102 bytes, are 400")
+@check("94-keywords", "21 keywords, or a keyword of 102 bytes, are 400", also=(95,))
 def _keywords(t: Target) -> None:
     many = [("keywords", f"k{number}") for number in range(LIMITS.translation_keywords + 1)]
     refused(t, t.translate(*many), "21 keywords")
     refused(t, t.translate(("keywords", "あ" * 34)), "a keyword of 102 bytes in UTF-8")
 
 
-@check("keywords-fit", 94, 95, title="20 keywords, one of 99 bytes, are accepted", metered=1, quick=False)
+@check("94-keywords-fit", "20 keywords, one of 99 bytes, are accepted", also=(95,), metered=1, quick=False)
 def _keywords_fit(t: Target) -> None:
     terms = ["あ" * 33, ",".join(["term"] * 20), *(f"k{number}" for number in range(18))]
     reply = t.translate(*[("keywords", term) for term in terms])
-    t.require(reply.status == 200, "20 keywords of at most 100 bytes each", reply)
+    t.answers(reply, 200, "20 keywords of at most 100 bytes each")
 
 
-@check("context", 96, title="context has at most 2,000 code points")
-def _context(t: Target) -> None:
-    refused(
-        t, t.translate(context="a" * (LIMITS.translation_context_chars + 1)), "context has 2,001 code points"
-    )
+check("96-context", "context has at most 2,000 code points")(
+    _refuses("context has 2,001 code points", context=("a" * (LIMITS.translation_context_chars + 1),))
+)
 
 
 @check(
-    "context-fits",
-    96,
-    title="context is counted in code points, and is not part of transcription",
+    "96-context-fits",
+    "context is counted in code points, and is not part of transcription",
     metered=1,
     quick=False,
 )
@@ -189,18 +169,12 @@ def _context_fits(t: Target) -> None:
     )
 
 
-@check("model", 98, title="an unknown model is 400", advisory=True, metered=1)
-def _model(t: Target) -> None:
-    refused(t, t.translate(model="no-such-vendor/no-such-model"), "an unknown model")
-
-
-@check(
-    "broken-form",
-    99,
-    title="repeated fields, files, invalid UTF-8 and truncated forms are 400",
-    advisory=True,
-    metered=4,
+advice("98-model", "an unknown model is 400", metered=1)(
+    _refuses("an unknown model", model=("no-such-vendor/no-such-model",))
 )
+
+
+@advice("99-broken-form", "repeated fields, files, invalid UTF-8 and truncated forms are 400", metered=4)
 def _broken_form(t: Target) -> None:
     form, _ = form_body([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
     file = form.replace(b'name="text"', b'name="text"; filename="a.txt"')
@@ -209,7 +183,7 @@ def _broken_form(t: Target) -> None:
         refused(t, t.post(TRANSLATION_PATH, data, headers=(("Content-Type", _KIND),)), "an invalid form")
 
 
-@check("errors", 113, title="errors of translation have the same body as other errors", advisory=True)
+@advice("113-errors", "errors of translation have the same body as other errors")
 def _errors(t: Target) -> None:
     reply = t.translate(text=None)
     t.require(full_body(reply), "context, code, name and error", reply)

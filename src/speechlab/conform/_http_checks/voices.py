@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.target import formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender
 
 if TYPE_CHECKING:
-    from speechlab.conform._probe.http import Exchange
+    from collections.abc import Iterator
+
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-class _Voice:
+class _Voice(NamedTuple):
     """A voice as evidence."""
 
-    def __init__(self, reply: Exchange, voice: Any) -> None:
-        self.sent = reply.sent
-        self.came = str(voice)[:500]
+    sent: str
+    came: str
 
 
 def _listed(t: Target) -> list[tuple[Any, _Voice]]:
@@ -30,23 +31,28 @@ def _listed(t: Target) -> list[tuple[Any, _Voice]]:
     listed = body.get("voices") if isinstance(body, dict) else body
     t.insist(isinstance(listed, list), "an object with an array voices, or an array of voices", reply)
     assert isinstance(listed, list)
-    return [(each, _Voice(reply, each)) for each in listed]
+    return [(each, _Voice(reply.sent, str(each)[:500])) for each in listed]
 
 
-@check("catalogue", 20, title="GET /tts/voices gives an object with voices, or a bare array")
+def _objects(t: Target) -> Iterator[tuple[Any, _Voice]]:
+    for voice, evidence in _listed(t):
+        t.insist(isinstance(voice, dict), "each voice is an object", evidence)
+        yield voice, evidence
+
+
+@check("20-catalogue", "GET /tts/voices gives an object with voices, or a bare array")
 def _catalogue(t: Target) -> None:
     reply = t.catalogue
-    t.require(reply.status == 200, "200", reply)
+    t.answers(reply, 200)
     t.require(reply.media_type == "application/json", "application/json", reply)
     for voice, evidence in _listed(t):
         t.require(isinstance(voice, dict), "each voice is an object", evidence)
 
 
-@check("fields", 22, title="a voice has id, description, language, gender, formats and streaming")
+@check("22-fields", "a voice has id, description, language, gender, formats and streaming")
 def _fields(t: Target) -> None:
     ids: set[str] = set()
-    for voice, evidence in _listed(t):
-        t.insist(isinstance(voice, dict), "each voice is an object", evidence)
+    for voice, evidence in _objects(t):
         identity = voice.get("id")
         if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", evidence):
             t.require(identity not in ids, "no id occurs twice", evidence)
@@ -56,11 +62,10 @@ def _fields(t: Target) -> None:
         t.require(isinstance(voice.get("streaming"), bool), "streaming is a boolean", evidence)
 
 
-@check("values", 23, title="gender, formats and sample_rates have the values that the contract lists")
+@check("23-values", "gender, formats and sample_rates have the values that the contract lists")
 def _values(t: Target) -> None:
     genders, formats = {str(each) for each in Gender}, {str(each) for each in AudioFormat}
-    for voice, evidence in _listed(t):
-        t.insist(isinstance(voice, dict), "each voice is an object", evidence)
+    for voice, evidence in _objects(t):
         t.require(voice.get("gender") in genders, "gender is Male, Female or Neutral", evidence)
         listed_ids = voice.get("formats")
         if t.require(isinstance(listed_ids, list), "formats is an array", evidence):
@@ -72,9 +77,7 @@ def _values(t: Target) -> None:
             t.require(right, "sample_rates are positive integers", evidence)
 
 
-@check(
-    "useful", 23, title="formats are not empty, without duplicates, and 24,000 Hz is a rate", advisory=True
-)
+@advice("23-useful", "formats are not empty, without duplicates, and 24,000 Hz is a rate")
 def _useful(t: Target) -> None:
     for voice, evidence in _listed(t):
         formats, rates = formats_of(voice), voice.get("sample_rates")

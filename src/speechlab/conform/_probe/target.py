@@ -56,6 +56,15 @@ class Target:
         if not condition:
             raise Unmet(expected, evidence)
 
+    def answers(self, reply: Exchange, status: int, expected: str = "") -> bool:
+        """Record a finding unless a reply has this status."""
+        return self.require(reply.status == status, expected or str(status), reply)
+
+    def succeeded(self, reply: Exchange, expected: str = "200") -> Exchange:
+        """Return a reply of status 200, or end the check."""
+        self.insist(reply.status == 200, expected, reply)
+        return reply
+
     def note(self, unmet: Unmet) -> None:
         sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
         self.findings.append(Observation(unmet.expected, self.redacted(sent), self.redacted(came)))
@@ -225,6 +234,15 @@ class Target:
 
         return self.kept("stream_format", find)
 
+    def unstreamable(self, refused: Callable[[int], bool]) -> list[str]:
+        """Formats of the voice whose streams are answered with such a status."""
+        assert self.stream_format  # or no format would stream, and nothing could be said of the others
+        formats = formats_of(self.voice)
+        cannot = [name for name in formats if refused(self.speak(format=name, stream=True).status)]
+        if not cannot:
+            raise Untried("the voice streams in each of its formats")
+        return cannot
+
     @property
     def text(self) -> str:
         """A short text that the voice can read."""
@@ -324,13 +342,23 @@ def has_one_rate(voice: dict[str, Any]) -> bool:
 
 def refused(t: Target, reply: Exchange, why: str) -> None:
     """Record a finding unless the reply is a 400."""
-    t.require(reply.status == 400, f"400: {why}", reply)
+    t.answers(reply, 400, f"400: {why}")
+
+
+def refuses(ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]) -> Callable[[Target], None]:
+    """A part of a check: each of these values of a field is refused with 400."""
+
+    def step(t: Target) -> None:
+        for name, values in wrong.items():
+            for value in values:
+                refused(t, ask(t, **{name: value}), why)
+
+    return step
 
 
 def json_object(t: Target, reply: Exchange) -> dict[str, Any]:
     """Return the JSON object of a successful reply, or end the check."""
-    t.insist(reply.status == 200, "200", reply)
-    t.require(reply.media_type == "application/json", "application/json", reply)
+    t.require(t.succeeded(reply).media_type == "application/json", "application/json", reply)
     body = reply.json()
     t.insist(isinstance(body, dict), "an object", reply)
     assert isinstance(body, dict)

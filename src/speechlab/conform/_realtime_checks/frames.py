@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.socket import Closed, Talk
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _HUGE = 4 * 1024 * 1024
 _BINARY, _TOO_LARGE, _BAD_DATA, _BROKEN = 1003, 1009, 1007, 1006
 
@@ -20,7 +21,7 @@ def _answer(talk: Talk, data: Any) -> dict[str, Any]:
     return talk.message()
 
 
-@check("router", 157, title="router.error: invalid_json, missing_message_type, unknown_message_type")
+@check("157-router", "router.error: invalid_json, missing_message_type, unknown_message_type")
 def _router(t: Target) -> None:
     with Talk(t) as talk:
         for data, code in (
@@ -35,19 +36,14 @@ def _router(t: Target) -> None:
         talk.refused(talk.update(), "session_already_configured")
 
 
-@check(
-    "router-types",
-    157,
-    title="not an object, or a type that is not a string: missing_message_type",
-    advisory=True,
-)
+@advice("157-router-types", "not an object, or a type that is not a string: missing_message_type")
 def _router_types(t: Target) -> None:
     with Talk(t) as talk:
         for data in ("[]", "5", "null", '{"type": 5}', '{"type": null}'):
             talk.refused(_answer(talk, data), "missing_message_type", "router.error")
 
 
-@check("binary", 158, title="a binary frame, even an empty one, closes with 1003 in any state")
+@check("158-binary", "a binary frame, even an empty one, closes with 1003 in any state")
 def _binary(t: Target) -> None:
     for configured in (False, True):
         for data in (b"\x00\x01", b""):
@@ -58,7 +54,7 @@ def _binary(t: Target) -> None:
                 talk.closes_with(_BINARY)
 
 
-@check("binary-busy", 158, title="a binary frame during a synthesis closes with 1003 too", metered=1)
+@check("158-binary-busy", "a binary frame during a synthesis closes with 1003 too", metered=1)
 def _binary_busy(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -68,7 +64,7 @@ def _binary_busy(t: Target) -> None:
         talk.closes_with(_BINARY)
 
 
-@check("huge", 159, title="a message of 4 MB: tts_control_frame_too_large, or close code 1009")
+@check("159-huge", "a message of 4 MB: tts_control_frame_too_large, or close code 1009")
 def _huge(t: Target) -> None:
     for last in (False, False, False, False, True):
         with Talk(t) as talk:
@@ -86,9 +82,7 @@ def _huge(t: Target) -> None:
             return
 
 
-@check(
-    "legal-size", 159, title="a text of the maximum length is not too large, even escaped as surrogate pairs"
-)
+@check("159-legal-size", "a text of the maximum length is not too large, even escaped as surrogate pairs")
 def _legal_size(t: Target) -> None:
     with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
@@ -96,9 +90,7 @@ def _legal_size(t: Target) -> None:
         talk.refused(answer, "session_not_configured")
 
 
-@check(
-    "large", 159, title="129 KiB: tts_control_frame_too_large, and the connection stays open", advisory=True
-)
+@advice("159-large", "129 KiB: tts_control_frame_too_large, and the connection stays open")
 def _large(t: Target) -> None:
     with Talk(t) as talk:
         answer = _answer(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
@@ -106,21 +98,21 @@ def _large(t: Target) -> None:
         talk.configured()
 
 
-@check("fragments", 160, title="a message in fragments is one message")
+@check("160-fragments", "a message in fragments is one message")
 def _fragments(t: Target) -> None:
     with Talk(t) as talk:
         answer = _answer(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
         talk.refused(answer, "session_not_configured")
 
 
-@check("bad-utf8", 160, title="text that is not UTF-8 closes with 1007")
+@check("160-bad-utf8", "text that is not UTF-8 closes with 1007")
 def _bad_utf8(t: Target) -> None:
     with Talk(t) as talk:
         talk.raw(b'{"type": "\xc3\x28"}', text=True)
         talk.closes_with(_BAD_DATA)
 
 
-@check("pong", 160, title="pings are answered during a synthesis", metered=1, quick=False)
+@check("160-pong", "pings are answered during a synthesis", metered=1, quick=False)
 def _pong(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()

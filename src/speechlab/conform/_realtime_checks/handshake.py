@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import base64
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.http import Exchange, exchange
-from speechlab.contract import HANDSHAKE_STATUS, REALTIME_PATH, HandshakeCode
+from speechlab.contract import REALTIME_PATH, HandshakeCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from speechlab.conform._model import Step
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _CODES = {code.value for code in HandshakeCode}
+_ORIGIN = ("Origin", "https://conform.invalid")
+_OLD_VERSION = ("Sec-WebSocket-Version", "12")
+_NO_SERVICE = "/ws/conform/no-such-service"
 
 
 def _handshake(
@@ -52,28 +57,34 @@ def _named(reply: Exchange) -> str | None:
     return next((value for value in values if value in _CODES), None)
 
 
-def _refused(t: Target, reply: Exchange, *codes: HandshakeCode) -> None:
-    t.require(_named(reply) in codes, f"an HTTP error with the code {' or '.join(codes)}", reply)
+def _refused(t: Target, reply: Exchange, code: HandshakeCode) -> None:
+    t.require(_named(reply) == code, f"an HTTP error with the code {code}", reply)
+
+
+def _refuses(code: HandshakeCode, *wrong: dict[str, Any]) -> Step:
+    """Each of these handshakes is refused with this code."""
+
+    def step(t: Target) -> None:
+        for parts in wrong:
+            _refused(t, _handshake(t, **parts), code)
+
+    return step
 
 
 @check(
-    "structured",
-    115,
-    1,
-    3,
-    title="a handshake without a valid key gets 401 and a structured body, no upgrade",
+    "115-structured",
+    "a handshake without a valid key gets 401 and a structured body, no upgrade",
+    also=(1, 3),
 )
 def _structured(t: Target) -> None:
     for auth in (None, "Basic Y29uZm9ybTpjb25mb3Jt", "Bearer nocolon", f"Bearer {t.unknown_key()}"):
         reply = _handshake(t, auth=auth)
         t.insist(reply.status != 101, "no upgrade", reply)
-        t.require(reply.status == 401, "401", reply)
+        t.answers(reply, 401)
         t.require(_named(reply), "application/json with one of the ten codes", reply)
 
 
-@check(
-    "name", 116, title="the string code is the name; the code is an integer, 104 for tokens", advisory=True
-)
+@advice("116-name", "the string code is the name; the code is an integer, 104 for tokens")
 def _name(t: Target) -> None:
     for auth, code in (
         (None, HandshakeCode.AUTH_TOKEN_REQUIRED),
@@ -86,75 +97,61 @@ def _name(t: Target) -> None:
         t.require(type(body.get("code")) is int and body["code"] == 104, "code 104", reply)
 
 
-@check(
-    "statuses", 117, title="each refusal has its status; an unknown path is unknown_service", advisory=True
-)
+@advice("117-statuses", "each refusal has its status; an unknown path is unknown_service")
 def _statuses(t: Target) -> None:
-    reply = _handshake(t, path="/ws/conform/no-such-service")
+    reply = _handshake(t, path=_NO_SERVICE)
     _refused(t, reply, HandshakeCode.UNKNOWN_SERVICE)
-    t.require(reply.status == HANDSHAKE_STATUS[HandshakeCode.UNKNOWN_SERVICE], "404", reply)
-    reply = _handshake(t, change=[("Upgrade", None)])
-    t.require(reply.status == 400, "400 for a request that is not a handshake", reply)
-    reply = _handshake(t, change=[("Origin", "https://conform.invalid")])
-    t.require(reply.status == 403, "403 for an origin that is not listed", reply)
+    t.answers(reply, 404)
+    t.answers(_handshake(t, change=[("Upgrade", None)]), 400, "400 for a request that is not a handshake")
+    t.answers(_handshake(t, change=[_ORIGIN]), 403, "403 for an origin that is not listed")
 
 
-@check("listed-order", 118, title="codes are decided in the order in which they are listed", advisory=True)
-def _listed_order(t: Target) -> None:
-    origin = ("Origin", "https://conform.invalid")
-    _refused(t, _handshake(t, auth=None, change=[origin]), HandshakeCode.AUTH_TOKEN_REQUIRED)
-    reply = _handshake(t, auth=None, change=[("Sec-WebSocket-Version", "12")])
-    _refused(t, reply, HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
-    reply = _handshake(t, path="/ws/conform/no-such-service", change=[origin])
-    _refused(t, reply, HandshakeCode.WS_ORIGIN_DENIED)
-
-
-@check("no-upgrade", 119, title="a request that is not a handshake: invalid_websocket_upgrade")
-def _no_upgrade(t: Target) -> None:
-    changes: tuple[tuple[str, str | None], ...] = (
-        ("Upgrade", None),
-        ("Sec-WebSocket-Key", None),
-        ("Sec-WebSocket-Key", "short"),
-        ("Sec-WebSocket-Version", "12"),
+advice("118-listed-order", "codes are decided in the order in which they are listed")(
+    _refuses(HandshakeCode.AUTH_TOKEN_REQUIRED, {"auth": None, "change": [_ORIGIN]}),
+    _refuses(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, {"auth": None, "change": [_OLD_VERSION]}),
+    _refuses(HandshakeCode.WS_ORIGIN_DENIED, {"path": _NO_SERVICE, "change": [_ORIGIN]}),
+)
+check("119-no-upgrade", "a request that is not a handshake: invalid_websocket_upgrade")(
+    _refuses(
+        HandshakeCode.INVALID_WEBSOCKET_UPGRADE,
+        {"change": [("Upgrade", None)]},
+        {"change": [("Sec-WebSocket-Key", None)]},
+        {"change": [("Sec-WebSocket-Key", "short")]},
+        {"change": [_OLD_VERSION]},
+        {"method": "POST", "change": [("Content-Length", "0")]},
     )
-    for change in changes:
-        _refused(t, _handshake(t, change=[change]), HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
-    reply = _handshake(t, method="POST", change=[("Content-Length", "0")])
-    _refused(t, reply, HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
+)
+advice("119-http-1.0", "a handshake over HTTP/1.0 is invalid")(
+    _refuses(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, {"version": "1.0"})
+)
 
 
-@check("http-1.0", 119, title="a handshake over HTTP/1.0 is invalid", advisory=True)
-def _old_http(t: Target) -> None:
-    _refused(t, _handshake(t, version="1.0"), HandshakeCode.INVALID_WEBSOCKET_UPGRADE)
-
-
-@check("tokens", 120, title="each fault of a token has its code", advisory=True)
+@advice("120-tokens", "each fault of a token has its code")
 def _tokens(t: Target) -> None:
     _refused(t, _handshake(t, auth=None), HandshakeCode.AUTH_TOKEN_REQUIRED)
-    _refused(t, _handshake(t, auth="Basic Y29uZm9ybTpj"), HandshakeCode.INVALID_TOKEN_FORMAT)
-    _refused(t, _handshake(t, auth="Bearer nocolon"), HandshakeCode.INVALID_TOKEN_FORMAT)
+    for auth in ("Basic Y29uZm9ybTpj", "Bearer nocolon"):
+        _refused(t, _handshake(t, auth=auth), HandshakeCode.INVALID_TOKEN_FORMAT)
     _refused(t, _handshake(t, auth=f"Bearer {t.unknown_key()}"), HandshakeCode.INVALID_TOKEN)
 
 
-@check("expired-token", 120, title="an expired key: invalid_token", advisory=True, needs="--expired-key")
+@advice("120-expired-token", "an expired key: invalid_token", needs="--expired-key")
 def _expired_token(t: Target) -> None:
     reply = _handshake(t, auth=f"Bearer {t.restricted('expired_key')}")
     _refused(t, reply, HandshakeCode.INVALID_TOKEN)
 
 
-@check("legacy-token", 120, title="a key of an old form: legacy_api_key_rejected", needs="--legacy-key")
+@check("120-legacy-token", "a key of an old form: legacy_api_key_rejected", needs="--legacy-key")
 def _legacy_token(t: Target) -> None:
     reply = _handshake(t, auth=f"Bearer {t.restricted('legacy_key')}")
     _refused(t, reply, HandshakeCode.LEGACY_API_KEY_REJECTED)
 
 
-@check("origin", 121, title="an Origin that is not listed, null included: ws_origin_denied")
-def _origin(t: Target) -> None:
-    for origin in ("https://conform.invalid", "null"):
-        _refused(t, _handshake(t, change=[("Origin", origin)]), HandshakeCode.WS_ORIGIN_DENIED)
+check("121-origin", "an Origin that is not listed, null included: ws_origin_denied")(
+    _refuses(HandshakeCode.WS_ORIGIN_DENIED, {"change": [_ORIGIN]}, {"change": [("Origin", "null")]})
+)
 
 
-@check("no-deflate", 160, title="compression is not negotiated", advisory=True)
+@advice("160-no-deflate", "compression is not negotiated")
 def _no_deflate(t: Target) -> None:
     reply = _handshake(t, change=[("Sec-WebSocket-Extensions", "permessage-deflate")])
     t.insist(reply.status == 101, "101", reply)

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.socket import Talk
 from speechlab.conform._probe.target import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
 from speechlab.contract import CORRELATION_ID_MAX_CHARS, DEFAULT_SAMPLE_RATE, AudioFormat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from speechlab.conform._model import Step
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _ODD_RATE = 12_345
 
 
-def _refused(t: Target, *rows: tuple[dict[str, Any], str]) -> None:
-    """Send settings with one fault each, on a connection of their own, which stays unconfigured."""
-    with Talk(t) as talk:
-        _all_refused(talk, *rows)
+def _refuses(code: str, **wrong: Iterable[Any]) -> Step:
+    """Each of these values of a setting is refused, on one connection, which stays unconfigured."""
+
+    def step(t: Target) -> None:
+        with Talk(t) as talk:
+            _all_refused(talk, *(({name: value}, code) for name in wrong for value in wrong[name]))
+
+    return step
 
 
 def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
@@ -29,13 +37,13 @@ def _all_refused(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
             talk.target.require(answer.get("id") == f"wrong-{number}", "the id is echoed on the error", talk)
 
 
-@check("open", 114, 121, title="the path accepts a valid handshake without an Origin")
+@check("114-open", "the path accepts a valid handshake without an Origin", also=(121,))
 def _open(t: Target) -> None:
     with Talk(t) as talk:
         t.require(talk.socket.protocol.state.name == "OPEN", "the connection is open", talk)
 
 
-@check("silent", 125, title="the service sends nothing before the client's first message")
+@check("125-silent", "the service sends nothing before the client's first message")
 def _silent(t: Target) -> None:
     with Talk(t) as talk:
         try:
@@ -45,7 +53,7 @@ def _silent(t: Target) -> None:
         t.require(condition=False, expected="nothing comes", evidence=talk)
 
 
-@check("created", 126, title="session.created has id, service, voice_id, format, sample_rate and model")
+@check("126-created", "session.created has id, service, voice_id, format, sample_rate and model")
 def _created(t: Target) -> None:
     for rate in (..., 0):
         with Talk(t) as talk:
@@ -66,7 +74,7 @@ def _created(t: Target) -> None:
 
 
 @check(
-    "override", 132, 126, title="a listed rate is accepted and reported", needs="a voice with several rates"
+    "132-override", "a listed rate is accepted and reported", also=(126,), needs="a voice with several rates"
 )
 def _override(t: Target) -> None:
     rate_hz = another_rate(t.voice)
@@ -78,7 +86,7 @@ def _override(t: Target) -> None:
         t.require(session.get("sample_rate") == rate_hz, f"sample_rate is {rate_hz}", talk)
 
 
-@check("id-on-errors", 127, 129, title="a failed update changes nothing; its id is on the error")
+@check("127-id-on-errors", "a failed update changes nothing; its id is on the error", also=(129,))
 def _id_on_errors(t: Target) -> None:
     with Talk(t) as talk:
         _all_refused(talk, ({"voice_id": ...}, "missing_voice_id"))
@@ -87,7 +95,7 @@ def _id_on_errors(t: Target) -> None:
         talk.configured()
 
 
-@check("again", 128, title="a second update, valid or not: session_already_configured")
+@check("128-again", "a second update, valid or not: session_already_configured")
 def _again(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -95,40 +103,37 @@ def _again(t: Target) -> None:
         talk.refused(talk.update(voice_id=t.unknown_id()), "session_already_configured")
 
 
-@check("voice", 130, title="missing_voice_id and unknown_voice_id")
+@check("130-voice", "missing_voice_id and unknown_voice_id")
 def _voice(t: Target) -> None:
-    _refused(t, ({"voice_id": ...}, "missing_voice_id"), ({"voice_id": t.unknown_id()}, "unknown_voice_id"))
+    _refuses("missing_voice_id", voice_id=(...,))(t)
+    _refuses("unknown_voice_id", voice_id=(t.unknown_id(),))(t)
 
 
-@check("voice-form", 130, title="a malformed voice_id is unknown, a null one missing", advisory=True)
-def _voice_form(t: Target) -> None:
-    _refused(t, ({"voice_id": "no-uuid"}, "unknown_voice_id"), ({"voice_id": None}, "missing_voice_id"))
+advice("130-voice-form", "a malformed voice_id is unknown, a null one missing")(
+    _refuses("unknown_voice_id", voice_id=("no-uuid",)), _refuses("missing_voice_id", voice_id=(None,))
+)
 
 
-@check("format", 131, title="unsupported_audio_format: missing, unknown, or not a format of the voice")
+@check("131-format", "unsupported_audio_format: missing, unknown, or not a format of the voice")
 def _format(t: Target) -> None:
-    rows = [({"format": value}, "unsupported_audio_format") for value in (..., "aac", "")]
     lacking = sorted({str(each) for each in AudioFormat} - set(formats_of(t.voice)))
-    rows += [({"format": name}, "unsupported_audio_format") for name in lacking]
-    _refused(t, *rows)
+    _refuses("unsupported_audio_format", format=(..., "aac", "", *lacking))(t)
 
 
-@check("streaming-format", 131, 33, title="unsupported_streaming_format if HTTP refuses to stream", metered=5)
+@check(
+    "131-streaming-format", "unsupported_streaming_format if HTTP refuses to stream", also=(33,), metered=5
+)
 def _streaming_format(t: Target) -> None:
-    assert t.stream_format
-    with_http = {name: t.speak(format=name, stream=True).status for name in formats_of(t.voice)}
-    cannot = [name for name, status in with_http.items() if status == 400]
-    if not cannot:
-        raise Untried("the voice streams in each of its formats")
-    _refused(t, *(({"format": name}, "unsupported_streaming_format") for name in cannot))
+    cannot = t.unstreamable(lambda status: status == 400)
+    _refuses("unsupported_streaming_format", format=cannot)(t)
 
 
-@check("rate", 132, title="unsupported_sample_rate: not listed, or negative")
-def _rate(t: Target) -> None:
-    _refused(t, *(({"sample_rate": rate}, "unsupported_sample_rate") for rate in (_ODD_RATE, -1)))
+check("132-rate", "unsupported_sample_rate: not listed, or negative")(
+    _refuses("unsupported_sample_rate", sample_rate=(_ODD_RATE, -1))
+)
 
 
-@check("q-ogg", 132, title="unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
+@check("132-q-ogg", "unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
 def _q_ogg(t: Target) -> None:
     voice = t.q_voice
     rate = another_rate(voice)
@@ -141,56 +146,47 @@ def _q_ogg(t: Target) -> None:
 
 
 @check(
-    "single-rate",
-    132,
-    35,
-    title="unsupported_sample_rate: another rate on a voice with one",
+    "132-single-rate",
+    "unsupported_sample_rate: another rate on a voice with one",
+    also=(35,),
     needs="such a voice",
 )
 def _single_rate(t: Target) -> None:
     voice = t.voice_where(has_one_rate, "with one sample rate")
     session = {"voice_id": voice["id"], "format": formats_of(voice)[0], "sample_rate": unlisted_rate(voice)}
-    _refused(t, (session, "unsupported_sample_rate"))
+    with Talk(t) as talk:
+        _all_refused(talk, (session, "unsupported_sample_rate"))
 
 
-@check("transport", 133, title="unsupported_audio_transport: neither binary nor base64_json")
-def _transport(t: Target) -> None:
-    invalid = ("smoke", "BINARY", 5)
-    _refused(t, *(({"audio_transport": value}, "unsupported_audio_transport") for value in invalid))
+check("133-transport", "unsupported_audio_transport: neither binary nor base64_json")(
+    _refuses("unsupported_audio_transport", audio_transport=("smoke", "BINARY", 5))
+)
+advice("134-temperature", "a temperature that is not a number: invalid_message")(
+    _refuses("invalid_message", temperature=("hot", True))
+)
 
 
-@check("temperature", 134, title="a temperature that is not a number: invalid_message", advisory=True)
-def _temperature(t: Target) -> None:
-    _refused(t, *(({"temperature": value}, "invalid_message") for value in ("hot", True)))
-
-
-@check("q-temperature", 134, title="provider Q accepts temperature 0.0", needs="--q-voice")
+@check("134-q-temperature", "provider Q accepts temperature 0.0", needs="--q-voice")
 def _q_temperature(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured(voice_id=t.q_voice["id"], temperature=0.0)
 
 
-@check(
-    "denied", 135, title="a key without access to the voice: service_access_denied", needs="--restricted-key"
-)
+@check("135-denied", "a key without access to the voice: service_access_denied", needs="--restricted-key")
 def _denied(t: Target) -> None:
     with Talk(t, key=t.restricted()) as talk:
         talk.refused(talk.update(), "service_access_denied")
 
 
-@check("no-session", 136, title="no session object: invalid_message", advisory=True)
+@advice("136-no-session", "no session object: invalid_message")
 def _no_session(t: Target) -> None:
+    values: tuple[Any, ...] = (..., None, [], "a")
     with Talk(t) as talk:
-        values: tuple[Any, ...] = (..., None, [], "a")
         for value in values:
-            talk.refused(_raw_update(talk, session=value), "invalid_message")
+            talk.refused(talk.ask(type="session.update", session=value), "invalid_message")
 
 
-def _raw_update(talk: Talk, **fields: Any) -> dict[str, Any]:
-    return talk.ask(type="session.update", **fields)
-
-
-@check("id", 137, title="an id that is not a string: invalid_id, in an error without an id")
+@check("137-id", "an id that is not a string: invalid_id, in an error without an id")
 def _id(t: Target) -> None:
     with Talk(t) as talk:
         for value in (5, ["a"], {"a": 1}):
@@ -199,12 +195,7 @@ def _id(t: Target) -> None:
             t.require(answer.get("id") is None, "the error has no id", talk)
 
 
-@check(
-    "id-length",
-    137,
-    title="an empty id: invalid_id; 129 characters: id_too_long; 128 are accepted",
-    advisory=True,
-)
+@advice("137-id-length", "an empty id: invalid_id; 129 characters: id_too_long; 128 are accepted")
 def _id_length(t: Target) -> None:
     with Talk(t) as talk:
         talk.refused(talk.update(""), "invalid_id")
@@ -212,7 +203,7 @@ def _id_length(t: Target) -> None:
         talk.refused(talk.update("x" * CORRELATION_ID_MAX_CHARS, voice_id=...), "missing_voice_id")
 
 
-@check("order", 138, title="id, state, session, voice, format, rate, transport: in this order", advisory=True)
+@advice("138-order", "id, state, session, voice, format, rate, transport: in this order")
 def _order(t: Target) -> None:
     with Talk(t) as talk:
         talk.refused(talk.ask(type="tts.speak", id=5, text=t.text), "invalid_id")

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import check
+from speechlab.conform._model import checks_of
 from speechlab.conform._probe.socket import SpeakAttempt, Talk
 from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
 from speechlab.contract import DEFAULT_SAMPLE_RATE
@@ -14,6 +14,7 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE
 if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
+check, advice = checks_of(__name__)
 _ASTRAL = " \U0001f600"
 _START = ("request_id", "format", "content_type", "voice_id", "model", "audio_transport")
 
@@ -47,7 +48,7 @@ def _kinds(attempt: SpeakAttempt) -> list[str]:
     return ["audio" if isinstance(each, bytes) else str(each.get("type")) for each in attempt.events]
 
 
-@check("early-speak", 139, title="tts.speak before session.update: session_not_configured, whatever the text")
+@check("139-early-speak", "tts.speak before session.update: session_not_configured, whatever the text")
 def _early_speak(t: Target) -> None:
     with Talk(t) as talk:
         for text in (t.text, "", ...):
@@ -57,7 +58,7 @@ def _early_speak(t: Target) -> None:
         talk.configured()
 
 
-@check("sequence", 140, title="tts.audio.start, audio, tts.audio.done, tts.usage: in this order", metered=4)
+@check("140-sequence", "tts.audio.start, audio, tts.audio.done, tts.usage: in this order", metered=4)
 def _sequence(t: Target) -> None:
     for _, attempt, transport in _every(t):
         kinds, sound = _kinds(attempt), "audio" if transport == "binary" else "tts.audio.delta"
@@ -68,7 +69,7 @@ def _sequence(t: Target) -> None:
         )
 
 
-@check("start", 141, title="tts.audio.start has all its fields with the right values", metered=4)
+@check("141-start", "tts.audio.start has all its fields with the right values", metered=4)
 def _start(t: Target) -> None:
     name = t.stream_format
     for session, attempt, transport in _every(t):
@@ -84,7 +85,7 @@ def _start(t: Target) -> None:
         t.require(kind in MEDIA_TYPES.get(name, {kind}), "content_type matches the format", attempt)
 
 
-@check("transports", 142, title="binary frames or base64 deltas that join to the audio", metered=4)
+@check("142-transports", "binary frames or base64 deltas that join to the audio", metered=4)
 def _transports(t: Target) -> None:
     name = t.stream_format
     for _, attempt, transport in _every(t):
@@ -98,7 +99,7 @@ def _transports(t: Target) -> None:
         t.require(clip is not None and clip.duration_s > 0.05, f"the joined audio is {name}", attempt)
 
 
-@check("seq", 143, title="seq increases by one with each delta", metered=4)
+@check("143-seq", "seq increases by one with each delta", metered=4)
 def _seq(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
         numbers = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
@@ -107,14 +108,14 @@ def _seq(t: Target) -> None:
         t.require(numbers == counted, f"seq increases by one; it is {numbers[:12]}", attempt)
 
 
-@check("seq-zero", 143, title="seq begins with 0 for each text", advisory=True, metered=4)
+@advice("143-seq-zero", "seq begins with 0 for each text", metered=4)
 def _seq_zero(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
         numbers = [delta.get("seq") for delta in attempt.of("tts.audio.delta")]
         t.require(numbers[:1] == [0], "the first seq is 0", attempt)
 
 
-@check("done", 144, title="tts.audio.done has the numbers of bytes and pieces sent", metered=4)
+@check("144-done", "tts.audio.done has the numbers of bytes and pieces sent", metered=4)
 def _done(t: Target) -> None:
     for _, attempt, _ in _every(t):
         summary, frames = attempt.one("tts.audio.done"), attempt.frames
@@ -123,9 +124,7 @@ def _done(t: Target) -> None:
         t.require(summary.get("chunks") == len(frames), f"chunks is {len(frames)}", attempt)
 
 
-@check(
-    "usage", 145, title="tts.usage has all its fields, counts code points and bytes, and is final", metered=4
-)
+@check("145-usage", "tts.usage has all its fields, counts code points and bytes, and is final", metered=4)
 def _usage(t: Target) -> None:
     for session, attempt, _ in _every(t):
         events = attempt.one("tts.usage")
@@ -150,7 +149,7 @@ def _usage(t: Target) -> None:
         t.require(usage.get("final") is True, "final is true", attempt)
 
 
-@check("ids", 146, title="each text has a different request_id; all its events have the id", metered=4)
+@check("146-ids", "each text has a different request_id; all its events have the id", metered=4)
 def _ids(t: Target) -> None:
     ids: set[str] = set()
     for _, attempt, _ in _every(t):
@@ -166,7 +165,7 @@ def _ids(t: Target) -> None:
             t.require(set(echoed) == {attempt.id}, "the id is echoed on each event", attempt)
 
 
-@check("base64", 142, title="deltas are padded, standard base64", metered=2, quick=False)
+@check("142-base64", "deltas are padded, standard base64", metered=2, quick=False)
 def _base64(t: Target) -> None:
     for attempt in _spoken(t, "base64_json").both:
         for delta in attempt.of("tts.audio.delta"):
@@ -178,10 +177,9 @@ def _base64(t: Target) -> None:
 
 
 @check(
-    "busy",
-    149,
-    164,
-    title="a second text during a synthesis: synthesis_in_progress; the first goes on",
+    "149-busy",
+    "a second text during a synthesis: synthesis_in_progress; the first goes on",
+    also=(164,),
     metered=1,
 )
 def _busy(t: Target) -> None:
@@ -204,7 +202,7 @@ def _busy(t: Target) -> None:
         t.require(answer.get("type") == "router.error", "no usage for the second text", talk)
 
 
-@check("one-error", 150, title="a refused text gives one tts.error, and nothing else", metered=1, quick=False)
+@check("150-one-error", "a refused text gives one tts.error, and nothing else", metered=1, quick=False)
 def _one_error(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -219,7 +217,7 @@ def _one_error(t: Target) -> None:
         t.require(attempt.of("tts.audio.done"), "the session accepts the next text", attempt)
 
 
-@check("texts", 151, 30, title="empty_text, and tts_text_too_long over the limit")
+@check("151-texts", "empty_text, and tts_text_too_long over the limit", also=(30,))
 def _texts(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -228,12 +226,7 @@ def _texts(t: Target) -> None:
         talk.refused(talk.ask(type="tts.speak", text=over), "tts_text_too_long")
 
 
-@check(
-    "odd-texts",
-    151,
-    title="a missing or blank text: empty_text; not a string: invalid_message",
-    advisory=True,
-)
+@advice("151-odd-texts", "a missing or blank text: empty_text; not a string: invalid_message")
 def _odd_texts(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
@@ -244,10 +237,9 @@ def _odd_texts(t: Target) -> None:
 
 
 @check(
-    "most-text",
-    151,
-    29,
-    title="a text of the maximum number of code points is spoken",
+    "151-most-text",
+    "a text of the maximum number of code points is spoken",
+    also=(29,),
     metered=1,
     quick=False,
 )
