@@ -21,12 +21,12 @@ SHORT_JA = "おはよう。行きます。"
 
 VOICES = {
     "ja": [
-        ("expressive", "q_tebukuro", JA),
-        ("kokoro", "jf_alpha", "図書館で新しい本を借りました。"),
-        ("kokoro", "jf_gongitsune", "朝は電話で友達と話しました。"),
-        ("kokoro", "jf_nezumi", "夏の海はとても青かったです。"),
-        ("kokoro", "jf_tebukuro", "夕方から雨が降るそうです。"),
-        ("kokoro", "jm_kumo", "友達と映画を見に行きました。"),
+        ("expressive", "q_tebukuro", "電車が来ました。"),
+        ("kokoro", "jf_alpha", "電話で話しました。"),
+        ("kokoro", "jf_gongitsune", "友達と話しました。"),
+        ("kokoro", "jf_nezumi", "海は青いです。"),
+        ("kokoro", "jf_tebukuro", "雨が降るそうです。"),
+        ("kokoro", "jm_kumo", "映画を見ました。"),
         ("openjtalk", "mei", JA),
     ],
     "en": [
@@ -46,7 +46,8 @@ def test_the_recogniser_understands_the_voices(language, request, whisper, say, 
         engine = request.getfixturevalue(name)
         assert language in next(known.languages for known in engine.voices if known.name == voice)
         sounds += [say(engine, text, voice), np.zeros(12_800, dtype=np.float32)]
-    heard = whisper.recognize(np.concatenate(sounds), RecognitionOptions(vad="segments", min_silence_gap=600))
+    rules = RecognitionOptions(vad="segments", min_silence_gap=600, min_segment_duration=0.5)
+    heard = whisper.recognize(np.concatenate(sounds), rules)
     assert heard.language == language
     assert 0.3 < heard.confidence <= 1
     assert len(heard.segments) == len(VOICES[language]), heard.text
