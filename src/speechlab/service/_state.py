@@ -26,7 +26,6 @@ from speechlab.service._engines.health import Readiness, Upkeep
 from speechlab.service._faults import HandshakeRefused
 from speechlab.service._held_bytes import BytesBudget
 from speechlab.service._logs import log
-from speechlab.service._workers.pool import Decoders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -173,14 +172,11 @@ class ServiceState:
         self.metering = Metering(config, self.counters, ledger, quotas)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
-        self.decoders = Decoders(config)
-        self.readiness = Readiness(
-            self.engines, self.decoders, self.database, lambda: self.in_flight.draining
-        )
+        self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)
         self.budget = BytesBudget(config.held_bytes, config.data_dir)
         self.parsing = asyncio.Lock()
         idle_s = 0.0 if config.preload else config.unload_idle_s
-        self.upkeep = Upkeep(self.engines, self.decoders, self.database, self.budget, idle_s)
+        self.upkeep = Upkeep(self.engines, self.database, self.budget, idle_s)
         names = {"engines", "recognizer", "translator"}
         if config.recognizer_url:
             names.add("recognizer_url")
@@ -195,9 +191,8 @@ class ServiceState:
 
     def close(self) -> None:
         """End its processes, and write pending rows. Blocks; called after the event loop has ended."""
-        self.decoders.close()
-        if self.engines.readers is not None:
-            self.engines.readers.close()
+        for workers in self.engines.workers:
+            workers.close()
         if self.database is not None:
             self.database.close()
 

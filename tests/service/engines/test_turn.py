@@ -46,7 +46,7 @@ async def speak(turn: Turn, closed: list[str], error: Exception | None = None) -
     async with turn:
         spoken = []
         async for piece in turn.iterate(lambda: pieces(closed, error)):
-            turn.meter.audio_bytes += len(piece)
+            turn.meter.row.audio_bytes += len(piece)
             spoken.append(piece)
     return spoken
 

@@ -72,6 +72,12 @@ def test_a_right_handshake_is_upgraded(live):
     assert headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
+def test_a_refusal_is_no_internal_error(staged, caplog):
+    refused(shake(staged.http, key=None), "auth_token_required")
+    assert staged.http.request("GET", "/healthz").status == 200  # after all that the refusal does
+    assert "internal error" not in caplog.messages
+
+
 def test_160_deflate_is_not_negotiated(live):
     _, headers, _ = shake(live, Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits")
     assert "sec-websocket-extensions" not in headers

@@ -77,7 +77,7 @@ def list_keys(data_dir: DataDir = None) -> None:
     """List the keys: prefix, rights, limits and times of use."""
     from speechlab.service import Access, Quotas
 
-    with _database(data_dir) as database:
+    with opened(data_dir) as database:
         keys, limits = Access(database).all_keys(), Quotas(database).own_limits()
     table = plain_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
@@ -173,7 +173,7 @@ def limit(
     from speechlab.service import Access, Quotas
 
     changes = dict(map(_limit, limits))
-    with _database(data_dir) as database:
+    with opened(data_dir) as database:
         no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
         key_id = which if no_stored_key else Access(database).get(which).key_id
         now = Quotas(database).change(key_id, changes)
@@ -225,16 +225,15 @@ def local_time(moment: float | None) -> str:
 def _access(data_dir: Path | None) -> Iterator[Access]:
     from speechlab.service import Access
 
-    with _database(data_dir) as database:
+    with opened(data_dir) as database:
         yield Access(database)
 
 
-@contextmanager
-def _database(data_dir: Path | None) -> Iterator[Database]:
+def opened(data_dir: Path | None) -> closing[Database]:
+    """The service's database in a folder, or in its own, for the duration of a block."""
     from speechlab.service import Database, default_data_dir
 
-    with closing(Database(data_dir or default_data_dir())) as database:
-        yield database
+    return closing(Database(data_dir or default_data_dir()))
 
 
 def _checked_providers(providers: list[str] | None) -> list[str] | None:

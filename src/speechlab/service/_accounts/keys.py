@@ -153,31 +153,29 @@ class Access:
         digest = self.digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
-        if not rows or not hmac.compare_digest(bytes(rows[0]["digest"]), digest):
-            return None
-        stored, now = _stored(rows[0]), self._clock()
-        if not stored.is_open(now):
-            return None
-        self._note_use(stored.key_id, now)
-        return _principal(stored)
+        return self._used(rows) if rows and hmac.compare_digest(bytes(rows[0]["digest"]), digest) else None
 
     def again(self, key_id: str) -> Principal | None:
         """Return the current rights of a key, or None if it has expired or was revoked."""
-        rows = self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
+        return self._used(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
+
+    def _used(self, rows: list[sqlite3.Row]) -> Principal | None:
+        """The owner of the key in the first row, if it is open, whose use is noted."""
         stored, now = (_stored(rows[0]) if rows else None), self._clock()
         if stored is None or not stored.is_open(now):
             return None
-        self._note_use(key_id, now)
-        return _principal(stored)
-
-    def _note_use(self, key_id: str, now: float) -> None:
-        if now - self._last_uses.get(key_id, float("-inf")) >= _LAST_USE_S:
-            self._last_uses[key_id] = now
-            self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, key_id))
+        if now - self._last_uses.get(stored.key_id, float("-inf")) >= _LAST_USE_S:
+            self._last_uses[stored.key_id] = now
+            self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, stored.key_id))
+        return Principal(stored.key_id, stored.providers, stored.recognition, voices=stored.voices)
 
     def digest(self, key: str) -> bytes:
         """Return the stored form of a key: its HMAC-SHA256 under the folder's secret."""
-        return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+        return _digest(self._secret, key)
+
+
+def _digest(secret: bytes, key: str) -> bytes:
+    return hmac.new(secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 
 def _tell_of_loss(database: Database) -> None:
@@ -239,10 +237,6 @@ def _named(listed: str | None) -> frozenset[str] | None:
     return None if listed is None else frozenset(orjson.loads(listed))
 
 
-def _principal(key: StoredKey) -> Principal:
-    return Principal(key.key_id, key.providers, key.recognition, voices=key.voices)
-
-
 def _stored(row: sqlite3.Row) -> StoredKey:
     same = {name: row[name] for name in ("prefix", "name", "created", "expires", "last_used", "revoked")}
     providers, voices = _named(row["providers"]), _named(row["voices"])
@@ -300,4 +294,4 @@ class Keyring:
         return f"{ID_PREFIX}{digest.hex()[:_ID_DIGITS]}"
 
     def _digest(self, key: str) -> bytes:
-        return hmac.new(self._secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
+        return _digest(self._secret, key)

@@ -34,7 +34,7 @@ GROUPS = {
 """Columns by which usage can be summed; days are those of UTC."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class UsageRow:
     """The usage of one operation; its time is the Unix time in seconds of its end."""
 
@@ -42,15 +42,15 @@ class UsageRow:
     key_id: str
     operation: str
     transport: str
-    provider: str
-    model: str
-    characters: int
-    input_bytes: int
-    audio_bytes: int
-    audio_s: float
-    prompt_tokens: int
-    completion_tokens: int
-    status: Status
+    provider: str = ""
+    model: str = ""
+    characters: int = 0
+    input_bytes: int = 0
+    audio_bytes: int = 0
+    audio_s: float = 0.0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    status: Status = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,42 +32,33 @@ class Meter:
     """The meter of one operation of one key.
 
     Call in this order: :meth:`admit`, :meth:`accept`, :meth:`begun` and :meth:`ended` around the engine's work,
-    :meth:`close`. The figures are attributes, which are set or increased meanwhile.
+    :meth:`close`. The figures of the row are set or increased meanwhile.
     """
 
-    def __init__(self, metering: Metering, operation: str, principal: Principal, transport: str) -> None:
+    def __init__(self, metering: Metering, row: UsageRow) -> None:
         self._metering = metering
-        self.operation = operation
-        self.key_id = principal.key_id
-        self._transport = transport
+        self.row = row
         self._places: list[Place] = []
-        self._provider = ""
-        self._characters = 0
-        self._input_bytes = 0
         self._closed = False
-        self.model = ""
-        self.audio_bytes = 0
-        self.audio_s = 0.0
-        self.prompt_tokens = 0
-        self.completion_tokens = 0
         self.status: Status | None = None
+        """Outcome, once an engine was reached; without one there will be no row."""
 
     @property
     def size_s(self) -> float:
         """Expected duration by the length of the text or recording; used for the order of work only."""
-        if self.operation == "asr":
-            return max(_RECORDING_S, self._input_bytes / _BYTES_S)
-        return self._characters / _CHARACTERS_S
+        if self.row.operation == "asr":
+            return max(_RECORDING_S, self.row.input_bytes / _BYTES_S)
+        return self.row.characters / _CHARACTERS_S
 
     def admit(self) -> None:
         """Check the limits of the key; raises NotAdmitted (a limit was reached, or the limiter failed)."""
-        self._places.append(self._metering.admit("key", self.key_id))
+        self._places.append(self._metering.admit("key", self.row.key_id))
 
     def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
         """Check the limits of the service, after the request was found valid and permitted."""
-        self._provider, self._characters, self._input_bytes = provider, characters, input_bytes
+        self.row.provider, self.row.characters, self.row.input_bytes = provider, characters, input_bytes
         try:
-            self._places.append(self._metering.admit("service", self.operation))
+            self._places.append(self._metering.admit("service", self.row.operation))
         except NotAdmitted:
             self.refused()
             raise
@@ -96,7 +87,7 @@ class Meter:
         elif isinstance(error, InvalidRequestError):
             self.status = None
         elif isinstance(error, Exception) and not isinstance(error, (Fault, Gone)):
-            self.status = "partial_backend_error" if self.audio_bytes else "backend_error"
+            self.status = "partial_backend_error" if self.row.audio_bytes else "backend_error"
 
     def close(self) -> None:
         """Release the places, and write the row if a backend was reached; further calls have no effect."""
@@ -106,23 +97,9 @@ class Meter:
         for place in self._places:
             place()
         if self.status is not None:
-            self._metering.record(
-                UsageRow(
-                    time=time.time(),
-                    key_id=self.key_id,
-                    operation=self.operation,
-                    transport=self._transport,
-                    provider=self._provider,
-                    model=self.model,
-                    characters=self._characters,
-                    input_bytes=self._input_bytes,
-                    audio_bytes=self.audio_bytes,
-                    audio_s=round(self.audio_s, 3),
-                    prompt_tokens=self.prompt_tokens,
-                    completion_tokens=self.completion_tokens,
-                    status=self.status,
-                )
-            )
+            row = self.row
+            row.time, row.audio_s, row.status = time.time(), round(row.audio_s, 3), self.status
+            self._metering.record(row)
 
 
 class Metering:
@@ -137,7 +114,7 @@ class Metering:
         self._quotas = quotas
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
-        return Meter(self, operation, principal, transport)
+        return Meter(self, UsageRow(0.0, principal.key_id, operation, transport))
 
     def admit(self, scope: LimitScope, name: str) -> Place:
         """Check the limits; a failing limiter admits no request."""

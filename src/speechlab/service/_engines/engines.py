@@ -16,7 +16,7 @@ from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.voices import Catalogue
 from speechlab.service._providers import ServedEngine
-from speechlab.service._workers.pool import Readers
+from speechlab.service._workers.pool import Decoders, Readers
 
 if TYPE_CHECKING:
     from speechlab.engines import Reader
@@ -31,7 +31,9 @@ class Engines:
     """All engines of a service. Engines are loaded on first use."""
 
     def __init__(self, config: ServiceConfig) -> None:
+        self.decoders = Decoders(config)
         self.readers = Readers(config) if config.read_workers else None
+        self.workers: list[Decoders | Readers] = [self.decoders, *([self.readers] if self.readers else [])]
         entries = served_engines(config, self.readers)
         self.backend = Backend(config) if config.recognizer_url else None
         if self.backend is not None:
@@ -83,8 +85,10 @@ class Engines:
                 codes |= dict.fromkeys(lane.engine().languages)
         return list(codes)
 
-    def start_readers(self) -> None:
-        """Start one process for each language of the voices whose texts are read in processes. Blocks for seconds."""
+    def start_workers(self) -> None:
+        """Start one process that decodes, if needed, and one for each language that is read in one. Blocks."""
+        if self.recognizer is not None and self.backend is None:
+            self.decoders.start()
         if self.readers is None:
             return
         lanes = [self.synthesizers[name] for name in self._read_for]
@@ -147,6 +151,4 @@ def _check_options(name: str, options: dict[str, Any]) -> None:
         raise
     except Exception:  # noqa: BLE001 - reported and logged on first use
         return
-    close = getattr(engine, "close", None)
-    if close is not None:
-        close()
+    getattr(engine, "close", lambda: None)()

@@ -35,23 +35,18 @@ if TYPE_CHECKING:
     from speechlab.service._engines.engines import Engines
     from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._held_bytes import BytesBudget
-    from speechlab.service._workers.pool import Decoders
 
 _FRESH_S = 3.0
 _FOUND_S = 60.0
 _TIMEOUT_S = 5.0
 _WORD = "Ready."
-_RETRY_AFTER = {"Retry-After": "5"}
 
 
 class Readiness:
     """Checks that the service works, and keeps the result for a few seconds."""
 
-    def __init__(
-        self, engines: Engines, decoders: Decoders, database: Database | None, draining: Callable[[], bool]
-    ) -> None:
+    def __init__(self, engines: Engines, database: Database | None, draining: Callable[[], bool]) -> None:
         self._engines = engines
-        self._decoders = decoders
         self._database = database
         self._draining = draining
         self._checking = asyncio.Lock()
@@ -63,18 +58,17 @@ class Readiness:
         self._seconds = 0.0
 
     async def check(self) -> dict[str, Any]:
-        if self._loading is not None:
-            raise Fault("ErrOverloaded", self._loading, "router", "ready", headers=_RETRY_AFTER)
-        if self._draining():
-            raise Fault("ErrOverloaded", "the service is stopping", "router", "ready", headers=_RETRY_AFTER)
-        async with self._checking:
-            if time.monotonic() - self._checked_at > _FRESH_S:
-                started = time.monotonic()
-                self._trouble = await self._find_trouble()
-                self._checked_at = time.monotonic()
-                self._seconds = self._checked_at - started
-        if self._trouble is not None:
-            raise Fault("ErrOverloaded", self._trouble, "router", "ready", headers=_RETRY_AFTER)
+        trouble = self._loading or ("the service is stopping" if self._draining() else None)
+        if trouble is None:
+            async with self._checking:
+                if time.monotonic() - self._checked_at > _FRESH_S:
+                    started = time.monotonic()
+                    self._trouble = await self._find_trouble()
+                    self._checked_at = time.monotonic()
+                    self._seconds = self._checked_at - started
+            trouble = self._trouble
+        if trouble is not None:
+            raise Fault("ErrOverloaded", trouble, "router", "ready", headers={"Retry-After": "5"})
         lane = self._lane()
         status: dict[str, Any] = {
             "status": "ready",
@@ -100,18 +94,13 @@ class Readiness:
                 self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {detail(error)}"
                 return
         try:
-            await self._engines.threads.run(self._start_workers)
+            await self._engines.threads.run(self._engines.start_workers)
         except Exception as error:  # noqa: BLE001 - as above
             log("a worker cannot be started", level="error", **error_fields(error))
             self._loading = "a process that decodes or reads cannot be started; the log says why"
             return
         log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
         self._loading = None
-
-    def _start_workers(self) -> None:
-        if self._engines.recognizer is not None and self._engines.backend is None:
-            self._decoders.start()
-        self._engines.start_readers()
 
     async def _found_models(self) -> bool:
         """Whether the weights of all engines have been found; the search continues in the background."""
@@ -189,9 +178,7 @@ def _speak(lane: EngineLane) -> None:
             message = f"the engine {lane.entry.name!r} gave no sound"
             raise SpeechLabError(message)
     finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()
+        getattr(pieces, "close", lambda: None)()
 
 
 _TICK_S = 0.25
@@ -235,13 +222,11 @@ class Upkeep:
     def __init__(
         self,
         engines: Engines,
-        decoders: Decoders,
         database: Database | None,
         budget: BytesBudget,
         unload_idle_s: float,
     ) -> None:
         self._engines = engines
-        self._decoders = decoders
         self._database = database
         self._budget = budget
         self._idle_s = unload_idle_s
@@ -258,7 +243,7 @@ class Upkeep:
         late_s, self._late_s = self._late_s, 0.0
         readers, lanes = self._engines.readers, self._engines.lanes
         measured = {
-            "decoders": ("Processes that decode recordings.", self._decoders.running),
+            "decoders": ("Processes that decode recordings.", self._engines.decoders.running),
             "readers": (
                 "Processes that read texts for the voices.",
                 0 if readers is None else readers.running,
@@ -317,12 +302,8 @@ class Upkeep:
             if self._idle_s and now - checked >= pause:
                 checked = now
                 await self._unload()
-                await self._engines.threads.run(self._close_idle)
-
-    def _close_idle(self) -> None:
-        self._decoders.close_idle(self._idle_s)
-        if self._engines.readers is not None:
-            self._engines.readers.close_idle(self._idle_s)
+                for workers in self._engines.workers:
+                    await self._engines.threads.run(partial(workers.close_idle, self._idle_s))
 
     async def _unload(self) -> None:
         for lane in self._engines.lanes:

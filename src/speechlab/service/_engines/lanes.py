@@ -174,9 +174,7 @@ class EngineLane:
     def _drop_engine(self) -> None:
         with self._creating:
             engine, self._engine, self._worked = self._engine, None, False
-        close = getattr(engine, "close", None)
-        if close is not None:
-            close()
+        getattr(engine, "close", lambda: None)()
 
     @contextlib.asynccontextmanager
     async def admit(
@@ -340,7 +338,5 @@ class _Puller(Generic[T]):
         """Close the iterator after the thread that advances it; nothing is read afterwards."""
         with self._lock:
             self._closed = True
-            close = getattr(self._iterator, "close", None)
-            self._iterator = None
-            if close is not None:
-                close()
+            iterator, self._iterator = self._iterator, None
+            getattr(iterator, "close", lambda: None)()

@@ -37,7 +37,7 @@ class Turn:
     async def __aenter__(self) -> Self:
         try:
             self._admission = await self._stack.enter_async_context(
-                self.lane.admit(self.meter.operation, self.meter.key_id, self.meter.size_s)
+                self.lane.admit(self.meter.row.operation, self.meter.row.key_id, self.meter.size_s)
             )
         except Fault:
             self.meter.refused()
@@ -49,7 +49,7 @@ class Turn:
     ) -> None:
         """Leave the turn, and raise the reply to a failure."""
         await self._stack.__aexit__(kind, error, trace)
-        self.meter.model = self.lane.model
+        self.meter.row.model = self.lane.model
         if self._admission.first_s is not None:
             self.meter.first_audio(self.lane.entry.name, self._admission.first_s)
         if self.reached:
@@ -58,7 +58,7 @@ class Turn:
             return
         # A client's mistake is not logged as an error.
         level = "info" if isinstance(error, InvalidRequestError) else "error"
-        operation, engine = self.meter.operation, self.lane.entry.name
+        operation, engine = self.meter.row.operation, self.lane.entry.name
         log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
         raise from_engine(error, operation) from error
 

@@ -260,7 +260,7 @@ class Conversation:
     def _record(self, record: SynthesisRecord) -> None:
         meter = self._meter
         assert meter is not None
-        meter.model, meter.audio_bytes = record.model, record.audio_bytes
+        meter.row.model, meter.row.audio_bytes = record.model, record.audio_bytes
         meter.status = cast("Status", record.status)
         log(
             "realtime text",
@@ -269,7 +269,7 @@ class Conversation:
             session=record.session_id,
             key=self._principal.key_id,
             characters=record.input_chars,
-            audio_s=round(meter.audio_s, 3),
+            audio_s=round(meter.row.audio_s, 3),
             status=record.status,
             seconds=round(time.monotonic() - self._spoken_since, 4),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,17 +39,7 @@ if TYPE_CHECKING:
     from speechlab.service._held_bytes import Held
 
 _ENGINE_RATE = 16_000
-_SAME_OPTIONS = (
-    *(
-        "temperature",
-        "top_p",
-        "frequency_penalty",
-        "repetition_penalty",
-        "min_silence_gap",
-        "segment_padding",
-    ),
-    *("initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration"),
-)
+_OPTIONS = [field.name for field in fields(RecognitionOptions)]
 _MAX_TOKENS = 50_000
 """Maximum of quotes and commas; base64 has none. Reading JSON holds Python's lock to its end."""
 
@@ -72,8 +63,8 @@ async def recognize(request: Request) -> Response:
     body.close()
     meter.accept(service.engines.recognizer.entry.name, input_bytes=input_bytes)
     if backend is not None:
-        return await until_gone(request, _forward(request, backend, recording, meter))
-    return await until_gone(request, _recognize(request, wanted, recording, meter))
+        return await until_gone(request.receive, _forward(request, backend, recording, meter))
+    return await until_gone(request.receive, _recognize(request, wanted, recording, meter))
 
 
 def _read(body: Held, kept: Held, *, encoded: bool) -> tuple[RecognitionRequest, int]:
@@ -97,17 +88,19 @@ async def _recognize(request: Request, wanted: RecognitionRequest, recording: He
     lane = service.engines.recognizer
     assert lane is not None
     async with Turn(lane, meter) as turn:
-        await service.engines.threads.run(partial(service.decoders.decode, recording, samples, _ENGINE_RATE))
+        await service.engines.threads.run(
+            partial(service.engines.decoders.decode, recording, samples, _ENGINE_RATE)
+        )
         recording.close()
         sound = np.frombuffer(samples.view(), dtype=np.float32)
-        meter.audio_s = len(sound) / _ENGINE_RATE
+        meter.row.audio_s = len(sound) / _ENGINE_RATE
         recognition: Recognition = await turn.call(lambda: lane.engine().recognize(sound, _options(wanted)))
     headers = {
         **lane.headers(),
         "Server-Timing": turn.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
+        "X-Speechlab-Audio-Seconds": f"{meter.row.audio_s:.3f}",
     }
-    reply = orjson.dumps(_reply(wanted, recognition, meter.audio_s))
+    reply = orjson.dumps(_reply(wanted, recognition, meter.row.audio_s))
     return Response(reply, headers=headers, media_type="application/json")
 
 
@@ -122,8 +115,8 @@ async def _forward(request: Request, backend: Backend, body: Held, meter: Meter)
     except Unreachable as fault:
         meter.status = "backend_error" if fault.reached else None
         raise
-    meter.model = reply.headers.get("x-speechlab-model", "")
-    meter.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
+    meter.row.model = reply.headers.get("x-speechlab-model", "")
+    meter.row.audio_s = _seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
         # A refusal (4xx) leaves no row, like a refusal of this service.
         meter.status = "backend_error" if reply.status >= 500 else None
@@ -145,10 +138,10 @@ def _seconds(text: str) -> float:
 
 
 def _options(wanted: RecognitionRequest) -> RecognitionOptions:
-    same = {name: getattr(wanted, name) for name in _SAME_OPTIONS}
-    language = wanted.language.value if wanted.language else None
-    hotwords = tuple(word for word in wanted.hotwords if word.strip())
-    return RecognitionOptions(language=language, hotwords=hotwords, vad=wanted.vad.value, **same)
+    options = {name: getattr(wanted, name) for name in _OPTIONS}
+    options["language"] = wanted.language.value if wanted.language else None
+    options["hotwords"] = tuple(word for word in wanted.hotwords if word.strip())
+    return RecognitionOptions(**options | {"vad": wanted.vad.value})
 
 
 def _reply(wanted: RecognitionRequest, heard: Recognition, duration: float) -> dict[str, Any]:

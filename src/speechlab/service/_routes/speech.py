@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import orjson
@@ -23,7 +23,7 @@ from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
 from speechlab.service._state import begin_operation, hold, principal_of, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterator
+    from collections.abc import AsyncGenerator, Generator, Iterator
 
     from numpy.typing import NDArray
     from starlette.requests import Request
@@ -50,21 +50,23 @@ class Utterance:
         if check is not None:
             check(self.text, self.voice.voice.name)
 
-    def pieces(self, meter: Meter) -> Iterator[NDArray[np.float32]]:
+    def pieces(self, meter: Meter) -> Generator[NDArray[np.float32]]:
         """Speak, and report the amount to the meter; blocks at each piece. Samples have the engine's rate."""
         engine = self.voice.lane.engine()
         samples = engine.synthesize(self.text, self.voice.voice.name, temperature=self.temperature)
-        with contextlib.closing(_as_generator(samples)) as pieces:
-            for piece in pieces:
-                meter.audio_s += len(piece) / engine.sample_rate
+        try:
+            for piece in samples:
+                meter.row.audio_s += len(piece) / engine.sample_rate
                 yield piece
+        finally:  # whatever iterator it is, closing this one reaches the engine
+            getattr(samples, "close", lambda: None)()
 
     def encoded(self, meter: Meter) -> Iterator[bytes]:
         """Speak and encode; blocks at each piece. No piece is empty, and joined they are one file."""
         engine = self.voice.lane.engine()
         resampler = StreamResampler(engine.sample_rate, self.sample_rate)
         with (
-            contextlib.closing(_as_generator(self.pieces(meter))) as pieces,
+            contextlib.closing(self.pieces(meter)) as pieces,
             stream_encoder(self.format, self.sample_rate) as encoder,
         ):
             for piece in pieces:
@@ -76,7 +78,7 @@ class Utterance:
     def kept(self, meter: Meter, samples: Held) -> Iterator[None]:
         """Speak, and hold the samples at the wanted rate; blocks at each piece."""
         resampler = StreamResampler(self.voice.lane.engine().sample_rate, self.sample_rate)
-        with contextlib.closing(_as_generator(self.pieces(meter))) as pieces:
+        with contextlib.closing(self.pieces(meter)) as pieces:
             for piece in pieces:
                 samples.write(np.ascontiguousarray(resampler.write(piece)).data.cast("B"))
                 yield None
@@ -123,8 +125,8 @@ async def speak(request: Request) -> Response:
         input_bytes=len(utterance.text.encode("utf-8")),
     )
     if not fields.stream:
-        return await until_gone(request, _whole(request, utterance, meter))
-    return await until_gone(request, _stream(utterance, meter))
+        return await until_gone(request.receive, _whole(request, utterance, meter))
+    return await until_gone(request.receive, _stream(utterance, meter))
 
 
 def _require_speech(service: ServiceState) -> None:
@@ -157,11 +159,11 @@ async def _whole(request: Request, utterance: Utterance, meter: Meter) -> Respon
         async for _ in turn.iterate(partial(utterance.kept, meter, samples)):
             pass
         await service.engines.threads.run(partial(utterance.joined, samples, reply))
-        meter.audio_bytes = reply.size
+        meter.row.audio_bytes = reply.size
     headers = {
         **utterance.headers(),
         "Server-Timing": turn.server_timing(),
-        "X-Speechlab-Audio-Seconds": f"{meter.audio_s:.3f}",
+        "X-Speechlab-Audio-Seconds": f"{meter.row.audio_s:.3f}",
     }
     return HeldReply(service, reply, media_type=CONTENT_TYPES[utterance.format], headers=headers)
 
@@ -179,15 +181,5 @@ async def _stream(utterance: Utterance, meter: Meter) -> Response:
 async def _spoken(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:
     async with Turn(utterance.voice.lane, meter) as turn:
         async for piece in turn.iterate(partial(utterance.encoded, meter)):
-            meter.audio_bytes += len(piece)
+            meter.row.audio_bytes += len(piece)
             yield piece
-
-
-def _as_generator(pieces: Iterator[Any]) -> Any:
-    """Give any iterator a ``close``, so that closing the outer one reaches the engine."""
-    try:
-        yield from pieces
-    finally:
-        close = getattr(pieces, "close", None)
-        if close is not None:
-            close()

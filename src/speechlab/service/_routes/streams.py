@@ -17,7 +17,6 @@ from speechlab.service._state import ENDED, abort_of
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping
 
-    from starlette.requests import Request
     from starlette.types import Receive, Scope, Send
 
     from speechlab.service._held_bytes import Held
@@ -27,17 +26,19 @@ T = TypeVar("T")
 _READ_BYTES = 128 * 1024
 
 
-async def until_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do the work of a request whose body was read, and cancel it if the client disconnects."""
     task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(request.receive))
+    watch = asyncio.ensure_future(_disconnected(receive))
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
         raise Gone
     finally:
-        await _cancelled(task, watch)
+        task.cancel()
+        watch.cancel()
+        await asyncio.gather(task, watch, return_exceptions=True)
 
 
 class StreamReply(Response):
@@ -63,16 +64,11 @@ class StreamReply(Response):
         self._rest = rest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        task = asyncio.ensure_future(self._send_all(scope, send))
-        watch = asyncio.ensure_future(_disconnected(receive))
         try:
-            await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
-            if task.done():
-                task.result()
-            else:
-                scope[ENDED] = (499, "the client left")
+            await until_gone(receive, self._send_all(scope, send))
+        except Gone:
+            scope[ENDED] = (499, "the client left")
         finally:
-            await _cancelled(task, watch)
             await self._rest.aclose()
 
     async def _send_all(self, scope: Scope, send: Send) -> None:
@@ -133,11 +129,3 @@ def failed_midway(scope: Scope, error: BaseException) -> None:
 async def _disconnected(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await task

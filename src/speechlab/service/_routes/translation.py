@@ -53,7 +53,7 @@ async def translate(request: Request) -> Response:
     meter.accept(lane.entry.name, characters=len(fields.text), input_bytes=size)
     turn = Turn(lane, meter)
     work = _stream(request, turn, fields, job) if fields.stream else _whole(turn, fields, job)
-    return await until_gone(request, work)
+    return await until_gone(request.receive, work)
 
 
 def _accept(service: ServiceState, wanted: TranslationRequest) -> tuple[EngineLane, TranslationJob]:
@@ -149,8 +149,8 @@ def _deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
 
 def _counted(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
     """Report the engine's tokens so far to the meter."""
-    meter.prompt_tokens = delta.prompt_tokens or meter.prompt_tokens
-    meter.completion_tokens = delta.completion_tokens or meter.completion_tokens
+    meter.row.prompt_tokens = delta.prompt_tokens or meter.row.prompt_tokens
+    meter.row.completion_tokens = delta.completion_tokens or meter.row.completion_tokens
     return delta
 
 

@@ -87,23 +87,21 @@ class HttpProtocol(HttpToolsProtocol):
         A client that has left does the same at first. It resets the connection when something is sent to it, and an
         interim reply changes nothing for one that waits.
         """
-        cycle: Any = self.cycle
-        waits = (
-            self._idle and cycle is not None and not (cycle.response_started or self.transport.is_closing())
-        )
-        if not waits or cycle.scope["http_version"] != "1.1":
+        if not (self._idle and self._send_interim()):
             return None
+        cycle: Any = self.cycle
         cycle.keep_alive = False
-        self.transport.write(_INTERIM)
         self._look_after(cycle)
         return True
 
-    def _send_interim(self) -> None:
-        """Tell the client of the current request that it waits for a reason."""
+    def _send_interim(self) -> bool:
+        """Tell the client of the current request, if it waits for its reply, that it does so for a reason."""
         cycle: Any = self.cycle
         waits = cycle is not None and not (cycle.response_started or self.transport.is_closing())
-        if waits and cycle.scope["http_version"] == "1.1":
-            self.transport.write(_INTERIM)
+        if not waits or cycle.scope["http_version"] != "1.1":
+            return False
+        self.transport.write(_INTERIM)
+        return True
 
     def _look_after(self, cycle: Any) -> None:
         """End the connection once its client has reset it, which nobody else sees, as nothing is read any more."""

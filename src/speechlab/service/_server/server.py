@@ -190,7 +190,7 @@ def _has_keys(config: ServiceConfig) -> bool:
         raise ServiceStartError(error.message) from error
 
 
-def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = None) -> None:
+def serve(config: ServiceConfig) -> None:
     """Run the service in this process until it is stopped; for a separate process.
 
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
@@ -220,7 +220,8 @@ def serve(config: ServiceConfig, *, announce: Callable[[Ready], None] | None = N
                 recognizer=service.engines.recognizer_text(),
                 keys=service.keyring.ids,
             )
-            (announce or _print_ready)(ready)
+            sys.stdout.write(ready.line() + "\n")
+            sys.stdout.flush()
 
         server = Server(app, config, listener, on_ready)
         watch = UsersWatch(config.users_dir, config.idle_exit_s, server.stop) if config.users_dir else None
@@ -260,11 +261,6 @@ def _room(wanted: int) -> tuple[int, int]:
     free = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_FILES)
     backlog = max(4, min(_BACKLOG, free // 4))
     return backlog, min(wanted or _MOST_CONNECTIONS, free - backlog)
-
-
-def _print_ready(ready: Ready) -> None:
-    sys.stdout.write(ready.line() + "\n")
-    sys.stdout.flush()
 
 
 def _url_host(host: str) -> str:

@@ -269,7 +269,8 @@ class WebSocketProtocol(asyncio.Protocol):
         self._write()
 
     def _write(self) -> None:
-        self._transport.write(b"".join(self._conn.data_to_send()))
+        if data := b"".join(self._conn.data_to_send()):  # nothing may be written after the end of a refusal
+            self._transport.write(data)
 
     def _close(self, code: int, reason: str) -> None:
         """Send a close frame, and wait for the client's; it may never come, nor may the buffer be read."""

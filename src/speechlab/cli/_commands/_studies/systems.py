@@ -7,6 +7,7 @@ import os
 import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,7 +15,7 @@ import orjson
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from speechlab.client import OpenAIAdapter, Secret
@@ -56,22 +57,17 @@ def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator
 
 def in_python(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command as the arguments of its study."""
-    arguments = {name: value for name, value in options.items() if value is not None}
-    if "store" in arguments:
-        arguments["store"] = str(arguments["store"])
-    if arguments.get("groups") == "none":
-        arguments["groups"] = None
-    if "band_hz" in arguments:
-        arguments["band_hz"] = [_band(band) for band in arguments["band_hz"]]
-    if "glossary" in arguments:
-        arguments["glossary"] = _glossary(arguments["glossary"])
-    if "hypotheses" in arguments:
-        example = "NAME=COLUMN, as in --hypothesis old=text_old"
-        arguments["hypotheses"] = _named("hypothesis", arguments["hypotheses"], example)
-    if "voices" in arguments:
-        arguments["voices"] = _voices(arguments["voices"], services)
-    if "voice" in arguments:
-        arguments["voice"] = _voice(arguments["voice"], services)
+    argument_of: dict[str, Callable[[Any], Any]] = {
+        "store": str,
+        "groups": lambda column: None if column == "none" else column,
+        "band_hz": lambda bands: [_band(band) for band in bands],
+        "glossary": _glossary,
+        "hypotheses": partial(_named, "hypothesis", allowed="NAME=COLUMN, as in --hypothesis old=text_old"),
+        "voices": partial(_voices, services=services),
+        "voice": partial(_voice, services=services),
+    }
+    present = {name: value for name, value in options.items() if value is not None}
+    arguments = {name: argument_of.get(name, lambda same: same)(value) for name, value in present.items()}
     if study in _COMPARED:
         on = {name: {name: arguments.pop(name)} for name in _COMPARED[study] if name in arguments}
         settings = _objects(
