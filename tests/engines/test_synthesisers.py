@@ -159,7 +159,7 @@ def test_huge_numbers_are_read_digit_by_digit(name, voice, request):
 
 
 def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):
-    stream = kokoro.synthesize(JA * 20, "jf_alpha")
+    stream = kokoro.synthesize("はい。" * 40, "jf_alpha")
     next(stream)
     stream.close()
     kokoro.close()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.sounds import NOT_AUDIO, no_samples, silence, sniffs, speech
-from speechlab.conform._probe.target import Target, json_object, refused, refuses
+from speechlab.conform._probe.target import Target, json_object, refused, refuses, with_each
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
 if TYPE_CHECKING:
@@ -47,19 +47,8 @@ def _has_message(t: Target, reply: Exchange, message: str) -> None:
         t.require(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
 
 
-def accepts(**right: Any) -> Step:
-    """Each of these values of a field is accepted. The audio is invalid on purpose, so that nothing is metered."""
-
-    def step(t: Target) -> None:
-        for name, values in right.items():
-            for value in values:
-                accepted(t, **{name: value})
-
-    return step
-
-
 def accepted(t: Target, **fields: Any) -> None:
-    """Record a finding if the fields are refused; the audio is."""
+    """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
     _has_message(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
@@ -173,11 +162,11 @@ def _language(t: Target) -> None:
 
 advice("67-odd-language", "unsupported languages are 400; JA and ja-JP mean ja", metered=1)(
     refuses(of_silence, "an unsupported language", language=("tlh",)),
-    accepts(language=("JA", "ja-JP", "")),
+    with_each(accepted, language=("JA", "ja-JP", "")),
 )
 check("68-hotwords", "hotwords is an array of strings, which may be empty")(
     refuses(of_silence, "hotwords is not an array of strings", hotwords=("word", [5], {"a": 1}, [["a"]])),
-    accepts(hotwords=([], ["word", "言葉"])),
+    with_each(accepted, hotwords=([], ["word", "言葉"])),
 )
 
 
@@ -185,7 +174,7 @@ check("68-hotwords", "hotwords is an array of strings, which may be empty")(
 def _ranges(t: Target) -> None:
     for name, (low, high) in _RANGES.items():
         refuses(of_silence, f"{name} is {low:g} to {high:g}", **{name: (low - 0.01, high + 0.01)})(t)
-        accepts(**{name: (low, high)})(t)
+        with_each(accepted, **{name: (low, high)})(t)
 
 
 @check("69-ends", "recognition works at the ends of all ranges", metered=3, quick=False)
@@ -206,10 +195,10 @@ def _numbers(t: Target) -> None:
 
 _no_setting = partial(refuses, of_silence, "not a setting of vad")
 check("71-vad", "vad is 0, 1, off, on or segments")(
-    accepts(vad=(0, 1, "off", "on", "segments")), _no_setting(vad=(2, -1, "yes", 0.5))
+    with_each(accepted, vad=(0, 1, "off", "on", "segments")), _no_setting(vad=(2, -1, "yes", 0.5))
 )
 advice("71-vad-case", '"0" and "1" are settings of vad; true and Segments are not', metered=2)(
-    accepts(vad=("0", "1")), _no_setting(vad=(True, "Segments"))
+    with_each(accepted, vad=("0", "1")), _no_setting(vad=(True, "Segments"))
 )
 
 

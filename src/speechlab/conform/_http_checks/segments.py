@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.conform._http_checks.recognition import accepted, language_and_confidence, of_silence
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.sounds import speech, with_silence
-from speechlab.conform._probe.target import Target, refuses
+from speechlab.conform._probe.target import Target, refuses, with_each
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
@@ -110,8 +110,7 @@ advice("74-negative", "… and at least 0", metered=3)(
 def _padding(t: Target) -> None:
     for name in ("segment_padding", "initial_segment_padding_ms"):
         _refuses(f"{name} is 0 to 5000", **{name: (-1, 5_001)})(t)
-        for value in (0, 5_000):
-            accepted(t, vad="segments", **{name: value})
+        with_each(partial(accepted, vad="segments"), **{name: (0, 5_000)})(t)
 
 
 @advice("76-ignored", "without vad=segments its fields are ignored")

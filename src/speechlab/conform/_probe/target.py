@@ -345,15 +345,20 @@ def refused(t: Target, reply: Exchange, why: str) -> None:
     t.answers(reply, 400, f"400: {why}")
 
 
-def refuses(ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]) -> Callable[[Target], None]:
-    """A part of a check: each of these values of a field is refused with 400."""
+def with_each(attempt: Callable[..., object], **values: Iterable[Any]) -> Callable[[Target], None]:
+    """A part of a check: an attempt with each of these values of a field."""
 
     def step(t: Target) -> None:
-        for name, values in wrong.items():
-            for value in values:
-                refused(t, ask(t, **{name: value}), why)
+        for name, several in values.items():
+            for value in several:
+                attempt(t, **{name: value})
 
     return step
+
+
+def refuses(ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]) -> Callable[[Target], None]:
+    """A part of a check: each of these values of a field is refused with 400."""
+    return with_each(lambda t, **fields: refused(t, ask(t, **fields), why), **wrong)
 
 
 def json_object(t: Target, reply: Exchange) -> dict[str, Any]:

@@ -122,21 +122,21 @@ class RateLimiter:
 
     def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._key_limits = config.key_limits()
-        self._rates = {str(name): limit for name, limit in config.service_requests_per_minute.items()}
-        self._concurrent = {str(name): limit for name, limit in config.service_concurrent.items()}
+        self._of_keys = KeyLimits(*config.key_limits())
+        rates, concurrent = config.service_requests_per_minute, config.service_concurrent
+        self._of_services = {
+            str(name): KeyLimits(rates.get(name), concurrent.get(name)) for name in rates | concurrent
+        }
         self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
     def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
         """Admit a request; raises NotAdmitted (a limit was reached)."""
         if scope == "key":
-            per_minute, concurrent = self._key_limits
-            whose = "this key"
+            limits, whose = own.over(self._of_keys), "this key"
         else:
-            per_minute, concurrent = self._rates.get(name, 0), self._concurrent.get(name, 0)
+            limits = own.over(self._of_services.get(name, UNLIMITED))
             whose = f"the service {name!r}"
-        per_minute = per_minute if own.requests_per_minute is None else own.requests_per_minute
-        concurrent = concurrent if own.concurrent is None else own.concurrent
+        per_minute, concurrent = limits.requests_per_minute, limits.concurrent
         if not (per_minute or concurrent):
             return Place(None)
         window = self._windows.setdefault((scope, name), _Window())
@@ -190,20 +190,20 @@ class Quotas:
 
     def limits_of(self, key_id: str) -> KeyLimits:
         """Return the effective limits of a key: its own, and those for every key in place of unset ones."""
-        rows = self._database.read(
-            "SELECT key_id, limits FROM limits WHERE key_id IN (?, ?)", (key_id, EVERY_KEY)
-        )
-        limits = {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
+        limits = self._stored("WHERE key_id IN (?, ?)", key_id, EVERY_KEY)
         return limits.get(key_id, UNLIMITED).over(limits.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
         """Return the limits for all keys together."""
-        rows = self._database.read("SELECT limits FROM limits WHERE key_id = ?", (f"service:{name}",))
-        return KeyLimits(**orjson.loads(rows[0]["limits"])) if rows else UNLIMITED
+        key_id = f"service:{name}"
+        return self._stored("WHERE key_id = ?", key_id).get(key_id, UNLIMITED)
 
     def own_limits(self) -> dict[str, KeyLimits]:
         """Return the limits that were set, by key id."""
-        rows = self._database.read("SELECT key_id, limits FROM limits ORDER BY key_id")
+        return self._stored("ORDER BY key_id")
+
+    def _stored(self, which: str, *parameters: str) -> dict[str, KeyLimits]:
+        rows = self._database.read(f"SELECT key_id, limits FROM limits {which}", parameters)  # noqa: S608 - our own
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 
     def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
