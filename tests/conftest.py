@@ -112,6 +112,17 @@ def live_service(_shared):
 
 
 @pytest.fixture(scope="session")
+def light_service(live_service):
+    """The embedded service with its two fast voices, for what each voice would repeat; the shared one recognises."""
+    from speechlab.service import ServiceConfig, running
+
+    off = {name: {"enabled": False} for name in ("kokoro", "q")}
+    to = {"recognizer_url": live_service.base_url, "recognizer_api_key": live_service.api_key}
+    with running(ServiceConfig(port=0, engines=off, **to)) as service:
+        yield service
+
+
+@pytest.fixture(scope="session")
 def lab(live_service):
     """A client of the real service."""
     from speechlab.client import Client

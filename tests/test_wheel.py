@@ -33,7 +33,7 @@ shared["lab"].close()
 
 @pytest.mark.engines
 @pytest.mark.slow
-def test_the_readme_runs_on_the_wheel_alone_with_the_oldest_dependencies(live_service, tmp_path):
+def test_the_readme_runs_on_the_wheel_alone_with_the_oldest_dependencies(light_service, tmp_path):
     made = subprocess.run(
         [sys.executable, ROOT / "tools" / "wheel.py", tmp_path / "built", "--oldest", "--extra", "ja"],
         capture_output=True,
@@ -45,8 +45,8 @@ def test_the_readme_runs_on_the_wheel_alone_with_the_oldest_dependencies(live_se
     python = Path(made.stdout.splitlines()[-1])
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
-        "SPEECHLAB_BASE_URL": live_service.base_url,
-        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_BASE_URL": light_service.base_url,
+        "SPEECHLAB_API_KEY": light_service.api_key,
         "SPEECHLAB_STORE": str(tmp_path / "store"),
     }
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)

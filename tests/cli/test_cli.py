@@ -39,12 +39,12 @@ def speechlab(*arguments, **environment):
 
 
 @pytest.fixture(scope="module")
-def first_run(tmp_path_factory, live_service):
-    """One quickstart with one sentence for each language and all voices of the service that the tests share."""
+def first_run(tmp_path_factory, light_service):
+    """One quickstart with one sentence for each language and all voices of the service."""
     root = tmp_path_factory.mktemp("quickstart")
     where = {
-        "SPEECHLAB_BASE_URL": live_service.base_url,
-        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_BASE_URL": light_service.base_url,
+        "SPEECHLAB_API_KEY": light_service.api_key,
         "SPEECHLAB_STORE": str(root / "store"),
     }
     done = script("quickstart", "--sentences", 1, "--out", root / "out", **where)
@@ -67,7 +67,7 @@ def test_quickstart_does_the_main_job(first_run):
     with Client(where["SPEECHLAB_BASE_URL"], api_key=where["SPEECHLAB_API_KEY"]) as lab:
         spoken_by = {voice.id for voice in lab.voices()}
     assert set(table.loc[table["language"] != "zh", "voice"]) == spoken_by
-    assert len(spoken_by) >= 9
+    assert len(spoken_by) == 2
     assert (table["status"] != "error").all()
     english = table[table["language"] == "en"]
     assert english["word_errors"].sum() / english["word_length"].sum() < 0.3

@@ -143,7 +143,7 @@ def test_voices_have_a_reader_for_each_of_their_languages_and_no_other(name, cou
     engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recognizer="", translator=""))
     assert engines.readers is not None
     with contextlib.closing(engines.readers):
-        engines.start_readers()
+        engines.start_workers()
         assert engines.readers.running == count
 
 

@@ -7,12 +7,13 @@ import time
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from speechlab.cli._console import console, errors, plain_table
+from speechlab.cli._options import command, option
 from speechlab.contract import canonical_uuid
 from speechlab.errors import InvalidRequestError
 
@@ -23,15 +24,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir",
-        metavar="DIR",
-        help="The service's data folder. [default: that of `speechlab serve`]",
-        show_default=False,
-    ),
-]
+DATA_DIR = option("data_dir", Path | None, None, metavar="DIR", show_default=False, help="The service's data folder. "
+"[default: that of `speechlab serve`]")  # fmt: skip
 Which = Annotated[
     str,
     typer.Argument(metavar="KEY", help="Id, name or prefix of the key, as shown by `speechlab keys list`."),
@@ -41,7 +35,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 
 
-@app.command("create")
+@command(app, "create", [DATA_DIR])
 def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the key: a person, a machine, a study.")
@@ -59,11 +53,11 @@ def create(
         ),
     ] = None,
     asr: Annotated[bool, typer.Option(help="Whether it may use speech recognition.")] = True,
-    data_dir: DataDir = None,
+    **shared: Any,
 ) -> None:
     """Make a key and print it once on stdout; it cannot be shown again."""
     lifetime = None if expires is None else duration_s(expires)
-    with _access(data_dir) as access:
+    with _access(**shared) as access:
         stored, key = access.create(
             name, expires_in_s=lifetime, providers=_checked_providers(provider), recognition=asr
         )
@@ -72,12 +66,12 @@ def create(
     typer.echo(key)
 
 
-@app.command("list")
-def list_keys(data_dir: DataDir = None) -> None:
+@command(app, "list", [DATA_DIR])
+def list_keys(**shared: Any) -> None:
     """List the keys: prefix, rights, limits and times of use."""
     from speechlab.service import Access, Quotas
 
-    with opened(data_dir) as database:
+    with opened(**shared) as database:
         keys, limits = Access(database).all_keys(), Quotas(database).own_limits()
     table = plain_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
@@ -109,15 +103,15 @@ def _times(key: StoredKey, now: float) -> str:
     return "\n".join(lines)
 
 
-@app.command("revoke")
-def revoke(which: Which, data_dir: DataDir = None) -> None:
+@command(app, "revoke", [DATA_DIR])
+def revoke(which: Which, **shared: Any) -> None:
     """Revoke a key permanently, with immediate effect, also in a running service."""
-    with _access(data_dir) as access:
+    with _access(**shared) as access:
         key = access.revoke(which)
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {local_time(key.revoked)}")
 
 
-@app.command("allow")
+@command(app, "allow", [DATA_DIR])
 def allow(
     which: Which,
     provider: Annotated[
@@ -135,10 +129,10 @@ def allow(
         ),
     ] = None,
     asr: Annotated[bool | None, typer.Option(help="Whether it may use speech recognition.")] = None,
-    data_dir: DataDir = None,
+    **shared: Any,
 ) -> None:
     """Set the rights of a key. Rights without an option stay unchanged."""
-    with _access(data_dir) as access:
+    with _access(**shared) as access:
         key_before = access.get(which)
         key = access.allow(
             key_before.key_id,
@@ -149,7 +143,7 @@ def allow(
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_rights(key))}")
 
 
-@app.command("limit")
+@command(app, "limit", [DATA_DIR])
 def limit(
     which: Annotated[
         str,
@@ -167,13 +161,13 @@ def limit(
             "concurrent=4. 0 is no limit; an empty value restores the general limit.",
         ),
     ],
-    data_dir: DataDir = None,
+    **shared: Any,
 ) -> None:
     """Limit the use of a key per minute, day and month (UTC), or of a service per minute; effective at once."""
     from speechlab.service import Access, Quotas
 
     changes = dict(map(_limit, limits))
-    with opened(data_dir) as database:
+    with opened(**shared) as database:
         no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
         key_id = which if no_stored_key else Access(database).get(which).key_id
         now = Quotas(database).change(key_id, changes)

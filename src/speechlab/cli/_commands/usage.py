@@ -6,16 +6,17 @@ import csv
 import sys
 import time
 from dataclasses import astuple, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
 
-from speechlab.cli._commands.keys import DataDir, duration_s, local_time, opened
+from speechlab.cli._commands.keys import DATA_DIR, duration_s, local_time, opened
 from speechlab.cli._console import console, plain_table
+from speechlab.cli._options import option, with_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from speechlab.service import UsageRow
 
@@ -35,25 +36,26 @@ _ROW_FIGURES = {
 }
 
 
-def usage(
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WHAT",
-            help="Sum by key, operation, provider, model, status or day; may be repeated. "
-            "[default: key, operation]",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Only the last 24h, 7d, 4w or similar. [default: everything]"),
-    ] = None,
-    key: Annotated[str | None, typer.Option(metavar="ID", help="Only one key, by its id.")] = None,
-    rows: Annotated[bool, typer.Option("--rows", help="Single operations instead of sums.")] = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Comma-separated values on stdout, including bytes.")
-    ] = False,
-    data_dir: DataDir = None,
+_OPTIONS = [
+    option("by", list[str] | None, None, metavar="WHAT", help="Sum by key, operation, provider, model, status or "
+    "day; may be repeated. [default: key, operation]"),
+    option("since", str | None, None, metavar="TIME", help="Only the last 24h, 7d, 4w or similar. [default: "
+    "everything]"),
+    option("key", str | None, None, metavar="ID", help="Only one key, by its id."),
+    option("rows", bool, False, "--rows", help="Single operations instead of sums."),
+    option("as_csv", bool, False, "--csv", help="Comma-separated values on stdout, including bytes."),
+    DATA_DIR,
+]  # fmt: skip
+
+
+def _usage(
+    *,
+    by: list[str] | None,
+    since: str | None,
+    key: str | None,
+    rows: bool,
+    as_csv: bool,
+    data_dir: Path | None,
 ) -> None:
     """Show usage: characters, audio and tokens, by key and operation."""
     from speechlab.service import Ledger, UsageRow, UsageTotal
@@ -75,6 +77,9 @@ def usage(
         _print_table(groups, _SHOWN, [(total.group, total) for total in totals])
 
 
+usage = with_parameters(_usage, _OPTIONS)
+
+
 def _print_table(
     names: tuple[str, ...], figures: dict[str, str], lines: list[tuple[tuple[str, ...], Any]]
 ) -> None:
@@ -83,12 +88,14 @@ def _print_table(
         console.print("nothing was used in this time")
         return
     # Figures that are 0 everywhere have no column.
-    used = {head: name for head, name in figures.items() if any(getattr(usage, name) for _, usage in lines)}
+    used = {
+        head: name for head, name in figures.items() if any(getattr(amounts, name) for _, amounts in lines)
+    }
     table = plain_table("Usage", *names, *used, right=tuple(used))
     for column in table.columns:
         column.no_wrap = column.header != "model"
-    for texts, usage in lines:
-        table.add_row(*map(escape, texts), *(_shown(getattr(usage, name)) for name in used.values()))
+    for texts, amounts in lines:
+        table.add_row(*map(escape, texts), *(_shown(getattr(amounts, name)) for name in used.values()))
     console.print(table)
 
 
