@@ -6,7 +6,7 @@ not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, require_columns
@@ -125,6 +125,21 @@ def check_index(values: object, index: Any, argument: str) -> None:
             f"table, or give {argument}.tolist() if the order is right"
         )
         raise InvalidRequestError(message, parameter=argument)
+
+
+def named_functions(functions: Any, argument: str, taken: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """Functions of the user by their names, none of which is the name of a column or measure that there is."""
+    if functions is None:
+        return {}
+    if not isinstance(functions, Mapping) or not all(
+        isinstance(name, str) and callable(function) for name, function in functions.items()
+    ):
+        message = f"{argument} is {functions!r:.60}; give a dict from names to functions"
+        raise InvalidRequestError(message, parameter=argument)
+    if same := set(taken) & set(functions):
+        message = f"{argument} has {min(same)!r}, the name of another column or measure; give it another name"
+        raise InvalidRequestError(message, parameter=argument)
+    return dict(functions)
 
 
 def check_choice(value: object, choices: Iterable[str], argument: str, what: str) -> None:

@@ -11,7 +11,7 @@ from speechlab._arguments import column_names, is_dask, require_columns
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
-from speechlab.metrics._rates.figures import COUNTS
+from speechlab.metrics._rates.figures import COUNTS, RATE
 from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
 from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -175,21 +175,12 @@ _LENGTHS = {
 _ROWS, _KNOWN = "_rows", "_known"
 _USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values(), *TOLERANT})
 _SUMMARY: dict[str, str] = {
-    "utterances": "Int64",
-    "utterances_scored": "Int64",
-    "empty_references": "Int64",
-    "error_rate": "Float64",
-    "error_rate_low": "Float64",
-    "error_rate_high": "Float64",
-    "mean_error_rate": "Float64",
-    "sentence_error_rate": "Float64",
-    "match_error_rate": "Float64",
-    "word_information_lost": "Float64",
-    "errors": "Int64",
-    **dict.fromkeys(COUNTS, "Int64"),
-    "reference_length": "Int64",
-    **dict.fromkeys(RATES, "Float64"),
-    **dict.fromkeys(TOLERANT, "Float64"),
+    **dict.fromkeys(("utterances", "utterances_scored", "empty_references"), "Int64"),
+    **RATE,
+    **dict.fromkeys(("mean_error_rate", "sentence_error_rate"), "Float64"),
+    **dict.fromkeys(("match_error_rate", "word_information_lost"), "Float64"),
+    **dict.fromkeys(("errors", *COUNTS, "reference_length"), "Int64"),
+    **dict.fromkeys((*RATES, *TOLERANT), "Float64"),
     **{f"{kind}_differences": "Int64" for kind in KINDS},
     "signature": "string",
 }

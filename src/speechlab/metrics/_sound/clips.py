@@ -48,21 +48,6 @@ def read_clip(value: Any) -> AudioClip:
     raise InvalidRequestError(message, parameter="clips")
 
 
-def checked_measures(measures: object, taken: Iterable[str] = ()) -> dict[str, Callable[..., float]]:
-    """Measures of the user by the names of their columns."""
-    if measures is None:
-        return {}
-    if not isinstance(measures, Mapping) or not all(
-        isinstance(name, str) and callable(measure) for name, measure in measures.items()
-    ):
-        message = f"measures is {measures!r:.60}; give a dict from names of columns to functions"
-        raise InvalidRequestError(message, parameter="measures")
-    if same := set(taken) & set(measures):
-        message = f"measures has {min(same)!r}, which is a column already; give it another name"
-        raise InvalidRequestError(message, parameter="measures")
-    return dict(measures)
-
-
 def measured_by(
     measures: Mapping[str, Callable[..., float]], *sounds: Any
 ) -> tuple[dict[str, float], str | None]:

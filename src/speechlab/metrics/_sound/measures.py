@@ -16,9 +16,9 @@ import numpy as np
 from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.audio import resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.metrics._arguments import as_texts, check_number
+from speechlab.metrics._arguments import as_texts, check_number, named_functions
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._sound.clips import checked_measures, clips_in, measured_by, read_clip
+from speechlab.metrics._sound.clips import clips_in, measured_by, read_clip
 from speechlab.metrics._sound.networks import dnsmos
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
@@ -151,7 +151,7 @@ def speech_measures(
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)
-    functions = checked_measures(measures, (*_TYPES, *_DNSMOS, "measure_error"))
+    functions = named_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
     frame, values, spoken_texts = _given(clips, texts, audio, text)
     has_language = has_column(frame, language, "language")
     if not has_language and language != "language":

@@ -14,7 +14,7 @@ import numpy as np
 from speechlab._arguments import column_names
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import auto_unit
-from speechlab.metrics._arguments import check_choice
+from speechlab.metrics._arguments import check_choice, named_functions
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -102,22 +102,6 @@ Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
 """A function from sources, translations and references to one score for each translation, such as COMET's."""
 
 
-def checked_scorers(scorers: object, names: Iterable[str]) -> Mapping[str, Scorer]:
-    """Return the scorers of the user."""
-    if scorers is None:
-        return {}
-    if not isinstance(scorers, Mapping) or not all(
-        isinstance(name, str) and callable(scorer) for name, scorer in scorers.items()
-    ):
-        message = f"scorers is {scorers!r:.60}; give a dict from names to functions"
-        raise InvalidRequestError(message, parameter="scorers")
-    reserved = set(names) & set(scorers)
-    if reserved:
-        message = f"the scorer {min(reserved)!r} has the name of another metric; give it a name of its own"
-        raise InvalidRequestError(message, parameter="scorers")
-    return scorers
-
-
 class Measured(NamedTuple):
     """A measure of some translations."""
 
@@ -136,7 +120,7 @@ def measured(
     streams = list(zip_longest(*texts.references))
     measures = {name: _by_sacrebleu(metric, translations, streams) for name, metric in metrics.items()}
     sources = texts.sources or [""] * len(translations)
-    for name, scorer in checked_scorers(scorers, metrics).items():
+    for name, scorer in named_functions(scorers, "scorers", metrics).items():
         values = _scores(scorer(sources, translations, texts.first_references), name, len(translations))
         statistics = np.column_stack([values, np.ones(len(values))])
         signature = f"scorer:{getattr(scorer, '__qualname__', name)}"

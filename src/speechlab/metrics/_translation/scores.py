@@ -11,10 +11,10 @@ import numpy as np
 from speechlab._arguments import column_names, has_column, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
-from speechlab.metrics._arguments import check_choice
+from speechlab.metrics._arguments import check_choice, named_functions
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table
-from speechlab.metrics._translation.measures import checked_scorers, make_metrics, measured, tokenizer
+from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
 from speechlab.metrics._translation.texts import check_some, of_one_system
 from speechlab.text import language_code
 
@@ -255,7 +255,7 @@ def _by_group(
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
     frame, bootstrap = Bootstrap(level, draws, seed, groups).on(frame)
     names = [*make_metrics(how["metrics"], tokenizer(how["tokenize"], None), how["options"], single=False)]
-    names += checked_scorers(how["scorers"], names)
+    names += named_functions(how["scorers"], "scorers", names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:
