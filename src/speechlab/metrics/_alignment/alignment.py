@@ -114,7 +114,7 @@ class Alignment:
         """Hits, substitutions, deletions and insertions."""
         counts = dict.fromkeys(("equal", "substitute", "delete", "insert"), 0)
         for operation, i0, i1, j0, j1 in self.blocks:
-            counts[operation] += max(i1 - i0, j1 - j0)
+            counts[operation] += j1 - j0 if operation == "insert" else i1 - i0
         return counts["equal"], counts["substitute"], counts["delete"], counts["insert"]
 
     def __iter__(self) -> Iterator[Edit]:

@@ -29,21 +29,21 @@ _HEADS = re.compile(r"(?:item|intervals|points) ?\[|ooTextFile short")
 
 
 @contextlib.contextmanager
-def _file_of(source: SourceFile, suffix: str) -> Iterator[str]:
-    """A plain file with the bytes of the source, because the libraries read from paths."""
+def _plain_file(suffix: str, data: bytes = b"") -> Iterator[Path]:
+    """A file for a library that reads from paths and writes to them."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"source{suffix}")
-        path.write_bytes(source.data)
-        yield str(path)
+        path = Path(folder, f"segments{suffix}")
+        path.write_bytes(data)
+        yield path
 
 
 def read_textgrid(source: SourceFile) -> Iterator[Row]:
     """Read Praat's TextGrid. Each tier becomes a speaker; points become instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
-    with _file_of(source, ".TextGrid") as path:
+    with _plain_file(".TextGrid", source.data) as path:
         try:
             grid = textgrid.openTextgrid(
-                path, includeEmptyIntervals=True, reportingMode="silence", duplicateNamesMode="rename"
+                str(path), includeEmptyIntervals=True, reportingMode="silence", duplicateNamesMode="rename"
             )
         except (
             errors.PraatioException,
@@ -54,9 +54,10 @@ def read_textgrid(source: SourceFile) -> Iterator[Row]:
             TypeError,
         ) as error:
             source.fault(f"praatio cannot read this as a TextGrid: {error!r:.200}")
-        data = Path(path).read_bytes()
     # Of points in the long form, praatio leaves the quotation marks doubled.
-    doubled = any("item [".encode(encoding) in data for encoding in ("utf-8", "utf-16-le", "utf-16-be"))
+    doubled = any(
+        "item [".encode(encoding) in source.data for encoding in ("utf-8", "utf-16-le", "utf-16-be")
+    )
     names = set(grid.tierNames)
     return _by_time(
         {
@@ -97,8 +98,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
         sink.note(1, "second of silence is written, since a TextGrid cannot be empty")
     longest = max(end.tolist(), default=0.0) or 1.0
     grid = textgrid.Textgrid()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "grid.TextGrid")
+    with _plain_file(".TextGrid") as path:
         try:
             for name, entries in (tiers or ({} if points else {_TIER: []})).items():
                 grid.addTier(
@@ -117,9 +117,9 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
 def read_elan(source: SourceFile) -> Iterator[Row]:
     """Read ELAN's annotations. Each tier with independent times becomes a speaker."""
     elan = require("pympi.Elan")
-    with _file_of(source, ".eaf") as path:
+    with _plain_file(".eaf", source.data) as path:
         try:
-            document = elan.Eaf(path, suppress_version_warning=True)
+            document = elan.Eaf(str(path), suppress_version_warning=True)
             tiers = {name: _annotations(document, name) for name in document.get_tier_names()}
         except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
             source.fault(f"pympi cannot read this as an ELAN file: {error!r:.200}")
@@ -169,8 +169,7 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
         document.add_tier(name)
     for name, start, end, text in zip(speakers, starts, ends, table["text"].tolist(), strict=True):
         document.add_annotation(name, start, end, text)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "document.eaf")
+    with _plain_file(".eaf") as path:
         elan.to_eaf(str(path), document)
         return path.read_bytes()
 
