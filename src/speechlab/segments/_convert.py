@@ -36,8 +36,8 @@ def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
     checked = frame(table)
     times = [pd.to_timedelta(ticks_of(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
     index = pd.MultiIndex.from_arrays([checked["file"].astype("string"), *times], names=_LEVELS)
-    said = "has the file, start and end of an earlier row, which audformat does not allow"
-    refuse_rows(index.duplicated(), None, lambda row: f"row {row} {said}")
+    fault = "has the file, start and end of an earlier row, which audformat does not allow"
+    refuse_rows(index.duplicated(), None, lambda row: f"row {row} {fault}")
     return checked.drop(columns=_LEVELS).set_index(index)
 
 
@@ -103,8 +103,8 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     core = require("pyannote.core")
     checked = frame(table)
     instant = ticks_of(checked["end"]) == ticks_of(checked["start"])
-    said = "has no length, which pyannote does not support; drop it first"
-    refuse_rows(instant, "end", lambda row: f"row {row} {said}")
+    fault = "has no length, which pyannote does not support; drop it first"
+    refuse_rows(instant, "end", lambda row: f"row {row} {fault}")
     annotations = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
     speakers = checked["speaker"] if "speaker" in checked.columns else [""] * len(checked)
     rows = zip(checked["file"], checked["start"], checked["end"], speakers, strict=True)

@@ -210,10 +210,10 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool
         for edit in alignment:
             if edit.operation == "equal" and not equal:
                 continue
-            _, said, heard, i, j = edit
-            at = reference_places[i] if reference_places and said is not None else _NOWHERE
-            to = hypothesis_places[j] if hypothesis_places and heard is not None else _NOWHERE
-            rows.append((label, edit.operation, said, heard, *at, *to))
+            _, reference_token, hypothesis_token, i, j = edit
+            at = reference_places[i] if reference_places and reference_token is not None else _NOWHERE
+            to = hypothesis_places[j] if hypothesis_places and hypothesis_token is not None else _NOWHERE
+            rows.append((label, edit.operation, reference_token, hypothesis_token, *at, *to))
     types = _TYPES if labels is None else {name: kind for name, kind in _TYPES.items() if name != "utterance"}
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)
 

@@ -63,11 +63,11 @@ def compared(reference: str, hypothesis: str, one: str, other: str, language: st
         return TextComparison(one, other, other, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.
     if other < one:
-        parts = [
+        classified = [
             (kind, (*span[2:], *span[:2]))
             for kind, span in _PARTS[language]((hypothesis, reference), other, one)
         ]
     else:
-        parts = list(_PARTS[language]((reference, hypothesis), one, other))
-    differences, tolerant = with_notation(one, other, parts)
+        classified = list(_PARTS[language]((reference, hypothesis), one, other))
+    differences, tolerant = with_notation(one, other, classified)
     return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))

@@ -230,8 +230,8 @@ _REACH = 8  # times that a part is widened to whole words; more are rare
 def japanese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tuple[DifferenceClass, Span]]:
     """The differing parts of two normalised texts with their classes."""
     first, second = _Side(written[0], one), _Side(written[1], other)
-    for here, there in _differing_spans(first, second):
-        yield _judge(first, second, here, there), (*here, *there)
+    for reference_span, hypothesis_span in _differing_spans(first, second):
+        yield _judge(first, second, reference_span, hypothesis_span), (*reference_span, *hypothesis_span)
 
 
 class _Side:

@@ -33,9 +33,9 @@ def rate_of(errors: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bo
 
 def found_figures(hits: int, in_reference: int, in_hypothesis: int) -> dict[str, float | None]:
     """Precision, recall and F1 of what occurs in references and in hypotheses."""
-    both = in_reference + in_hypothesis
+    occurrences = in_reference + in_hypothesis
     return {
         "precision": hits / in_hypothesis if in_hypothesis else None,
         "recall": hits / in_reference if in_reference else None,
-        "f1": 2 * hits / both if both else None,
+        "f1": 2 * hits / occurrences if occurrences else None,
     }

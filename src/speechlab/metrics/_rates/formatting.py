@@ -124,8 +124,8 @@ def formatting_rates(
             figures = rate_of_counts(counts, within)
             in_hypothesis = figures["reference_length"] - figures["deletions"] + figures["insertions"]
             sizes = {"in_reference": figures["reference_length"], "in_hypothesis": in_hypothesis}
-            found = found_figures(figures["hits"], *sizes.values())
-            rows.append({"language": code, "kind": kind, **how, **figures, **sizes, **found})
+            shares = found_figures(figures["hits"], *sizes.values())
+            rows.append({"language": code, "kind": kind, **how, **figures, **sizes, **shares})
     return typed_table(rows, _TYPES)
 
 

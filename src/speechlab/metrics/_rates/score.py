@@ -194,13 +194,13 @@ def _columns(
                 columns["score_error"][row] = str(error)
             continue
         columns |= {name: [None] * len(said) for name in scorer.names if name not in columns}
-        whole = []
+        rows_with_texts = []
         for row in rows:
             columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
             columns["score_error"][row] = _no_text(said[row], heard[row])
             if isinstance(said[row], str) and isinstance(heard[row], str):
-                whole.append(row)
-        scorer.score(said, heard, whole, columns)
+                rows_with_texts.append(row)
+        scorer.score(said, heard, rows_with_texts, columns)
     return columns
 
 
@@ -282,10 +282,12 @@ class _Scorer:
             "alignment": [alignment.text for alignment in pairs.alignments],
             **dict(zip(COUNTS, tallies, strict=True)),
         }
-        for kind, way in self.kinds.items():
+        for kind, preparation in self.kinds.items():
             counted = pairs
             if kind != self.main.unit:
-                counted = Pairs(*texts, way, self.counts, normal if self._is_normal_for(way) else None)
+                counted = Pairs(
+                    *texts, preparation, self.counts, normal if self._is_normal_for(preparation) else None
+                )
             columns |= _rate(kind, *(side.tolist() for side in counted.errors_and_lengths))
         main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
         columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _rates(*main)}

@@ -123,10 +123,10 @@ def glossary_table(
     missed: dict[str, list[int]] = {term: [] for term in targets}
     for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
         in_source = Counter(said_terms(original))
-        kept = in_source & Counter(heard_terms(hypothesis))
+        preserved = in_source & Counter(heard_terms(hypothesis))
         expected.update(in_source)
-        hits.update(kept)
-        for term in in_source - kept:
+        hits.update(preserved)
+        for term in in_source - preserved:
             missed[term].append(number)
     rows = [
         (

@@ -187,12 +187,12 @@ def compare_translations(
     texts, bootstrap = _read(references, systems, bootstrap, sources, reference, source)
     metric_of = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
     systems_measured = {argument: measured(metric_of, scorers, texts, argument) for argument in texts.systems}
-    (base_name, *names), (base_measures, *others) = map(str, systems), systems_measured.values()
+    (base_name, *names), (base_measures, *compared) = map(str, systems), systems_measured.values()
     seed = _seed()
     interval = replace(bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
     sizes = bootstrap.sizes(len(texts.references))
     rows = []
-    for metric, (before, plain, statistics, compute) in base_measures.items():
+    for metric, (before, signature, statistics, compute) in base_measures.items():
         # A test needs the figures of each block, and the function from their sums to a score.
         base = bootstrap.blocks(statistics)
         paired = PairedDraws(len(base), bootstrap.draws, seed)
@@ -205,10 +205,10 @@ def compare_translations(
             "value_a": before,
             "test": f"paired {test}",
             "blocks": len(base),
-            "signature": _signature(metric_of.get(metric), plain, test, paired, groups),
+            "signature": _signature(metric_of.get(metric), signature, test, paired, groups),
             "more": WORSE if metric == "ter" else BETTER,
         }
-        for name, measures in zip(names, others, strict=True):
+        for name, measures in zip(names, compared, strict=True):
             blocks, score = bootstrap.blocks(measures[metric].statistics), measures[metric].score
             low, high = _interval(base, blocks, compute, interval, sizes)
             p, theirs = run(base, blocks, compute)

@@ -257,8 +257,8 @@ def write(
 
     place = user_path(path)
     form = _format(format, _unpacked(place), "write")
-    given: object = table  # type hints are not enforced at run time
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping)):
+    pieces_or_table: object = table  # type hints are not enforced at run time
+    if not isinstance(pieces_or_table, Iterable) or isinstance(pieces_or_table, (str, bytes, Mapping)):
         kind = type(table).__name__
         message = f"{place}: expected a segment frame or an iterable of its pieces, not {kind}"
         raise SegmentFileError(message, path=str(place))

@@ -227,9 +227,9 @@ def _assigned(
         mine, yours = first + np.flatnonzero(ours[first:last]), np.arange(begin, end)
         size = max(len(mine), len(yours))
         times, either = np.zeros((size, size), dtype=np.int64), np.ones((size, size))
-        here = slice(*pairs)
-        at = np.searchsorted(mine, said.who[left[here]]), found.who[right[here]] - begin
-        np.add.at(times, at, lengths[here])
+        of_file = slice(*pairs)
+        at = np.searchsorted(mine, said.who[left[of_file]]), found.who[right[of_file]] - begin
+        np.add.at(times, at, lengths[of_file])
         either[: len(mine), : len(yours)] = np.add.outer(ours[mine], theirs[yours])
         errors = 1 - times / np.maximum(either - times, 1)
         fine = np.rint(_FINE * errors).astype(np.int64).tolist()
