@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
@@ -158,8 +158,8 @@ def _scored(
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
     automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
-    scorer_of = partial(
-        _Scorer, unit=unit, prepared=partial(prepare, **ways), counts=counts, automatic=automatic
+    scorer_of = cache(
+        partial(_Scorer, unit=unit, prepared=partial(prepare, **ways), counts=counts, automatic=automatic)
     )
     if not has_column(frame, language, "language"):
         scorer_of(language)  # an error of all rows is an error of the call

@@ -221,11 +221,13 @@ def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
     for name, column in _SOME.items():
         # The errors of both tolerant rates are in one column.
         of_rate = name if name in TOLERANT else column
-        rows = done[done[of_rate].notna()] if {column, of_rate} <= set(done.columns) else done[:0]
-        if len(rows):
-            total = rows[column].sum()
+        if column not in done.columns or of_rate not in done.columns:
+            continue
+        has_rate = done[of_rate].notna().to_numpy()
+        if has_rate.any():
+            total = done[column][has_rate].sum()
             length = _LENGTHS.get(name)
-            figures[name] = total if length is None else total / max(int(rows[length].sum()), 1)
+            figures[name] = total if length is None else total / max(int(done[length][has_rate].sum()), 1)
     return figures
 
 
