@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from speechlab.tables._files import TableFormat
 
+_FEW = 8
+"""Number of pieces that are held in memory. More are read twice."""
+
 
 def write_table(
     parts: Callable[[], Iterator[pd.DataFrame]],
@@ -30,13 +33,13 @@ def write_table(
     format: TableFormat,  # noqa: A002 - as everywhere
     about: Mapping[bytes, bytes],
 ) -> None:
-    """Write a table piece by piece, one in memory; several pieces are read twice, for their types and their rows."""
+    """Write a table piece by piece, few in memory; many pieces are read twice, for their types and their rows."""
     import pyarrow.parquet as pq
 
-    only_table = [arrow_table(frame) for frame in parts()] if pieces == 1 else None
-    schema = common_schema(table.schema for table in only_table or map(arrow_table, parts()))
+    few = [arrow_table(frame) for frame in parts()] if pieces <= _FEW else None
+    schema = common_schema(table.schema for table in few or map(arrow_table, parts()))
     schema = schema.with_metadata({**(schema.metadata or {}), **about})
-    tables = (fitted(table, schema) for table in only_table or map(arrow_table, parts()))
+    tables = (fitted(table, schema) for table in few or map(arrow_table, parts()))
     if format.kind == "parquet":
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             for table in tables:

@@ -10,6 +10,7 @@ import pytest
 from speechlab import batch
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
+from speechlab.tables import _writing
 from support.batches import EN_JA, quiet, texts
 
 
@@ -77,7 +78,7 @@ def test_a_run_that_was_tampered_with_says_so(reverser, store):
 
 
 @pytest.mark.slow
-def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser, tmp_path):
+def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser, tmp_path, monkeypatch):
     (tmp_path / "rows.csv").write_text(
         "text,n,d,b\na,1,,True\nb,2,,False\nc,,x,\nd,2.5,y,True\ne,,z,maybe\nf,9,,1\n"
     )
@@ -108,6 +109,8 @@ def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser,
     assert file["late"].fillna("").tolist() == ["", "", "l", ""]
     assert file["n"].tolist()[0] == "1"
     assert file["n"].tolist()[3].startswith("2024-01-01")
+    monkeypatch.setattr(_writing, "_FEW", 2)  # of more pieces, which are read twice
+    pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 
 def test_cells_that_no_file_can_hold_cost_nothing_of_the_run(reverser, store, tmp_path):
