@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.batch._arguments import RunOptions, WaitingOptions, sort_options
@@ -65,7 +65,7 @@ class Caller:
         self.lab = lab
         self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
-        self.progress = shown_as(options["progress"])
+        self._progress = cache(partial(shown_as, options["progress"]))  # made when there is something to show
 
     def __enter__(self) -> Self:
         return self
@@ -85,33 +85,33 @@ class Caller:
     def ask(self, question: Callable[[AsyncClient, Tally], Coroutine[Any, Any, T]], label: str) -> T:
         """Request something from the service, and show the wait for it."""
         tally = Tally()
-        display = Display(tally, self.progress, label)
-        admitted: Future[None] = Future()
+        display = Display(tally, self._progress, label)
         try:
-            future = begin(self.lab, lambda lab: question(lab, tally), admitted)
-            admitted.set_result(None)
-            while wait([future], _LOOK_S).not_done:
-                display.show()
-            return result_of(future)
+            return self._wait(lambda lab: question(lab, tally), display)
         finally:
-            if not admitted.cancel():
-                future.cancel()
+            if not self._admitted.cancel():
+                self._future.cancel()
             display.close()
+
+    def _wait(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
+        """Have the client's loop answer a question, which begins once it is admitted, and show the wait."""
+        self._admitted: Future[None] = Future()
+        self._future: Future[Any] = begin(self.lab, question, self._admitted)
+        self._admitted.set_result(None)
+        while wait([self._future], _LOOK_S).not_done:
+            display.show()
+        answer: T = result_of(self._future)
+        return answer
 
     def perform(self, execution: Execution, store: Store) -> None:
         """Make the calls of an execution."""
-        display = Display(execution.tally, self.progress, execution.plan.step.operation)
-        admitted: Future[None] = Future()
+        display = Display(execution.tally, self._progress, execution.plan.step.operation)
         try:
-            future = begin(self.lab, lambda lab: self._perform(execution, store, lab), admitted)
-            admitted.set_result(None)
-            while wait([future], _LOOK_S).not_done:
-                display.show()
-            result_of(future)
+            self._wait(lambda lab: self._perform(execution, store, lab), display)
         except BaseException as error:
             # an interrupt, or an error of the user's progress function: no call may continue in the background
             interrupted = isinstance(error, KeyboardInterrupt)
-            if admitted.cancel():
+            if self._admitted.cancel():
                 if interrupted:
                     error.args = (
                         "the batch was interrupted before its first call; the same call again makes it",
@@ -119,10 +119,10 @@ class Caller:
                 raise
             reason = "the user interrupted it" if interrupted else "the progress display failed"
             try:
-                if _end(future, execution, display, reason) and interrupted:
-                    result_of(future)  # an error at the end of the run replaces the interrupt
+                if _end(self._future, execution, display, reason) and interrupted:
+                    result_of(self._future)  # an error at the end of the run replaces the interrupt
             finally:
-                future.cancel()
+                self._future.cancel()
             with suppress(Exception):
                 display.close()
             if interrupted:

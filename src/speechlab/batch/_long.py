@@ -57,10 +57,8 @@ class _Rows:
         for frame in frames:
             check_unique(frame)
             self.labels.append(frame.index)
-            columns = [(name, frame[name]) for name in frame]
-            for row in range(len(frame)):
-                yield position, {name: column.iloc[row] for name, column in columns}
-                position += 1
+            yield from enumerate(frame.to_dict("records"), position)
+            position += len(frame)
 
 
 @explicit(TranscriptionOptions, vad="segments")
@@ -95,10 +93,7 @@ def transcribe_long(
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return _told(_transcribe(lab, frame, piece_s, options))
-
-
-def _told(table: pd.DataFrame) -> pd.DataFrame:
+    table = _transcribe(lab, frame, piece_s, options)
     if faults := table.attrs.get(FAULTS_ATTRIBUTE):
         are = "1 recording is" if len(faults) == 1 else f"{len(faults)} recordings are"
         message = (
@@ -125,22 +120,16 @@ def _transcribe(lab: Client, frame: Table, piece_s: float, options: Transcriptio
     strict = how.get("on_error") == "raise"
     chunk_rows = remaining.pop("chunk_rows", CHUNK_ROWS)
     pieces = _pieces(source.pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict)
-    tables = _begun(pieces)
-    if tables is None:
+    first = next(pieces, None)
+    if first is None:
         return _joined([], rows)
     with opened(remaining.get("store")) as store:
         remaining |= {"store": store, "audio": _SOUND, "columns": "all"}
         patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
-        plan = plan_table(lab, TranscriptionStep, tables, remaining | patience)
+        plan = plan_table(lab, TranscriptionStep, chain([first], pieces), remaining | patience)
         with failures_told_elsewhere():  # the warning about recordings has the reasons of failed pieces
             run = run_plan(lab, plan, how)
         return _joined(_timed(run, store, remaining["prefix"], rows.faults), rows)
-
-
-def _begun(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame] | None:
-    """Cut the first piece, and return all pieces; None if there are none."""
-    first = next(pieces, None)
-    return None if first is None else chain([first], pieces)
 
 
 def _pieces(

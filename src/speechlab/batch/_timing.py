@@ -146,10 +146,8 @@ def _played(pieces: Sequence[tuple[float, int]], clip: AudioClip) -> dict[str, A
     if not frames:
         return {"duration_s": clip.duration_s}
     silence_s = leading_silence_s(clip.samples, clip.sample_rate)
-    ends_s, position_s = (
-        pieces[0][0],
-        0.0,
-    )  # the clock at which the player needs more, and its place in the sound
+    # the clock at which the player needs more, and its place in the sound
+    ends_s, position_s = pieces[0][0], 0.0
     audible_s, stalls, stalled_s = None, 0, 0.0
     for came_s, count in pieces:
         if came_s > ends_s:

@@ -27,7 +27,7 @@ from speechlab.tables import TableFormat, read_table, table_format, write_table
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import pandas as pd
 
@@ -135,7 +135,7 @@ class Run:
 
     @briefly
     def export(self, path: str | os.PathLike[str], *, columns: Literal["all", "result"] = "all") -> Path:
-        """Write the table to a file, piece by piece, with one piece in memory.
+        """Write the table to a file, piece by piece, with at most eight pieces in memory.
 
         Values that Parquet does not support are converted: unusual categories to their texts, a recording to
         ``sha256:…``, other objects to their text. The metadata of a Parquet file has the manifest, as
@@ -338,12 +338,13 @@ def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.Da
         0     2  text is empty      0
     """
     frame = as_frame(result)
+    pieces: Iterable[pd.DataFrame]
     if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:
-        reasons = Failures(prefix)
-        reasons.add(frame)
-        return reasons.table()
-    run = result if isinstance(result, Run) else load(result, store)
-    reasons = Failures(run.manifest.get("prefix", ""))
-    for piece in run.parts():
+        pieces = [frame]
+    else:
+        run = load(result, store)
+        pieces, prefix = run.parts(), run.manifest.get("prefix", "")
+    reasons = Failures(prefix)
+    for piece in pieces:
         reasons.add(piece)
     return reasons.table()

@@ -149,21 +149,22 @@ def read_parameters(
             isinstance(value, str) and value in have and not _knows(name, value)
         ):
             columns[name] = _present(value.name if isinstance(value, Column) else value, have)
-        elif name in _LANGUAGES and isinstance(value, str) and not _TAG.fullmatch(value):
+        elif isinstance(value, str) and (noun := _lacking(name, value, numbers)):
             names = ", ".join(map(repr, have)) or "none"
-            message = (
-                f"{name} {value!r} is no language code, such as 'ja', and no column; the table has {names}"
-            )
-            raise InvalidRequestError(message, parameter=name)
-        elif name in numbers and isinstance(value, str):
-            names = ", ".join(map(repr, have)) or "none"
-            message = f"{name} {value!r:.60} is no number, and no column; the table has {names}"
+            message = f"{name} {value!r:.60} is no {noun}, and no column; the table has {names}"
             raise InvalidRequestError(message, parameter=name)
         else:
             if isinstance(value, str) and not _knows(name, value):
                 ask_if_mistyped(name, value, have)
             same[name] = _listed(name, plain_number(value))
     return Parameters(same, columns)
+
+
+def _lacking(name: str, value: str, numbers: Collection[str]) -> str:
+    """What a parameter must be, if a text is not that."""
+    if name in _LANGUAGES and not _TAG.fullmatch(value):
+        return "language code, such as 'ja'"
+    return "number" if name in numbers else ""
 
 
 def _present(name: Any, have: Sequence[Any]) -> Any:

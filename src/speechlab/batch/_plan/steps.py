@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from speechlab.batch._plan.parameters import Row
-    from speechlab.client import AsyncClient, Operation, SpeechClip, Transcript, Translation, VoiceCatalogue
+    from speechlab.client import AsyncClient, Operation, VoiceCatalogue
     from speechlab.contract import OperationName
     from speechlab.store import Stored
 
@@ -53,7 +53,7 @@ class RowStep(ABC):
     works_on: ClassVar[str]
     wants_voices: ClassVar[bool] = False
     columns: ClassVar[Mapping[str, str]]
-    content: ClassVar[tuple[str, ...]]
+    content: ClassVar[tuple[str, ...]] = ()  # the columns that are what was given; empty for all
 
     def __init__(
         self,
@@ -114,18 +114,19 @@ class RowStep(ABC):
         """Make a call."""
         operation = await self._ready(call)
         result = await lab.perform(operation)
-        amounts = self._amounts(call, result)
-        response, files = operation.kept(result), operation.files(result)
-        return CallResult(call.parameters, response, result.timing, files, **amounts)
+        usage = getattr(result, "usage", None)  # of a translation
+        return CallResult(
+            call.parameters,
+            operation.kept(result),
+            result.timing,
+            operation.files(result),
+            audio_s=getattr(result, "duration_s", call.audio_s),  # of speech, else of the recording
+            tokens=usage.total_tokens or 0 if usage else 0,
+        )
 
     async def _ready(self, call: PlannedCall) -> Operation[Any]:
         """The operation of a call, ready to be sent."""
         return call.operation
-
-    @staticmethod
-    @abstractmethod
-    def _amounts(call: PlannedCall, result: Any) -> dict[str, Any]:
-        """The seconds of audio and the tokens of a result."""
 
     @staticmethod
     @abstractmethod
@@ -136,7 +137,7 @@ class RowStep(ABC):
     def evidence(cls, stored: Stored) -> list[Any]:
         """Return the content of a stored result as JSON values; audio by its SHA-256."""
         values = cls.values(stored)
-        return [values[name] for name in cls.content]
+        return [values[name] for name in cls.content or cls.columns]
 
     def _settings(self) -> dict[str, Any]:
         """The parameters for the manifest: the values for all rows, and the names of columns."""
@@ -173,7 +174,6 @@ class SynthesisStep(RowStep):
         "duration_s": "float64",
         "sample_rate": "Int64",
     }
-    content = ("audio", "duration_s", "sample_rate")
 
     def _check(self, same: dict[str, Any]) -> None:
         if "voice" in same:
@@ -215,10 +215,6 @@ class SynthesisStep(RowStep):
             raise InvalidRequestError(message, parameter="voice") from None
 
     @staticmethod
-    def _amounts(call: PlannedCall, result: SpeechClip) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
-        return {"audio_s": result.duration_s}
-
-    @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
         return {"audio": str(stored.files["audio"]), **stored.response}
 
@@ -239,7 +235,6 @@ class TranscriptionStep(RowStep):
         "hypothesis_language": "category",
         "confidence": "float64",
     }
-    content = ("hypothesis", "hypothesis_language", "confidence")
 
     def _check(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
@@ -267,10 +262,6 @@ class TranscriptionStep(RowStep):
             name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
             raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
         return reread
-
-    @staticmethod
-    def _amounts(call: PlannedCall, result: Transcript) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
-        return {"audio_s": call.audio_s}
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:
@@ -323,10 +314,6 @@ class TranslationStep(RowStep):
         text = text_cell(cell, self._column)
         self._check_languages(given)
         return self._planned(self._fit(Translate(text, **given)), alike, characters=len(text))
-
-    @staticmethod
-    def _amounts(call: PlannedCall, result: Translation) -> dict[str, Any]:  # noqa: ARG004 - another step needs it
-        return {"tokens": result.usage.total_tokens or 0 if result.usage else 0}
 
     @staticmethod
     def values(stored: Stored) -> dict[str, Any]:

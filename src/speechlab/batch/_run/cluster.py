@@ -21,7 +21,7 @@ from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.plan import Amounts
 from speechlab.batch._run.lease import CallLease, Returned, Work, parts_of, read_part, run_folder, tell
-from speechlab.batch._run.window import GRACE_S, LAST_S, Writer, outcome_of
+from speechlab.batch._run.window import GRACE_S, LAST_S, CallsUnderWay, Writer, outcome_of
 from speechlab.errors import APIConnectionError, InvalidRequestError
 
 if TYPE_CHECKING:
@@ -218,34 +218,25 @@ async def crew(
         mine.give_back([run])
 
 
-class Leases:
+class Leases(CallsUnderWay):
     """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
 
     def __init__(self, crew: Crew, store: Store, operation: str, tally: Tally, rules: Rules) -> None:
+        super().__init__(tally, rules)
         self._crew, self._store, self._operation = crew, store, operation
-        self._rules, self._tally = rules, tally
         self._writer = Writer(store, operation)
-        self.outcomes: dict[str, Outcome] = {}
         self._feed: Iterator[PlannedCall] = iter(())
         self._waiting: deque[PlannedCall] = deque()
         self._lost: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._given_up: set[asyncio.Task[None]] = set()
-        self._fault: BaseException | None = None
 
     async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops; outcomes are in ``outcomes``."""
         self._feed = iter(calls)
         crew, stop, loop = self._crew, self._rules.stop, asyncio.get_running_loop()
         crew.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-
-        def stopping() -> None:
-            with suppress(RuntimeError):  # the loop is closed: the run is over
-                loop.call_soon_threadsafe(crew.changed.set)
-
-        stop.listen(stopping)
         stopped_at = None
-        try:
+        async with self._heeding(crew.changed.set):
             while True:
                 crew.changed.clear()
                 self._give_out()
@@ -256,13 +247,6 @@ class Leases:
                     await self._stop(loop.time() - stopped_at)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(crew.changed.wait(), _LOOK_S)
-        finally:
-            stop.ignore(stopping)
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._fault is not None:
-            raise self._fault
 
     async def _stop(self, since_s: float) -> None:
         """Pass a stop on, and give up the leases that do not come back in time after an interrupt."""
@@ -287,9 +271,7 @@ class Leases:
             if address is None or not (calls := self._admitted(most)):
                 return
             crew.leases[address] += 1
-            task = asyncio.create_task(self._lease(address, calls))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._lease(address, calls))
 
     def _admitted(self, most: int) -> list[tuple[PlannedCall, Amounts]]:
         """The next calls that the budget has room for; those that were lost with several workers alone."""
@@ -363,11 +345,6 @@ class Leases:
         error = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
         error.retryable = False
         return Outcome("error", error=error, attempts=_MAX_LOST)
-
-    def _stop_for(self, error: Exception) -> None:
-        if self._fault is None:
-            self._fault = error
-            self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
 
 
 async def _asked(future: Any) -> Any:

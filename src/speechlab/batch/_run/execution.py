@@ -7,7 +7,6 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -101,7 +100,6 @@ class Execution:
     frames: list[pd.DataFrame] = field(default_factory=list)
     errors: list[SpeechLabError] = field(default_factory=list)
     recorded: bool = True
-    _statuses: Counter[str] = field(default_factory=Counter)
     _usage: dict[str, float] = field(default_factory=dict)
     _input: Any = field(default_factory=hashlib.sha256)
 
@@ -138,9 +136,10 @@ class Execution:
             with suppress(SpeechLabError):
                 cancelled = isinstance(error, asyncio.CancelledError)
                 self._end(store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}")
-            finished = self._statuses["ok"] + self._statuses["cached"]
+            statuses = self.failures.statuses
+            finished = statuses["ok"] + statuses["cached"]
             if finished and isinstance(error, SpeechLabError) and is_there(store.path):
-                rows = f"{finished:,} of {sum(self._statuses.values()):,} rows are kept"
+                rows = f"{finished:,} of {statuses.total():,} rows are kept"
                 advise(error, f"{rows} in run {self.record.id}, and the same call again goes on from there")
             raise
         if self.stop.reason:
@@ -201,7 +200,6 @@ class Execution:
         if self.recorded:
             frame.attrs[RUN_ATTRIBUTE] = self.record.id
         self.failures.add(frame)
-        self._statuses.update(str(status) for status in frame[prefix + "status"])
         for name in ("usage_characters", "usage_audio_s", "usage_tokens"):
             total = self._usage.get(name.removeprefix("usage_"), 0.0)
             self._usage[name.removeprefix("usage_")] = total + float(frame[prefix + name].sum())
@@ -220,8 +218,8 @@ class Execution:
         manifest = {
             **self.record.manifest,
             "reason": reason,
-            "rows": sum(self._statuses.values()),
-            "statuses": dict(self._statuses),
+            "rows": self.failures.statuses.total(),
+            "statuses": dict(self.failures.statuses),
             "usage": self._spent(),
             "input_sha256": self._input.hexdigest(),
             "output_sha256": self._output.hexdigest(),

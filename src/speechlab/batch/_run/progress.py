@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -59,29 +58,6 @@ BAR: Final = "bar"
 """Progress as a bar, also in a notebook, for what makes one batch after the other."""
 
 
-class _CellPreview:
-    """The preview of a batch in the output of a notebook's cell, made when there is something to show."""
-
-    def __init__(self, make: Callable[[], Watcher]) -> None:
-        self._make = make
-
-    @cached_property
-    def _preview(self) -> Watcher:
-        return self._make()
-
-    def begin(self, operation: str) -> None:
-        """Begin a run."""
-        self._preview.begin(operation)
-
-    def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
-        """Show the calls that ended."""
-        self._preview.update(outcomes, counts)
-
-    def end(self) -> None:
-        """End the run."""
-        self._preview.end()
-
-
 def shown_as(progress: Progress) -> Progress:
     """The display of a batch: in a notebook a preview for True, where the widgets have registered theirs."""
     if progress is not True or not _in_notebook():
@@ -89,7 +65,7 @@ def shown_as(progress: Progress) -> Progress:
     import pandas as pd
 
     make = getattr(getattr(pd.DataFrame, "speech", None), "preview_of_batch", None)
-    return True if make is None else _CellPreview(make)
+    return True if make is None else make()
 
 
 class Tally:
@@ -169,7 +145,7 @@ class Tally:
 class Display:
     """The display of a tally, used only by the thread of the user's output."""
 
-    def __init__(self, tally: Tally, progress: Progress, label: str) -> None:
+    def __init__(self, tally: Tally, progress: Callable[[], Progress], label: str) -> None:
         self._tally, self._progress, self._label = tally, progress, label
         self._told = -1
         self._waiting = ""
@@ -179,17 +155,17 @@ class Display:
     def show(self) -> None:
         """Update the display; nothing is shown before the run begins or waits for its service."""
         begun = self._tally.started or self._watched or self._bar is not None
-        if self._progress is False or not (begun or self._tally.waiting()):
+        if not (begun or self._tally.waiting()) or (progress := self._progress()) is False:
             return
-        if isinstance(self._progress, Watcher):
-            self._watch(self._progress)
-        elif callable(self._progress):
+        if isinstance(progress, Watcher):
+            self._watch(progress)
+        elif callable(progress):
             if not self._tally.started:
                 return
             total, ended = self._tally.total, self._tally.done
             while self._told < ended:
                 self._told += 1
-                self._progress(self._told, total)
+                progress(self._told, total)
         elif self._tally.total or not self._tally.started:
             self._draw()
 
@@ -226,8 +202,8 @@ class Display:
         finally:
             if self._bar is not None:
                 self._bar.close()
-            if self._watched and isinstance(self._progress, Watcher):
-                self._progress.end()
+            if self._watched and isinstance(progress := self._progress(), Watcher):
+                progress.end()
 
 
 def _bar(total: int, label: str, unit: str, **options: Any) -> Any:
@@ -251,24 +227,19 @@ def counted(
         with _bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
-    began, count = time.perf_counter(), 0
+    tally = Tally()
+    tally.planned(total, 0)
+    display = Display(tally, lambda: progress, label)
 
     def one_more(more: int = 1) -> None:
-        nonlocal count
-        count += more
-        if isinstance(progress, Watcher):
-            progress.update((), Counts(count, total, 0, 0, time.perf_counter() - began))
-        else:
-            progress(count, total)
+        tally.done += more
+        display.show()
 
-    if isinstance(progress, Watcher):
-        progress.begin(label)
     one_more(0)
     try:
         yield one_more
     finally:
-        if isinstance(progress, Watcher):
-            progress.end()
+        display.close()
 
 
 def announce(progress: Progress, words: str) -> None:

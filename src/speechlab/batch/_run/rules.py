@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from speechlab.batch._plan.plan import (
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from speechlab.batch._outcome import Outcome, PlannedCall
     from speechlab.errors import SpeechLabError
@@ -185,18 +186,19 @@ class Stop:
         for listener in listeners:
             listener()
 
-    def listen(self, listener: Callable[[], None]) -> None:
-        """Call a function at each request that is not gentle, in the thread of the request."""
+    @contextmanager
+    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Call a function at each request that is not gentle, in the thread of the request, during the block."""
         with self._lock:
             self._listeners.append(listener)
             late = self.reason is not None and not self.gently
         if late:
             listener()
-
-    def ignore(self, listener: Callable[[], None]) -> None:
-        """Remove a listener."""
-        with self._lock:
-            self._listeners.remove(listener)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
 
 
 class Rules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import Outcome
@@ -13,7 +13,7 @@ from speechlab.errors import AuthenticationError, RunStoppedError, SpeechLabErro
 from speechlab.store import Attempt, Blob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 
     from speechlab.batch._outcome import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
@@ -102,45 +102,75 @@ class Writer:
                 future.set_result(stored)
 
 
-class Window:
+class CallsUnderWay:
+    """Calls of a piece of the table while they are made: their tasks and outcomes, and the error that ends them."""
+
+    def __init__(self, tally: Tally, rules: Rules) -> None:
+        self._tally, self._rules = tally, rules
+        self.outcomes: dict[str, Outcome] = {}
+        self._fault: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _stop_for(self, error: Exception) -> None:
+        """Stop the run because of an error that no row caused."""
+        if self._fault is None:
+            self._fault = error
+            self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
+
+    @asynccontextmanager
+    async def _heeding(self, stopped: Callable[[], object]) -> AsyncIterator[None]:
+        """Have the loop call a function at each request to stop; at the end, end the tasks and raise the error."""
+        loop = asyncio.get_running_loop()
+
+        def stopping() -> None:
+            with suppress(RuntimeError):  # the loop is closed: the run is over
+                loop.call_soon_threadsafe(stopped)
+
+        try:
+            with self._rules.stop.heard_by(stopping):
+                yield
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._fault is not None:
+            raise self._fault
+
+
+class Window(CallsUnderWay):
     """A sliding window of calls: as soon as one ends, the next begins; attempts and retries are the scheduler's."""
 
     def __init__(self, send: Send, writer: Writer, tally: Tally, group: CallGroup, rules: Rules) -> None:
-        self._send, self._writer, self._rules, self._tally = send, writer, rules, tally
+        super().__init__(tally, rules)
+        self._send, self._writer = send, writer
         self._group, self._width = group, group.concurrency
-        self.outcomes: dict[str, Outcome] = {}
-        self._fault: BaseException | None = None
         self._feed: Iterator[PlannedCall] = iter(())
         self._dry = False
         self._an_end = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self, calls: Iterable[PlannedCall]) -> None:
         """Make the calls, until all are made or the run stops, and wait for those in progress."""
-        self._feed, self._dry, stop = iter(calls), False, self._rules.stop
-        loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+        self._feed, self._dry, stopped = iter(calls), False, asyncio.Event()
 
         def stopping() -> None:
             self._group.stop()
-            with suppress(RuntimeError):  # the loop is closed: the run is over
-                loop.call_soon_threadsafe(stopped.set)
+            stopped.set()
 
-        stop.listen(stopping)
-        self._group.on_repeat.add(self._begin)
-        watch = asyncio.create_task(self._interrupted(stopped))
-        try:
-            self._begin()
-            while self._tasks:
-                await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            stop.ignore(stopping)
-            self._group.on_repeat.discard(self._begin)
-            unfinished = [watch, *self._tasks]
-            for task in unfinished:
-                task.cancel()
-            await asyncio.gather(*unfinished, return_exceptions=True)
-        if self._fault is not None:
-            raise self._fault
+        async with self._heeding(stopping):
+            self._group.on_repeat.add(self._begin)
+            watch = asyncio.create_task(self._interrupted(stopped))
+            try:
+                self._begin()
+                while self._tasks:
+                    await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                self._group.on_repeat.discard(self._begin)
+                watch.cancel()
 
     def _room(self) -> int:
         """Number of further calls that may begin: the free width, and one for each call that waits for a retry."""
@@ -149,9 +179,7 @@ class Window:
 
     def _begin(self) -> None:
         while self._room() > 0 and not self._dry and not self._rules.stop.reason:
-            task = asyncio.create_task(self._work())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._start(self._work())
 
     async def _interrupted(self, stopped: asyncio.Event) -> None:
         stop = self._rules.stop
@@ -207,10 +235,8 @@ class Window:
             self.outcomes[call.key] = Outcome("cancelled", error_text=text, attempts=timing.attempts)
 
     def _fatal(self, error: Exception) -> Outcome:
-        """Stop the run because of an error that no row caused."""
-        if self._fault is None:
-            self._fault = error
-            self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
+        """Stop the run, and return the outcome of the call at which that became clear."""
+        self._stop_for(error)
         ours = error if isinstance(error, SpeechLabError) else None
         timing = error.__dict__.get("timing")
         attempts = 0 if timing is None else timing.attempts
@@ -220,9 +246,7 @@ class Window:
         started, clock = time.time(), time.perf_counter()
         try:
             result = await self._send(call)
-        except (AuthenticationError, StoreError):
-            raise
-        except RunStoppedError:
+        except (AuthenticationError, RunStoppedError, StoreError):
             raise
         except SpeechLabError as error:
             if error.service_lost and not getattr(error, "attempts", 1):

@@ -157,45 +157,29 @@ def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
 def _row(
     row: str | SpeechLabError, step: RowStep, outcomes: dict[str, Outcome], counted: set[str]
 ) -> dict[str, Any]:
-    if isinstance(row, SpeechLabError):
-        return {"status": "error", "attempts": 0, **_spent(None), **_error(row)}
-    outcome = outcomes[row]
+    outcome = Outcome("error", error=row) if isinstance(row, SpeechLabError) else outcomes[row]
     # the first of several equal rows has the cost
-    bears = outcome if row not in counted else None
-    counted.add(row)
+    bears = Outcome(outcome.status) if row in counted else outcome
     cells = {
         "status": outcome.status,
-        "attempts": bears.attempts if bears else 0,
+        "attempts": bears.attempts,
         "latency_s": outcome.latency_s,
         "first_byte_s": outcome.first_byte_s,
-        "key": row,
-        **_spent(bears),
+        "usage_characters": bears.characters,
+        "usage_audio_s": bears.audio_s,
+        "usage_tokens": bears.tokens,
     }
-    if outcome.error is not None:
-        return {**cells, **_error(outcome.error)}
+    if isinstance(row, str):
+        counted.add(row)
+        cells["key"] = row
+    if (error := outcome.error) is not None:
+        status = getattr(error, "status", None) or None
+        return {**cells, "error_type": type(error).__name__, "error": str(error), "http_status": status}
     if outcome.error_text is not None:
         facts = {"error_type": outcome.error_type, "http_status": outcome.http_status}
         return {**cells, **facts, "error": outcome.error_text}
     values = step.values(outcome.stored) if outcome.stored is not None else {}
     return {**cells, **values}
-
-
-def _spent(outcome: Outcome | None) -> dict[str, Any]:
-    if outcome is None:
-        return {"usage_characters": 0, "usage_audio_s": 0.0, "usage_tokens": 0}
-    return {
-        "usage_characters": outcome.characters,
-        "usage_audio_s": outcome.audio_s,
-        "usage_tokens": outcome.tokens,
-    }
-
-
-def _error(error: SpeechLabError) -> dict[str, Any]:
-    return {
-        "error_type": type(error).__name__,
-        "error": str(error),
-        "http_status": getattr(error, "status", None) or None,
-    }
 
 
 def join_frames(

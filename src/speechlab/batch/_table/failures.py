@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -44,18 +45,14 @@ class Failures:
     """Failed rows counted by their reasons, piece by piece."""
 
     prefix: str = ""
-    rows: int = 0
-    failed: int = 0
-    skipped: int = 0
+    statuses: Counter[str] = field(default_factory=Counter)
     _reasons: dict[tuple[str, Any, str], list[Any]] = field(default_factory=dict)
 
     def add(self, frame: pd.DataFrame) -> None:
         """Count the rows of a piece."""
         statuses = frame[self.prefix + "status"]
-        self.rows += len(frame)
-        self.skipped += int((statuses == "skipped").sum())
+        self.statuses.update(map(str, statuses))
         failed = (statuses == "error").to_numpy().nonzero()[0]
-        self.failed += len(failed)
         if not len(failed):
             return
         # the user's own columns may have types from which Arrow cannot select rows
@@ -85,11 +82,12 @@ class Failures:
         if not _told_here.get():
             return ""
         sentences = []
-        if self.failed:
-            sentences.append(f"{self.failed:,} of {self.rows:,} rows failed{self._commonest()}")
-        if self.skipped:
+        failed, skipped, count = self.statuses["error"], self.statuses["skipped"], self.statuses.total()
+        if failed:
+            sentences.append(f"{failed:,} of {count:,} rows failed{self._commonest()}")
+        if skipped:
             sentences.append(
-                f"{self.skipped:,} of {self.rows:,} rows failed in an earlier run, and were not asked again"
+                f"{skipped:,} of {count:,} rows failed in an earlier run, and were not asked again"
             )
         if not sentences:
             return ""

@@ -12,7 +12,7 @@ from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import calls_from_outside
-from speechlab.batch._plan.columns import make_column
+from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE
 from speechlab.contract import VadMode
@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from speechlab.store import RunRecord, Store
 
 _Kind: TypeAlias = Literal["segments", "words"]
+_TYPES = {
+    "file": "string",
+    "start": "float64",
+    "end": "float64",
+    "text": "string",
+    "position": "int64",
+    "segment": "int64",
+}
 _FIELD = "{file}"
 _FEW = 3
 FAULTS_ATTRIBUTE = "speechlab_faults"
@@ -125,7 +133,7 @@ def timed_pieces(
     reasons = _reasons(pieces)
     rows: list[tuple[Any, ...]] = []
     faults: dict[int, str] = {}
-    for position, (label, key, cell) in enumerate(zip(result.index, keys, result[recordings], strict=True)):
+    for position, (key, cell) in enumerate(zip(keys, result[recordings], strict=True)):
         if key is None or not pieces.get(key):
             continue
         name = stand_in(cell) or ""
@@ -134,10 +142,10 @@ def timed_pieces(
             continue
         for number, piece in enumerate(pieces[key]):
             confidence = [piece.get("confidence")] if kind == "words" else []
-            rows.append(
-                (name, piece["start"], piece["end"], piece["text"], position, label, number, *confidence)
-            )
-    return _typed(rows, result.index, kind), faults
+            rows.append((name, piece["start"], piece["end"], piece["text"], position, number, *confidence))
+    table = make_frame(rows, _TYPES | ({"confidence": "float64"} if kind == "words" else {}))
+    table.insert(5, "row", result.index.to_flat_index()[table["position"]])
+    return frames.frame(table), faults
 
 
 def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
@@ -155,24 +163,6 @@ def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
         except SegmentError as error:
             reasons[key] = error.message.replace("row", "segment")
     return reasons
-
-
-def _typed(rows: list[tuple[Any, ...]], index: pd.Index[Any], kind: _Kind) -> pd.DataFrame:
-    import pandas as pd
-
-    names = ["file", "start", "end", "text", "position", "row", "segment"]
-    kinds = ["string", "float64", "float64", "string", "int64", "row", "int64"]
-    if kind == "words":
-        names, kinds = [*names, "confidence"], [*kinds, "float64"]
-    empty = pd.RangeIndex(len(rows))
-    columns: dict[str, Any] = {}
-    for at, (name, dtype) in enumerate(zip(names, kinds, strict=True)):
-        values = [row[at] for row in rows]
-        if dtype == "row":
-            columns[name] = pd.Series(values, index=empty, dtype=index.dtype)
-        else:
-            columns[name] = make_column(values, dtype, empty)
-    return frames.frame(pd.DataFrame(columns))
 
 
 def listed(reasons: Iterable[str]) -> str:
