@@ -118,15 +118,8 @@ def _common_voice(path: Path) -> Iterator[Row]:
         if not cell.keys() >= _COMMON_VOICE_COLUMNS:
             raise _torn(path, len(row), "Common Voice", len(heads))
         name = cell["path"] if "." in cell["path"] else f"{cell['path']}.mp3"
-        language = cell.get("locale") or path.parent.name
-        yield (
-            name,
-            path.parent / "clips" / name,
-            cell["sentence"],
-            cell["client_id"] or None,
-            language,
-            path.stem,
-        )
+        file, speaker = path.parent / "clips" / name, cell["client_id"] or None
+        yield name, file, cell["sentence"], speaker, cell.get("locale") or path.parent.name, path.stem
 
 
 def _fleurs(path: Path) -> Iterator[Row]:
@@ -142,14 +135,8 @@ def _fleurs(path: Path) -> Iterator[Row]:
 def _ljspeech(path: Path) -> Iterator[Row]:
     for line in _lines(path):
         name, _, texts = line.partition("|")
-        yield (
-            name,
-            _recording(path.parent / "wavs", name),
-            texts.partition("|")[0],
-            None,
-            None,
-            path.parent.name,
-        )
+        file = _recording(path.parent / "wavs", name)
+        yield name, file, texts.partition("|")[0], None, None, path.parent.name
 
 
 def _mls(path: Path) -> Iterator[Row]:
@@ -210,54 +197,45 @@ def _kaldi_segment(folder: Path, name: str, line: str, sounds: dict[str, Path]) 
         raise InvalidRequestError(message, parameter="path") from None
 
 
+def _named(pattern: str) -> Callable[[Path, list[Path]], list[Path]]:
+    """Find the text files whose path ends so."""
+    return lambda _, texts: [path for path in texts if re.search(f"/{pattern}$", path.as_posix())]
+
+
+def _beside(root: Path, folder: str, name: str) -> list[Path]:
+    """The files of such names beside a folder, which is at most two folders down."""
+    places = (path.parent for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}{folder}"))
+    return [file for place in sorted(places) for file in sorted(place.glob(name))]
+
+
+def _common_voice_files(root: Path, _: list[Path]) -> list[Path]:
+    files = _beside(root, "clips", "*.tsv")
+    return [file for file in files if set(next(_cells(file), [])) >= _COMMON_VOICE_COLUMNS]
+
+
+def _fleurs_files(root: Path, _: list[Path]) -> list[Path]:
+    files = _beside(root, "audio", "*.tsv")
+    return files if any(len(next(_cells(file), [])) == _FLEURS_COLUMNS for file in files) else []
+
+
 def _ljspeech_files(root: Path, _: list[Path]) -> list[Path]:
-    lists = (*root.glob("metadata.csv"), *root.glob("*/metadata.csv"))
-    return sorted(path for path in lists if (path.parent / "wavs").is_dir() and "|" in next(_lines(path), ""))
+    return [path for path in _beside(root, "wavs", "metadata.csv") if "|" in next(_lines(path), "")]
 
 
-def _mls_files(_: Path, texts: list[Path]) -> list[Path]:
-    return [path for path in texts if path.name == "transcripts.txt" and (path.parent / "audio").is_dir()]
+def _mls_files(root: Path, texts: list[Path]) -> list[Path]:
+    return [path for path in _named(r"transcripts\.txt")(root, texts) if (path.parent / "audio").is_dir()]
 
 
 def _kaldi_files(root: Path, _: list[Path]) -> list[Path]:
     return sorted(path for form in ("wav.scp", "*/wav.scp", "data/*/wav.scp") for path in root.glob(form))
 
 
-def _aishell_files(_: Path, texts: list[Path]) -> list[Path]:
-    return [
-        path
-        for path in texts
-        if path.parent.name == "transcript" and path.name.startswith("aishell_transcript")
-    ]
-
-
-def _common_voice_files(root: Path, _: list[Path]) -> list[Path]:
-    folders = [path.parent for path in (*root.glob("clips"), *root.glob("*/clips"), *root.glob("*/*/clips"))]
-    return [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv")) if _has_clips(file)]
-
-
-def _has_clips(file: Path) -> bool:
-    return set(next(_cells(file), [])) >= _COMMON_VOICE_COLUMNS
-
-
-def _fleurs_files(root: Path, _: list[Path]) -> list[Path]:
-    folders = [path.parent for path in (*root.glob("audio"), *root.glob("*/audio"), *root.glob("*/*/audio"))]
-    files = [file for folder in sorted(folders) for file in sorted(folder.glob("*.tsv"))]
-    return files if any(len(next(_cells(file), [])) == _FLEURS_COLUMNS for file in files) else []
-
-
 CORPORA = {
     corpus.name: corpus
     for corpus in (
-        Corpus(
-            "librispeech",
-            lambda _, texts: [path for path in texts if path.name.endswith(".trans.txt")],
-            _librispeech,
-        ),
-        Corpus("aishell", _aishell_files, _aishell),
-        Corpus(
-            "jsut", lambda _, texts: [path for path in texts if path.name == "transcript_utf8.txt"], _jsut
-        ),
+        Corpus("librispeech", _named(r"[^/]*\.trans\.txt"), _librispeech),
+        Corpus("aishell", _named(r"transcript/aishell_transcript[^/]*"), _aishell),
+        Corpus("jsut", _named(r"transcript_utf8\.txt"), _jsut),
         Corpus("common_voice", _common_voice_files, _common_voice),
         Corpus("fleurs", _fleurs_files, _fleurs),
         Corpus("ljspeech", _ljspeech_files, _ljspeech),
@@ -277,11 +255,16 @@ def corpus_in(root: Path, layout: str | None) -> tuple[Corpus, list[Path]] | Non
 
 def corpus_rows(
     root: Path, corpus: Corpus, files: list[Path], splits: set[str] | None
-) -> tuple[list[Row], list[str], int]:
-    """Read a corpus."""
+) -> tuple[list[Row], list[str]]:
+    """Read a corpus: its rows, also of other splits, and the ids of those whose recordings are lost."""
     rows = [row for path in files for row in _wanted(corpus, path, files, splits)]
     present = [row for row in rows if row[1] is not None]
-    return _checked(present, root, corpus.name, splits), [row[0] for row in rows if row[1] is None], len(rows)
+    if not present and splits is None:
+        message = (
+            f"{root} ({corpus.name}) has transcripts, but none of their recordings; unpack the archives in it"
+        )
+        raise InvalidRequestError(message, parameter="path")
+    return present, [row[0] for row in rows if row[1] is None]
 
 
 def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:
@@ -291,19 +274,3 @@ def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | No
         if path.stem not in (splits_read if splits is None else splits):
             return iter(())
     return corpus.read(path)
-
-
-def _checked(rows: list[Row], root: Path, layout: str, splits: set[str] | None) -> list[Row]:
-    if splits is None:
-        if not rows:
-            message = (
-                f"{root} ({layout}) has transcripts, but none of their recordings; unpack the archives in it"
-            )
-            raise InvalidRequestError(message, parameter="path")
-        return rows
-    selected = [row for row in rows if row[-1] in splits]
-    if absent := splits - {row[-1] for row in selected}:
-        have = ", ".join(sorted({row[-1] for row in rows})) or "none of these"
-        message = f"{root} ({layout}) has no split {min(absent)!r}; it has {have}"
-        raise InvalidRequestError(message, parameter="split")
-    return selected

@@ -13,7 +13,6 @@ from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -41,17 +40,10 @@ def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
     """
     if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
         return [str(name) for name in frame["id"]]
-    paths = [_parts(cell) for cell in frame[audio]] if audio in frame.columns else [()] * len(frame)
-    depths = range(1, max(map(len, paths), default=1) + 1)
-    counts: dict[tuple[str, ...], int] = {}
-    for names in paths:
-        for depth in depths:
-            counts[names[-depth:]] = counts.get(names[-depth:], 0) + (depth <= len(names))
-    keys = []
-    for place, names in enumerate(paths, 1):
-        unique = next((names[-depth:] for depth in depths if counts[names[-depth:]] == 1), ())
-        keys.append("/".join(unique) if unique else f"row {place}")
-    return keys
+    cells = _cells(frame, audio)
+    places = _places_by_end(cells)
+    unique = ((end for end in _ends(cell) if len(places[end]) == 1) for cell in cells)
+    return [next(ends, f"row {number}") for number, ends in enumerate(unique, 1)]
 
 
 def corrected(
@@ -95,18 +87,19 @@ def corrected(
 
     require_columns(frame, text, hint="Name the right one, as in text='sentence'")
     fixes = read_corrections(corrections)
-    keys = row_keys(frame, audio=audio)
-    places = _Places(frame, keys, audio)
+    by_key = {key: [place] for place, key in enumerate(row_keys(frame, audio=audio))}
+    by_name = _places_by_end(_cells(frame, audio)) | by_key
     texts: list[Any] = frame[text].tolist()
     refusals = []
     for name, old, new in zip(fixes["row"], fixes["old"], fixes["new"], strict=True):
-        place, why = places.of(name)
-        if place is None:
+        places = by_name.get(name, [])
+        if len(places) != 1:
+            why = f"{len(places)} rows have this name" if places else "there is no such row"
             refusals.append(f"{name!r}: {why}")
-        elif texts[place] != old:
-            refusals.append(f"{name!r} has the text {texts[place]!r:.60}, not {old!r:.60}")
+        elif texts[places[0]] != old:
+            refusals.append(f"{name!r} has the text {texts[places[0]]!r:.60}, not {old!r:.60}")
         else:
-            texts[place] = new
+            texts[places[0]] = new
     if refusals:
         more = "; …" if len(refusals) > _NAMED else ""
         message = (
@@ -137,30 +130,22 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
     return table.assign(**{name: "" for name in CORRECTIONS if name not in table.columns})[list(CORRECTIONS)]
 
 
-class _Places:
-    """The positions of rows by their names, or by the end of the path of their recording."""
-
-    def __init__(self, frame: pd.DataFrame, keys: Sequence[str], audio: str) -> None:
-        self.by_key = {key: place for place, key in enumerate(keys)}
-        cells = frame[audio].tolist() if audio in frame.columns else []
-        self.by_end: dict[str, list[int]] = {}
-        for place, cell in enumerate(cells):
-            names = _parts(cell)
-            for depth in range(1, len(names) + 1):
-                self.by_end.setdefault("/".join(names[-depth:]), []).append(place)
-
-    def of(self, name: str) -> tuple[int | None, str]:
-        """The position of a row, or None and the reason."""
-        if name in self.by_key:
-            return self.by_key[name], ""
-        places = self.by_end.get(name, [])
-        if len(places) == 1:
-            return places[0], ""
-        return None, f"{len(places)} rows have this name" if places else "there is no such row"
+def _cells(frame: pd.DataFrame, audio: str) -> list[Any]:
+    return frame[audio].tolist() if audio in frame.columns else [None] * len(frame)
 
 
-def _parts(cell: object) -> tuple[str, ...]:
-    """The names of the folders and of the file of a recording; none if it has no path."""
+def _places_by_end(cells: list[Any]) -> dict[str, list[int]]:
+    """The positions of recordings by each end of their path."""
+    places: dict[str, list[int]] = {}
+    for place, cell in enumerate(cells):
+        for end in _ends(cell):
+            places.setdefault(end, []).append(place)
+    return places
+
+
+def _ends(cell: object) -> list[str]:
+    """The ends of the path of a recording, the shortest first: its file alone, then with more folders."""
     if is_missing(cell) or not isinstance(cell, str | PurePath | FileSegment) or not str(cell).strip():
-        return ()
-    return tuple(name for name in PurePath(str(cell)).parts if name not in {"/", "\\"})
+        return []
+    names = [name for name in PurePath(str(cell)).parts if name not in {"/", "\\"}]
+    return ["/".join(names[-depth:]) for depth in range(1, len(names) + 1)]

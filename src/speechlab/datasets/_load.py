@@ -183,21 +183,11 @@ def available() -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [
-        (
-            dataset.name,
-            dataset.rows,
-            ",".join(dataset.languages),
-            dataset.licence,
-            dataset.version,
-            dataset.sha256,
-        )
-        for dataset in DATASETS.values()
-    ]
-    frame = pd.DataFrame(rows, columns=["name", "rows", "languages", "licence", "version", "sha256"])
-    return frame.astype(
-        dict.fromkeys(("name", "languages", "licence", "version", "sha256"), "string") | {"rows": "int64"}
-    )
+    names = ["name", "rows", "languages", "licence", "version", "sha256"]
+    rows = [[getattr(dataset, name) for name in names] for dataset in DATASETS.values()]
+    frame = pd.DataFrame(rows, columns=names)
+    frame["languages"] = frame["languages"].map(",".join)
+    return frame.astype(dict.fromkeys(names, "string") | {"rows": "int64"})
 
 
 def datasheet(name: str) -> str:
@@ -245,7 +235,7 @@ def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
     expected = dataset.files[name]
     remedy = (
         "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
-        "purpose, pin the new hash in speechlab/datasets/_registry.py and increase the version there"
+        "purpose, pin the new hash in speechlab/datasets/_load.py and increase the version there"
     )
     try:
         digest = file_sha256(path)

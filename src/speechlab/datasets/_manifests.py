@@ -154,13 +154,12 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     if unknown := sorted(set(columns) - set(NAMES)):
         message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(NAMES)}"
         raise InvalidRequestError(message, parameter="columns")
+    new: dict[Any, str] = {}
     for name, column in columns.items():
         if column not in rows.columns:
             have = ", ".join(repr(str(name)) for name in rows.columns)
             message = f"{path} has no column {column!r} for {name!r}; its columns are: {have}"
             raise InvalidRequestError(message, parameter="columns")
-    new: dict[Any, str] = {}
-    for name, column in columns.items():
         if column in new:
             names = f"{new[column]!r} and for {name!r}"
             message = f"the column {column!r} is given for {names}; name another column for one of them"
@@ -305,15 +304,11 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
     supervisions = row.get("supervisions", [])
     if not isinstance(supervisions, list) or not (sources or supervisions):
         return row
-    flat = {
-        name: value for name, value in row.items() if name not in {"recording", "supervisions", "sources"}
-    }
+    flat = {name: row[name] for name in row if name not in {"recording", "supervisions", "sources"}}
     if sources:
         flat["audio"] = sources[0].get("source")
     if supervisions:
-        flat["text"] = " ".join(
-            supervision["text"] for supervision in supervisions if supervision.get("text")
-        )
+        flat["text"] = " ".join(filter(None, (supervision.get("text") for supervision in supervisions)))
         for name in ("speaker", "language"):
             values = {supervision[name] for supervision in supervisions if supervision.get(name)}
             flat |= {name: values.pop()} if len(values) == 1 else {}

@@ -103,9 +103,9 @@ def read(
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        rows, absent, count = corpus_rows(where.absolute(), *corpus, splits)
-        _tell_lost(absent, count)
-        table = _corpus_table(rows, language)
+        rows, silent = corpus_rows(where.absolute(), *corpus, splits)
+        _tell_lost(silent, len(rows) + len(silent))
+        table = _kept(_corpus_table(rows, language), splits, f"{where.absolute()} ({corpus[0].name})")
     elif layout is not None or manifest is None:
         raise _unreadable(where, layout)
     else:
@@ -278,9 +278,10 @@ def _splits(split: object) -> set[str] | None:
 def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataFrame:
     if wanted is None:
         return rows
-    have = set(rows["split"].dropna()) if "split" in rows.columns else set()
+    named_so = "split" in rows.columns
+    have = set(rows["split"].dropna()) if named_so else set()
     if absent := wanted - have:
-        available_splits = ", ".join(sorted(have)) or "no column of splits"
+        available_splits = ", ".join(sorted(have)) or ("none of these" if named_so else "no column of splits")
         message = f"{path} has no split {min(absent)!r}; it has {available_splits}"
         raise InvalidRequestError(message, parameter="split")
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
@@ -307,11 +308,10 @@ def _tell_missing(table: pd.DataFrame) -> None:
         cells = table[name] if name in table.columns else ()
         if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
             warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=3)
-    paths = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
-    absent_files = {
-        path for path in {str(path) for path in paths if isinstance(path, (str, Path))} if not _is_file(path)
-    }
-    absent = [str(path) for path in paths if isinstance(path, (str, Path)) and str(path) in absent_files]
+    sounds = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
+    paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path))]
+    absent_files = {path for path in set(paths) if not _is_file(path)}
+    absent = [path for path in paths if path in absent_files]
     if absent:
         warnings.warn(
             f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "

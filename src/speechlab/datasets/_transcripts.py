@@ -15,18 +15,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-_TICKS_PER_S = 10_000_000
 _TIMES = (
     ("start", "end"),
     ("start_time", "end_time"),
     ("startTime", "endTime"),
     ("startOffset", "endOffset"),
+    ("from", "to"),
 )
+_LASTING = (
+    ("offsetMilliseconds", "durationMilliseconds", 1_000),
+    ("offsetInTicks", "durationInTicks", 10_000_000),
+    ("Offset", "Duration", 10_000_000),
+)
+"""Fields of Azure for the start and the duration, and how many of their units make a second."""
 _FORMS = (
     "Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure, Google, AWS or a pipeline of "
     "transformers"
 )
 _TIMED = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
+_NONE: tuple[object, ...] = (None, "", [])
 _ENDINGS = (".json", ".txt", ".trn", *_TIMED)
 
 
@@ -72,7 +79,7 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                 message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {read.__name__[1:]}"
                 raise InvalidRequestError(message, parameter="reply") from error
-            return {name: value for name, value in transcript.items() if value is not None}
+            return {name: value for name, value in transcript.items() if name == "text" or value not in _NONE}
     message = (
         f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS}"
     )
@@ -80,122 +87,86 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
-    chunks = [
+    timed = reply.get("segments") or [
         {"start": item["timestamp"][0], "end": item["timestamp"][1], "text": item["text"]}
         for item in reply.get("chunks") or ()
         if None not in item["timestamp"]
     ]
     unit = 1_000 if "audio_url" in reply else 1  # AssemblyAI counts milliseconds
-    segments = [_segment(item) for item in reply.get("segments") or chunks]
-    inner = [word for item in reply.get("segments") or () for word in _field(item, "words") or ()]
-    words = [_word(item, _field(item, "word", "text"), unit) for item in reply.get("words") or inner]
-    text = reply.get("text")
+    segments, text = [_segment(item) for item in timed], reply.get("text")
+    words = reply.get("words") or _inner(timed, "words")
+    timed_words = [_word(item, _field(item, "word", "text"), unit) for item in words]
     return {
         "text": _joined(item["text"] for item in segments) if text is None else str(text).strip(),
-        "language": reply.get("language") or reply.get("language_code") or None,
+        "language": reply.get("language") or reply.get("language_code"),
         "confidence": reply.get("confidence"),
-        "segments": segments or None,
-        "words": [word for word in words if word["word"]] or None,  # ElevenLabs has spaces, too
+        "segments": segments,
+        "words": [word for word in timed_words if word["word"]],  # ElevenLabs has spaces, too
     }
 
 
 def _whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
-    segments = [
-        {"start": span["from"] / 1_000, "end": span["to"] / 1_000, "text": str(item["text"]).strip()}
-        for item in reply["transcription"]
-        for span in (item["offsets"],)
-    ]
+    segments = [_segment(item["offsets"], item["text"], 1_000) for item in reply["transcription"]]
     return {
         "text": _joined(item["text"] for item in segments),
         "language": _field(reply.get("result") or {}, "language"),
-        "segments": segments or None,
+        "segments": segments,
     }
 
 
 def _deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
     channels = reply["results"]["channels"]
     best = [channel["alternatives"][0] for channel in channels if channel["alternatives"]]
-    words = [
-        _word(item, _field(item, "punctuated_word", "word"))
-        for alternative in best
-        for item in alternative.get("words") or ()
-    ]
     utterances = reply["results"].get("utterances") or ()
     return {
         "text": _joined(alternative["transcript"] for alternative in best),
-        "language": next(
-            (item["detected_language"] for item in channels if item.get("detected_language")), None
-        ),
-        "confidence": best[0].get("confidence") if len(best) == 1 else None,
-        "segments": [{**_segment(item), "text": str(item["transcript"])} for item in utterances] or None,
-        "words": words or None,
+        "language": _first(channels, "detected_language"),
+        "confidence": _confidence(best[0]) if len(best) == 1 else None,
+        "segments": [_segment(item, item["transcript"]) for item in utterances],
+        "words": [_word(item, _field(item, "punctuated_word", "word")) for item in _inner(best, "words")],
     }
 
 
 def _aws(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = reply["results"]
-    timed = [item for item in results.get("items") or () if item.get("start_time") is not None]
-    words = [
-        {
-            **_word(item, item["alternatives"][0]["content"]),
-            "confidence": _number(item["alternatives"][0], "confidence"),
-        }
-        for item in timed
-    ]
-    segments = results.get("audio_segments") or ()
+    items = [{**item, **item["alternatives"][0]} for item in results.get("items") or ()]
     return {
         "text": _joined(item["transcript"] for item in results["transcripts"]),
         "language": results.get("language_code"),
-        "segments": [{**_segment(item), "text": str(item["transcript"])} for item in segments] or None,
-        "words": words or None,
+        "segments": [_segment(item, item["transcript"]) for item in results.get("audio_segments") or ()],
+        "words": [_word(item, item["content"]) for item in items if item.get("start_time") is not None],
     }
 
 
 def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = [item for item in reply.get("results") or () if item.get("alternatives")]
     best = [item["alternatives"][0] for item in results]
-    words = [_word(item, item["word"]) for alternative in best for item in alternative.get("words") or ()]
     return {
         "text": _joined(alternative.get("transcript", "") for alternative in best),
-        "language": next(
-            filter(None, (_field(item, "languageCode", "language_code") for item in results)), None
-        ),
-        "confidence": _number(best[0], "confidence") if len(best) == 1 else None,
-        "words": words or None,
+        "language": _first(results, "languageCode", "language_code"),
+        "confidence": _confidence(best[0]) if len(best) == 1 else None,
+        "words": [_word(item, item["word"]) for item in _inner(best, "words")],
     }
 
 
 def _azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = reply.get("phrases") or ()
-    texts = [phrase["text"] for phrase in reply.get("combinedPhrases") or phrases]
     return {
-        "text": _joined(texts),
-        "language": next((phrase["locale"] for phrase in phrases if phrase.get("locale")), None),
-        "segments": [_lasting(phrase, "text", phrase["text"], "Milliseconds", 1000) for phrase in phrases]
-        or None,
-        "words": [
-            _lasting(word, "word", word["text"], "Milliseconds", 1000)
-            for phrase in phrases
-            for word in phrase.get("words") or ()
-        ]
-        or None,
+        "text": _joined(phrase["text"] for phrase in reply.get("combinedPhrases") or phrases),
+        "language": _first(phrases, "locale"),
+        "segments": [_segment(phrase) for phrase in phrases],
+        "words": [_word(word, word["text"]) for word in _inner(phrases, "words")],
     }
 
 
 def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = [phrase for phrase in reply.get("recognizedPhrases") or () if phrase.get("nBest")]
-    displayed = reply.get("combinedRecognizedPhrases") or [phrase["nBest"][0] for phrase in phrases]
-    words = [word for phrase in phrases for word in phrase["nBest"][0].get("words") or ()]
+    best = [phrase["nBest"][0] for phrase in phrases]
     return {
-        "text": _joined(phrase["display"] for phrase in displayed),
-        "language": next((phrase["locale"] for phrase in phrases if phrase.get("locale")), None),
-        "segments": [
-            _lasting(phrase, "text", phrase["nBest"][0]["display"], "InTicks", _TICKS_PER_S)
-            for phrase in phrases
-        ]
-        or None,
-        "words": [_lasting(phrase, "word", phrase["word"], "InTicks", _TICKS_PER_S) for phrase in words]
-        or None,
+        "text": _joined(phrase["display"] for phrase in reply.get("combinedRecognizedPhrases") or best),
+        "language": _first(phrases, "locale"),
+        "segments": [_segment(phrase, phrase["nBest"][0]["display"]) for phrase in phrases],
+        "words": [_word(word, word["word"]) for word in _inner(best, "words")],
     }
 
 
@@ -203,13 +174,10 @@ def _azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
     if reply.get("RecognitionStatus") == "Error":
         raise ValueError("Azure answered with an error")
     best = (reply.get("NBest") or [{}])[0]
-    words = [
-        {"offset": item["Offset"], "duration": item["Duration"], **item} for item in best.get("Words") or ()
-    ]
     return {
         "text": str(reply.get("DisplayText") or best.get("Display") or "").strip(),
         "confidence": best.get("Confidence"),
-        "words": [_lasting(item, "word", item["Word"], "", _TICKS_PER_S) for item in words] or None,
+        "words": [_word(item, item["Word"]) for item in best.get("Words") or ()],
     }
 
 
@@ -222,43 +190,46 @@ def _field(value: Any, *names: str) -> Any:
     return None
 
 
-def _segment(value: Any) -> dict[str, Any]:
-    start, end = _times(value)
-    return {"start": start, "end": end, "text": str(_field(value, "text") or "").strip()}
+def _first(items: Iterable[Any], *names: str) -> Any:
+    """The first of these fields that is filled in one of several items."""
+    return next(filter(None, (_field(item, *names) for item in items)), None)
 
 
-def _word(value: Any, text: object, unit: int = 1) -> dict[str, Any]:
-    start, end = (seconds / unit for seconds in _times(value))
+def _inner(items: Iterable[Any], name: str) -> list[Any]:
+    """The items in a field of several items, such as the words of all segments."""
+    return [inner for item in items for inner in _field(item, name) or ()]
+
+
+def _segment(value: Any, text: object = None, per_s: int = 1) -> dict[str, Any]:
+    start, end = _times(value, per_s)
+    return {"start": start, "end": end, "text": str(text or _field(value, "text") or "").strip()}
+
+
+def _word(value: Any, text: object, per_s: int = 1) -> dict[str, Any]:
+    start, end = _times(value, per_s)
+    return {"word": str(text).strip(), "start": start, "end": end, "confidence": _confidence(value)}
+
+
+def _confidence(value: Any) -> float | None:
     sure = _field(value, "confidence", "probability", "score")
-    return {
-        "word": str(text).strip(),
-        "start": start,
-        "end": end,
-        "confidence": None if sure is None else float(sure),
-    }
+    return None if sure is None else float(sure)
 
 
-def _times(value: Any) -> tuple[float, float]:
+def _times(value: Any, per_s: int) -> tuple[float, float]:
+    """Start and end in seconds, of numbers of which ``per_s`` make a second; those of Azure say so themselves."""
     for first, last in _TIMES:
         if (end := _field(value, last)) is not None:
-            return _seconds(_field(value, first) or 0.0), _seconds(end)
+            return _seconds(_field(value, first) or 0.0) / per_s, _seconds(end) / per_s
+    for first, length, units in _LASTING:
+        if (lasts := _field(value, length)) is not None:
+            start = float(_field(value, first)) / units
+            return start, start + float(lasts) / units
     raise KeyError("start, end")
 
 
 def _seconds(value: Any) -> float:
     """Seconds, as a number, a text of a number, or Google's ``"1.300s"``."""
     return float(value.removesuffix("s")) if isinstance(value, str) else float(value)
-
-
-def _lasting(value: Mapping[str, Any], name: str, text: object, unit: str, per_s: int) -> dict[str, Any]:
-    """A segment or word of Azure, which has an offset and a duration."""
-    start = float(value[f"offset{unit}"]) / per_s
-    piece = {name: str(text).strip(), "start": start, "end": start + float(value[f"duration{unit}"]) / per_s}
-    return piece if name == "text" else {**piece, "confidence": _number(value, "confidence")}
-
-
-def _number(value: Mapping[str, Any], name: str) -> float | None:
-    return None if value.get(name) is None else float(value[name])
 
 
 def _joined(texts: Iterable[object]) -> str:
