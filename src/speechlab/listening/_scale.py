@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -69,10 +69,18 @@ def pair_scale(
     first, second = (answers[side].astype(str).map(place).to_numpy() for side in ("system", "other"))
     share = (answers["score"].to_numpy(np.float64) + 1) / 2
     units = [pd.factorize(answers[name])[0] for name in ("listener", "item")]
-    sums = strengths(_wins(first, second, share, np.ones(len(share)), len(names))[None])[0]
+
+    def wins(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How often each system was preferred to each other one, shape (systems, systems)."""
+        preferred = np.zeros((len(names), len(names)))
+        np.add.at(preferred, (first, second), weights * share)
+        np.add.at(preferred, (second, first), weights * (1 - share))
+        return preferred
+
+    sums = strengths(wins(np.ones(len(share)))[None])[0]
     low, high = np.full((2, len(names)), np.nan)
     if len(answers):
-        drawn = np.concatenate(list(_drawn(first, second, share, units, len(names), draws, seed)))
+        drawn = np.concatenate(list(_drawn(wins, units, draws, seed)))
         estimates = drawn[~np.isnan(drawn).any(axis=1)]
         if len(estimates):
             low, high = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -87,39 +95,23 @@ def pair_scale(
     return pd.DataFrame(rows).sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
-def _wins(
-    first: NDArray[Any],
-    second: NDArray[Any],
-    share: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    count: int,
-) -> NDArray[np.float64]:
-    """How often each system was preferred to each other one, shape (systems, systems)."""
-    wins = np.zeros((count, count))
-    np.add.at(wins, (first, second), weights * share)
-    np.add.at(wins, (second, first), weights * (1 - share))
-    return wins
-
-
 def _drawn(
-    first: NDArray[Any],
-    second: NDArray[Any],
-    share: NDArray[np.float64],
+    wins: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     units: list[NDArray[Any]],
-    count: int,
     draws: int,
     seed: int,
 ) -> Iterator[NDArray[np.float64]]:
     """Strengths of draws of listeners and items, which multiply their weights."""
     random = np.random.default_rng(seed)
     sizes = [int(unit.max()) + 1 for unit in units]
-    prior = _PRIOR * (_wins(first, second, share, np.ones(len(share)), count) > 0)
+    unweighted = np.ones(len(units[0]))
+    prior = _PRIOR * (wins(unweighted) > 0)
     prior = np.maximum(prior, prior.T)
     for start in range(0, draws, 250):
-        wins = np.empty((min(250, draws - start), count, count))
-        for draw in range(len(wins)):
-            weights = np.ones(len(share))
+        tables = []
+        for _ in range(start, min(start + 250, draws)):
+            weights = unweighted.copy()
             for unit, size in zip(units, sizes, strict=True):
                 weights *= random.multinomial(size, np.full(size, 1 / size))[unit]
-            wins[draw] = _wins(first, second, share, weights, count) + prior
-        yield strengths(wins)
+            tables.append(wins(weights) + prior)
+        yield strengths(np.stack(tables))
