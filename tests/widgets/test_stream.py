@@ -49,7 +49,7 @@ def test_the_browser_gets_all_of_the_sound_once(lab):
     player.send = lambda content, buffers=(): sent.append((content, [bytes(one) for one in buffers]))
     player._asked(player, {"type": "missing", "start": 100}, [])
     (content, (data,)) = sent[0]
-    assert content == {"type": "sound", "start": 100}
+    assert content == {"ask": None, "start": 100}
     samples = np.frombuffer(data, "<i2") / 32_767
     assert np.allclose(samples, clip.samples.reshape(-1)[100:], atol=1e-4)
     player._asked(player, {"type": "missing", "start": "x"}, [])

@@ -182,24 +182,21 @@ class SegmentEditor(RefreshedWidget, Player):
             self._send_rows()
 
     def _on_edit(self, edit: dict[str, Any]) -> None:
-        with self._lock:
-            self._take(edit)
-
-    def _take(self, edit: dict[str, Any]) -> None:
         """Apply an edit, unless the segments have been replaced since; if it fails, send all segments again."""
-        if edit.get("revision") != self._revision:
-            return
-        try:
-            put, removed = list(edit["put"]), list(edit["removed"])
-            self._rows.edit(put, removed)
-        except (KeyError, TypeError, ValueError) as error:
-            self._revision += 1
-            self._send_rows(f"The edit was not applied: {error}")
-            return
-        facts = {"revision": self._revision, "by": edit.get("by"), "number": edit.get("number")}
-        self.send({"type": "kept", **facts, "put": put, "removed": removed})
-        self.edits += 1
-        self._show_later()
+        with self._lock:
+            if edit.get("revision") != self._revision:
+                return
+            try:
+                put, removed = list(edit["put"]), list(edit["removed"])
+                self._rows.edit(put, removed)
+            except (KeyError, TypeError, ValueError) as error:
+                self._revision += 1
+                self._send_rows(f"The edit was not applied: {error}")
+                return
+            facts = {"revision": self._revision, "by": edit.get("by"), "number": edit.get("number")}
+            self.send({"type": "kept", **facts, "put": put, "removed": removed})
+            self.edits += 1
+            self._show_later()
 
     def _send_rows(self, error: str = "") -> None:
         rows = [[number, *row] for number, row in self._rows.in_order()]

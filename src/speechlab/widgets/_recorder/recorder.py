@@ -79,14 +79,11 @@ class Recorder(RefreshedWidget):
     ) -> None:
         if not is_bool(processing):
             raise refused("processing", processing, "True or False")
-        if sample_rate is not None:
-            try:
-                sample_rate = checked_rate(sample_rate)
-            except ValueError:
-                raise refused("sample_rate", sample_rate, "8000 to 384000 Hz, or None") from None
+        if sample_rate is not None and not is_rate(sample_rate):
+            raise refused("sample_rate", sample_rate, "8000 to 384000 Hz, or None")
         check_text(title, "title")
         self._lock = threading.RLock()
-        self._sample_rate = sample_rate
+        self._sample_rate = None if sample_rate is None else int(sample_rate)
         self._clips: dict[str, AudioClip] = {}
         self._figures: dict[str, Html] = {}
         self._under_way: dict[str, IncomingTake] = {}
@@ -136,7 +133,7 @@ class Recorder(RefreshedWidget):
 
     # -- from the browser
 
-    def _on_chunk(self, chunk: dict[str, Any]) -> None:
+    def _on_chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
         take, number = _id_in(chunk), chunk["number"]
         with self._lock:
             if take not in self._clips:
@@ -145,24 +142,24 @@ class Recorder(RefreshedWidget):
                         del self._under_way[old]
                     self._under_way[take] = IncomingTake(self.max_s)
                 self._under_way[take].add(number, chunk["rate"], bytes(chunk["buffers"][0]))
-            self.send({"type": "got", "take": take, "number": number})
+        return {}
 
-    def _on_end(self, ended: dict[str, Any]) -> None:
-        take, count, rate = _id_in(ended), int(ended["count"]), checked_rate(ended["rate"])
+    def _on_end(self, ended: dict[str, Any]) -> dict[str, Any]:
+        take, count, rate = _id_in(ended), int(ended["count"]), ended["rate"]
+        if not is_rate(rate):
+            raise ValueError(f"{rate!r} is not a sample rate of a microphone")
         with self._lock:
-            new = take not in self._clips
-            if new:
-                incoming = self._under_way.get(take)
-                if incoming is None or not incoming.has(count):
-                    self.send({"type": "missing", "take": take})
-                    return
-                facts = self._keep(take, incoming.samples(count), rate, str(ended.get("device", ""))[:200])
-                del self._under_way[take]
-            self.send({"type": "taken", "take": take})
-            if new:
-                self.takes = [*self.takes, facts]
-        if new:
-            self._show_again()
+            if take in self._clips:
+                return {"missing": False}
+            incoming = self._under_way.get(take)
+            data = None if incoming is None else incoming.samples(count)
+            if data is None:
+                return {"missing": True}
+            facts = self._keep(take, data, int(rate), str(ended.get("device", ""))[:200])
+            del self._under_way[take]
+            self.takes = [*self.takes, facts]
+        self._show_again()
+        return {"missing": False}
 
     def _keep(self, take: str, data: bytes, rate: int, device: str) -> dict[str, Any]:
         """Make a clip of a take, and return its facts for ``takes``."""
@@ -217,26 +214,21 @@ class IncomingTake:
             raise ValueError(f"a chunk has {len(data)} bytes")
         if int(number) in self._chunks:
             return
-        if self._bytes + len(data) > 2 * (self._max_s + 1) * checked_rate(rate):
-            raise ValueError("the take is longer than allowed")
+        if not is_rate(rate) or self._bytes + len(data) > 2 * (self._max_s + 1) * rate:
+            raise ValueError("the take is longer than allowed, or has another sample rate")
         self._chunks[int(number)] = data
         self._bytes += len(data)
 
-    def has(self, count: int) -> bool:
-        """Whether ``count`` is above 0 and the first ``count`` chunks have arrived."""
-        return count > 0 and all(number in self._chunks for number in range(count))
-
-    def samples(self, count: int) -> bytes:
-        """Return the first ``count`` chunks as one."""
+    def samples(self, count: int) -> bytes | None:
+        """Return the first ``count`` chunks as one; None if there are none, or not all have arrived."""
+        if count < 1 or not all(number in self._chunks for number in range(count)):
+            return None
         return b"".join(self._chunks[number] for number in range(count))
 
 
-def checked_rate(rate: Any) -> int:
-    """Return a sample rate in Hz. ValueError: no microphone has it."""
-    slowest, fastest = _RATES
-    if not is_whole_number(rate) or not slowest <= rate <= fastest:
-        raise ValueError(f"{rate!r} is not a sample rate of a microphone")
-    return int(rate)
+def is_rate(rate: Any) -> bool:
+    """Whether a sample rate in Hz is one of microphones."""
+    return is_whole_number(rate) and _RATES[0] <= rate <= _RATES[1]
 
 
 def _id_in(message: dict[str, Any]) -> str:

@@ -5,9 +5,9 @@ import { holdKeys } from "./keys.js";
 const SPEEDS = [0.5, 0.75, 1, 1.25, 1.5, 2, 3];
 
 /**
- * Appends a new element with attributes and listeners: values that are functions.
+ * Appends a new element with attributes and listeners: values that are functions. Without a parent it stands alone.
  * @template {keyof HTMLElementTagNameMap} Name
- * @param {Element} parent
+ * @param {Element | null} parent
  * @param {Name} name
  * @param {string} [className]
  * @param {string | Record<string, any>} [text] Its text, or its attributes.
@@ -24,7 +24,7 @@ export function make(parent, name, className, text, attributes = {}) {
     if (typeof value === "function") node.addEventListener(key, value);
     else node.setAttribute(key, String(value));
   }
-  parent.append(node);
+  parent?.append(node);
   return node;
 }
 
@@ -130,6 +130,14 @@ export function penOf(canvas) {
   canvas.height = Math.round(clientHeight * ratio);
   pen?.scale(ratio, ratio);
   return pen;
+}
+
+/** Where a key of a slider leads, in seconds; undefined for other keys. @param {string} key @param {number} now @param {number} end */
+export function soughtBy(key, now, end) {
+  return {
+    ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1,
+    PageDown: now - 5, PageUp: now + 5, Home: 0, End: end,
+  }[key];
 }
 
 /** A time in the form of a clock, with hours if there are any. @param {number} seconds @param {number} [decimals] */

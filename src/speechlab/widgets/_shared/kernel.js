@@ -22,9 +22,11 @@ export function tell(model, message, buffers) {
  * Asks the kernel for data, which come in messages below 5 MB.
  * @param {any} model
  * @param {Record<string, any>} message
+ * @param {ArrayBufferLike[]} [buffers]
+ * @param {number} [patience] Time without an answer, in milliseconds, after which there is none.
  * @returns {Promise<any>} The answer with its bytes as `data`; an error with its words and the `answer`, or Unanswered.
  */
-export function ask(model, message) {
+export function ask(model, message, buffers, patience = PATIENCE_MS) {
   const id = `${performance.now()}-${Math.random()}-${(questions += 1)}`;
   return new Promise((resolve, reject) => {
     /** @type {Uint8Array[]} */
@@ -37,7 +39,7 @@ export function ask(model, message) {
     };
     const wait = () => {
       clearTimeout(timer);
-      timer = window.setTimeout(() => settle(() => reject(new Unanswered(LATE))), PATIENCE_MS);
+      timer = window.setTimeout(() => settle(() => reject(new Unanswered(LATE))), patience);
     };
     const take = (/** @type {any} */ answer, /** @type {DataView[]} */ [view] = []) => {
       if (answer.ask !== id) return;
@@ -55,6 +57,6 @@ export function ask(model, message) {
     };
     model.on("msg:custom", take);
     wait();
-    if (!tell(model, { ...message, ask: id })) settle(() => reject(new Unanswered(GONE)));
+    if (!tell(model, { ...message, ask: id }, buffers)) settle(() => reject(new Unanswered(GONE)));
   });
 }

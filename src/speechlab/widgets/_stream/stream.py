@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _BROWSER = Path(__file__).parent / "browser"
 _OPENING_S = 3.0
 """Time in which the browser may still be loading the view. Until then the state has all sound, not a message."""
-_MAX_SENT_BYTES = 4_000_000
 _numbers = itertools.count(1)
 
 
@@ -242,11 +241,9 @@ class StreamPlayer(RefreshedWidget):
     def _on_stop(self, _asked: dict[str, Any]) -> None:
         self.stop()
 
-    def _on_missing(self, asked: dict[str, Any]) -> None:
+    def _on_missing(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         start = min(max(int(asked["start"]), 0), self._frames)
-        data = b"".join(self._pieces)
-        for first in range(2 * start, max(len(data), 1), _MAX_SENT_BYTES):
-            self.send({"type": "sound", "start": first // 2}, [data[first : first + _MAX_SENT_BYTES]])
+        return {"start": start}, b"".join(self._pieces)[2 * start :]
 
 
 def _shell() -> Any:

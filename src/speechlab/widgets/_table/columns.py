@@ -175,12 +175,13 @@ def _column(
         kind = known
     chosen = not _FOLDED.match(title) and not series.isna().all()
     matches = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
+    suffix = _LANGUAGE_SUFFIX.search(title)
     return ShownColumn(
         name,
         title,
         kind,
         shown=chosen if visible is None else name in visible,
-        lang=_lang_of(name) if kind == "text" else "",
+        lang=known_language(suffix[1]) if kind == "text" and suffix else "",
         compared=kind == "text" and matches,
         decimals=decimals,
     )
@@ -293,10 +294,10 @@ def _decimals(numbers: list[float]) -> int:
     return min(max(2 - math.floor(math.log10(largest)), 0), 4)
 
 
-def _lang_of(name: Any) -> str:
-    suffix = _LANGUAGE_SUFFIX.search(str(name))
+def known_language(code: Any) -> str:
+    """The code of a language in its usual form; empty for anything else."""
     try:
-        return language_code(suffix[1]) if suffix else ""
+        return language_code(code)
     except InvalidRequestError:
         return ""
 

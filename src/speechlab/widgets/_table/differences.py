@@ -7,8 +7,9 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.text import language_code, writes_without_spaces
+from speechlab.errors import MissingDependencyError
+from speechlab.text import writes_without_spaces
+from speechlab.widgets._table.columns import known_language
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,7 +44,7 @@ def differences(
     for number, (reference, hypothesis, lang) in enumerate(texts):
         results.append(None)
         if reference is not None and hypothesis is not None:
-            language = _language(lang)
+            language = known_language(lang) or None
             by_characters = writes_without_spaces(language) if language else _unspaced(reference + hypothesis)
             groups[by_characters, language].append((number, reference, hypothesis))
     for (by_characters, language), pairs in groups.items():
@@ -61,14 +62,8 @@ def _compared(
 
     compared = error_rate(references, hypotheses, unit=unit, language=language)
     steps = compared.edits(equal=True)
-    places = zip(
-        steps["operation"],
-        _whole(steps["reference_start"]),
-        _whole(steps["reference_end"]),
-        _whole(steps["hypothesis_start"]),
-        _whole(steps["hypothesis_end"]),
-        strict=True,
-    )
+    edges = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
+    places = zip(steps["operation"], *(_whole(steps[name]) for name in edges), strict=True)
     for reference, hypothesis, alignment in zip(references, hypotheses, compared.alignments, strict=True):
         # each step of an alignment has its row, pair after pair
         placed = [(*next(places), edit.reference_index) for edit in alignment]
@@ -77,13 +72,6 @@ def _compared(
         else:
             spans = _class_spans(reference, hypothesis, language) if classes else []
             yield _spaced(list(_pieces(reference, hypothesis, placed, spans, language)))
-
-
-def _language(code: str) -> str | None:
-    try:
-        return language_code(code) if code else None
-    except InvalidRequestError:
-        return None
 
 
 def _spaced(pieces: list[Piece]) -> list[Piece]:
@@ -107,48 +95,32 @@ def _pieces(
     spans: list[tuple[int, int, str]],
     language: str | None,
 ) -> Iterator[Piece]:
-    deleted: list[tuple[int, int]] = []
-    inserted: list[tuple[int, int]] = []
-    kind = ""
-    returned = 0  # length of the hypothesis already returned
-
-    def changed() -> Iterator[Piece]:
+    placed = 0  # length of the hypothesis in pieces
+    for changed, group in itertools.groupby(enumerate(steps), lambda step: step[1][0] != "equal"):
+        if not changed:
+            continue
+        numbers, run = zip(*group, strict=True)
+        # equal text up to here; missing text comes before the next token of the hypothesis
+        starts = (start for *_, start, _, _ in steps[numbers[0] :] if start is not None)
+        until = next(starts, len(hypothesis))
+        if until > placed:
+            yield "equal", hypothesis[placed:until], ""
+        begin, end = _range(run, language)
+        kinds = {name for first, last, name in spans if first <= end and begin <= last}
+        kind = next((name for name in _WORST_FIRST if name in kinds), "")
+        deleted = [(start, end) for _, start, end, *_ in run if start is not None]
+        inserted = [(start, end) for *_, start, end, _ in run if start is not None]
         if deleted:
             yield "delete", reference[deleted[0][0] : deleted[-1][1]], kind
         if inserted:
             yield "insert", hypothesis[inserted[0][0] : inserted[-1][1]], kind
-        deleted.clear()
-        inserted.clear()
-
-    for step, (operation, i0, i1, j0, j1, _) in enumerate(steps):
-        if operation == "equal":
-            if deleted or inserted:
-                end = inserted[-1][1] if inserted else returned
-                yield from changed()
-                returned = end
-            continue
-        if not (deleted or inserted):
-            # equal text up to here; missing text comes before the next token of the hypothesis
-            until = next((start for *_, start, _, _ in steps[step:] if start is not None), len(hypothesis))
-            if until > returned:
-                yield "equal", hypothesis[returned:until], ""
-                returned = until
-            begin, end = _range(steps[step:], language)
-            kinds = {name for first, last, name in spans if first <= end and begin <= last}
-            kind = next((name for name in _WORST_FIRST if name in kinds), "")
-        if i0 is not None:
-            deleted.append((i0, i1))
-        if j0 is not None:
-            inserted.append((j0, j1))
-            returned = j1
-    yield from changed()
-    if returned < len(hypothesis):
-        yield "equal", hypothesis[returned:], ""
+        placed = inserted[-1][1] if inserted else max(placed, until)
+    if placed < len(hypothesis):
+        yield "equal", hypothesis[placed:], ""
 
 
-def _range(steps: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
+def _range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
     """First and last character of a difference in the compared reference: English as written, others normalised."""
-    changed = list(itertools.takewhile(lambda step: step[0] != "equal", steps))
     if language != "en":
         return changed[0][-1], changed[-1][-1]
     written = [(start, end) for _, start, end, *_ in changed if start is not None]

@@ -39,11 +39,11 @@ def table_page(
     described: dict[str, Any],
     module: str,
     style: str,
+    above: Html | None,
+    below: Html | None,
+    max_bytes: int | None,
     *,
-    above: Html | None = None,
-    below: Html | None = None,
-    max_bytes: int | None = None,
-    editable: bool = False,
+    editable: bool,
 ) -> str:
     """Return the page, see :meth:`ShownTable.page`; ``described`` are the traits of the widget."""
     if max_bytes is None and len(rows) >= _MANY:

@@ -9,9 +9,8 @@ import numpy as np
 from speechlab._arguments import is_missing, is_number, plain_number
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
-from speechlab.text import language_code
 from speechlab.widgets._shared.sounds import Sounds
-from speechlab.widgets._table.columns import cell_value
+from speechlab.widgets._table.columns import cell_value, known_language
 from speechlab.widgets._table.differences import differences
 
 if TYPE_CHECKING:
@@ -80,10 +79,7 @@ class Rows:
         """Return the language code of a row; empty if it is unknown."""
         if self.layout.lang or not self._langs:
             return self.layout.lang
-        try:
-            return language_code(self._langs[row])
-        except InvalidRequestError:
-            return ""
+        return known_language(self._langs[row])
 
     def replace(self, row: int, cells: Mapping[Any, Any], sound: Any = None) -> dict[str, Any]:
         """Replace some cells of a row, its sound too. Return those that are shown as plain JSON, by title."""

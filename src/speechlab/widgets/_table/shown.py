@@ -173,5 +173,4 @@ class ShownTable:
             InvalidRequestError: The sounds do not fit into the largest possible page.
         """
         described = {**self.described(), "title": title}
-        options: dict[str, Any] = {"above": above, "below": below, "max_bytes": max_bytes}
-        return table_page(self.rows, described, MODULE, STYLE, editable=editable, **options)
+        return table_page(self.rows, described, MODULE, STYLE, above, below, max_bytes, editable=editable)

@@ -29,14 +29,17 @@ _IN_PIECES = ("wav", "pcm")
 _WHOLE = ("wav", "flac", "pcm", "ogg", "mp3")
 _TIMEOUT_S = 60.0
 _MAX_WORDS = 300
-_NUMBERS = ("first_audible_s", "total_s", "loudness_lufs", "gain_db")
-_NOTHING: dict[str, Any] = {
-    "audio": None,
-    "text": None,
-    **dict.fromkeys(_NUMBERS, math.nan),
-    "characters": None,
-    "error": None,
+_RESULTS = {
+    "audio": "object",
+    "text": "object",
+    "first_audible_s": "float64",
+    "total_s": "float64",
+    "loudness_lufs": "float64",
+    "gain_db": "float64",
+    "characters": "Int64",
+    "error": "object",
 }
+"""Columns of what a voice has said, and their types."""
 _CHOSEN_BY = ("languages", "gender", "streaming", "formats")
 _COMPARED = ("first_audible_s", "characters")
 _COST = "The embedded service is free; others may bill characters."
@@ -174,13 +177,7 @@ def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
         "sample_rates": [list(map(str, voice.sample_rates or ())) for voice in voices],
         "id": [voice.id for voice in voices],
     }
-    results = {
-        "audio": pd.Series([None] * len(voices), dtype=object),
-        "text": pd.Series([None] * len(voices), dtype=object),
-        **{name: pd.Series([math.nan] * len(voices), dtype="float64") for name in _NUMBERS},
-        "characters": pd.Series([None] * len(voices), dtype="Int64"),
-        "error": pd.Series([None] * len(voices), dtype=object),
-    }
+    results = {name: pd.Series([_missing(kind)] * len(voices), dtype=kind) for name, kind in _RESULTS.items()}
     return pd.DataFrame(properties | results)
 
 
@@ -192,18 +189,12 @@ def seen_at_first(frame: pd.DataFrame) -> list[str]:
 
 def cells_of(spoken: Spoken | None) -> dict[str, Any]:
     """Return the values in the row of a voice, before or after it has spoken."""
-    if spoken is None:
-        return _NOTHING
-    return {
-        "audio": spoken.clip,
-        "text": spoken.text,
-        "first_audible_s": spoken.first_audible_s,
-        "total_s": spoken.total_s,
-        "loudness_lufs": spoken.loudness_lufs,
-        "gain_db": spoken.gain_db,
-        "characters": spoken.characters,
-        "error": spoken.error or None,
-    }
+    cells = {name: getattr(spoken, name, _missing(kind)) for name, kind in _RESULTS.items()}
+    return cells if spoken is None else {**cells, "audio": spoken.clip, "error": spoken.error or None}
+
+
+def _missing(kind: str) -> float | None:
+    return math.nan if kind == "float64" else None
 
 
 def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:

@@ -16,11 +16,11 @@ const MOVED_PX = 3;
 export class EditGestures extends Gestures {
   /** @type {Pull | null} */ pulled = null;
 
-  /** @param {import("./view.js").EditorView} editor @param {AbortSignal} signal */
-  constructor(editor, signal) {
-    super(editor, signal);
+  /** @param {import("./view.js").EditorView} editor */
+  constructor(editor) {
+    super(editor);
     this.editor = editor;
-    editor.ui.slider.addEventListener("pointerleave", () => (editor.ui.slider.style.cursor = ""), { signal });
+    editor.ui.slider.addEventListener("pointerleave", () => (editor.ui.slider.style.cursor = ""));
   }
 
   /** The edge or segment below the pointer, or null. @param {PointerEvent} event @returns {Pull | null} */
@@ -182,7 +182,7 @@ export class EditGestures extends Gestures {
     const { editor } = this;
     const item = event.target instanceof Element ? event.target.closest("li") : null;
     const index = item ? [...editor.ui.list.children].indexOf(item) : -1;
-    if (index < 0 || editor.model.get("tier") > 0) return false;
+    if (index < 0 || !editor.edited) return false;
     const { rows } = editor.book;
     /** @type {Record<string, number>} */
     const places = { ArrowDown: index + 1, ArrowUp: index - 1, PageDown: index + 10, PageUp: index - 10, Home: 0, End: rows.length - 1 };

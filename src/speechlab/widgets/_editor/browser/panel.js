@@ -1,19 +1,22 @@
 // The form of an editor: fields for the selected segment, and a button for each command.
 
 import { clock, make } from "../../_shared/dom.js";
+import { NUDGE_S } from "./rows.js";
 
 /** @typedef {import("./rows.js").EditedRow} EditedRow */
+/** @typedef {import("./view.js").EditorView} EditorView */
 
+/** Names, texts and titles of the buttons, and what they do. @type {[string, string, string, (editor: EditorView) => void][]} */
 const EDIT_BUTTONS = [
-  ["play", "Play", "Play the segment (Enter)"],
-  ["head", "▸[", "Play around its start (1)"],
-  ["tail", "]▸", "Play around its end (2)"],
-  ["split", "Split", "Split at the position (C)"],
-  ["merge", "Merge", "Merge with the next (M)"],
-  ["remove", "Delete", "Delete the segment (Delete)"],
-  ["add", "Add", "Add a segment: the selection, or at the position (A)"],
-  ["undo", "Undo", "Undo (Ctrl+Z)"],
-  ["redo", "Redo", "Redo (Ctrl+Shift+Z)"],
+  ["play", "Play", "Play the segment (Enter)", (editor) => editor.playChosen()],
+  ["head", "▸[", "Play around its start (1)", (editor) => editor.playAround("start")],
+  ["tail", "]▸", "Play around its end (2)", (editor) => editor.playAround("end")],
+  ["split", "Split", "Split at the position (C)", (editor) => editor.split()],
+  ["merge", "Merge", "Merge with the next (M)", (editor) => editor.merge()],
+  ["remove", "Delete", "Delete the segment (Delete)", (editor) => editor.remove()],
+  ["add", "Add", "Add a segment: the selection, or at the position (A)", (editor) => editor.add()],
+  ["undo", "Undo", "Undo (Ctrl+Z)", (editor) => editor.undo()],
+  ["redo", "Redo", "Redo (Ctrl+Shift+Z)", (editor) => editor.redo()],
 ];
 const FIELD_NAMES = /** @type {const} */ (["start", "end", "speaker", "text"]);
 
@@ -29,27 +32,21 @@ export class Panel {
   /** The row in the fields. @type {EditedRow | null} */ row;
   /** The values of the fields before the user typed. @type {ReturnType<typeof fieldsOf>} */ filled;
 
-  /**
-   * @param {import("../../_player/browser/controls.js").Parts} ui
-   * @param {number} step Step of the number fields in seconds.
-   * @param {string} lang
-   */
-  constructor(ui, step, lang) {
-    this.root = document.createElement("div");
+  /** @param {EditorView} editor */
+  constructor(editor) {
+    const { ui, grid, lang } = editor;
+    this.root = make(null, "div", "sl-edit", { role: "group", "aria-label": "Chosen segment" });
     ui.tiers.before(this.root);
-    this.root.className = "sl-edit";
-    this.root.setAttribute("role", "group");
-    this.root.setAttribute("aria-label", "Chosen segment");
     this.title = make(this.root, "div", "sl-chosen");
     const form = make(this.root, "div", "sl-fields");
     /** @param {string} name @param {string} label @param {"input" | "textarea"} kind @param {Record<string, any>} attributes */
     const field = (name, label, kind, attributes) => {
       const around = make(form, "label", `sl-field sl-${name}`);
       make(around, "span", "", label);
-      return make(around, kind, "", attributes);
+      return make(around, kind, "", { ...attributes, change: () => editor.settleFields() });
     };
     const id = `speechlab-speakers-${Math.random().toString(36).slice(2)}`;
-    const seconds = { type: "number", min: 0, step };
+    const seconds = { type: "number", min: 0, step: grid || NUDGE_S };
     this.fields = {
       start: field("start", "Start (s)", "input", seconds),
       end: field("end", "End (s)", "input", seconds),
@@ -60,8 +57,9 @@ export class Panel {
     const bar = make(this.root, "div", "sl-bar");
     /** @type {Record<string, HTMLButtonElement>} */
     this.buttons = {};
-    for (const [name, text, label] of EDIT_BUTTONS) {
-      this.buttons[name] = make(bar, "button", "sl-small", text, { title: label, "aria-label": label.replace(/ \(.*/, "") });
+    for (const [name, text, label, act] of EDIT_BUTTONS) {
+      const title = { title: label, "aria-label": label.replace(/ \(.*/, "") };
+      this.buttons[name] = make(bar, "button", "sl-small", text, { ...title, click: () => act(editor) });
     }
     this.fill(null);
   }

@@ -1,14 +1,11 @@
 // Changes of segments as pure functions of rows.
 
-import { clock } from "../../_shared/dom.js";
-
 export const SHORTEST_SEGMENT_S = 0.001;
+/** How far a key moves a segment without a grid. */
+export const NUDGE_S = 0.01;
 const NO_SPACES = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u;
 
 /** @typedef {{id: number, start: number, end: number, text: string, speaker: string, like: number, lane?: number}} EditedRow */
-
-/** Start and end of a row as text. @param {{start: number, end: number}} row */
-export const spanText = ({ start, end }) => `${clock(start)} – ${clock(end)}`;
 
 /** Rounds to microseconds: times that agree to the microsecond count as equal. @param {number} seconds */
 export const toMicroseconds = (seconds) => Math.round(seconds * 1e6) / 1e6;

@@ -3,15 +3,13 @@
 import { clock } from "../../_shared/dom.js";
 import { focusIn } from "../../_shared/keys.js";
 import { PlayerView } from "../../_player/browser/view.js";
-import { fillSegments } from "../../_player/browser/controls.js";
+import { spanText } from "../../_player/browser/list.js";
 import { bookOf } from "./book.js";
 import { EditGestures } from "./gestures.js";
-import { RowList } from "./list.js";
 import { Panel } from "./panel.js";
-import { joinTexts, movedRow, onGrid, resizedRow, SHORTEST_SEGMENT_S, spanText, toMicroseconds } from "./rows.js";
+import { joinTexts, movedRow, NUDGE_S, onGrid, resizedRow, SHORTEST_SEGMENT_S, toMicroseconds } from "./rows.js";
 
 const AROUND_S = 0.5;
-const NUDGE_S = 0.01;
 const NEW_S = 1;
 /** Tolerance for the end of the recording, which a field shows rounded. */
 const SLACK_S = 0.01;
@@ -24,10 +22,8 @@ export class EditorView extends PlayerView {
   /** @param {any} model @param {Element} el @param {string} className @param {string[][]} keys */
   constructor(model, el, className, keys) {
     super(model, el, className, keys);
-    const { ui } = this;
     this.book = bookOf(model);
-    this.panel = new Panel(ui, this.grid || NUDGE_S, this.lang);
-    this.rowList = new RowList(ui.list, this.lang, (id) => this.playSegment(this.book.rows.findIndex((row) => row.id === id)));
+    this.panel = new Panel(this);
   }
 
   begin() {
@@ -38,7 +34,7 @@ export class EditorView extends PlayerView {
   }
 
   makeGestures() {
-    return new EditGestures(this, this.off.signal);
+    return new EditGestures(this);
   }
 
   get grid() {
@@ -57,6 +53,16 @@ export class EditorView extends PlayerView {
       segments = exists ? rows.map((row) => (row.id === draft.id ? draft : row)) : [...rows, draft];
     }
     return [{ name: "segments", lang: this.lang, segments, lanes, editable: true }, ...super.layers];
+  }
+
+  /** Whether the list is that of the edited tier. */
+  get edited() {
+    return this.model.get("tier") === 0;
+  }
+
+  /** Without the draft of a new segment, which is drawn with the others. */
+  get segments() {
+    return this.edited ? this.book.rows : super.segments;
   }
 
   /** Edges to snap to: those of other rows and tiers, the position, and both ends of the recording. @param {number} id */
@@ -79,18 +85,10 @@ export class EditorView extends PlayerView {
     this.paint();
   }
 
-  /**
-   * Without the draft of a new segment, which is drawn with the others.
-   * @param {number} index
-   */
-  segmentAt(index) {
-    return this.model.get("tier") > 0 ? super.segmentAt(index) : this.book.rows[index];
-  }
-
   /** @param {number} index */
   chooseSegment(index) {
-    if (this.model.get("tier") > 0) super.chooseSegment(index);
-    else this.choose(this.book.rows[index].id);
+    if (this.edited) this.choose(this.book.rows[index].id);
+    else super.chooseSegment(index);
   }
 
   playChosen() {
@@ -98,11 +96,16 @@ export class EditorView extends PlayerView {
     else this.playSelection();
   }
 
+  /** The selected row; without one, says so. */
+  neededRow() {
+    if (!this.book.row) this.say("No segment is chosen");
+    return this.book.row;
+  }
+
   /** @param {"start" | "end"} side */
   playAround(side) {
-    const { row } = this.book;
-    if (!row) this.say("No segment is chosen");
-    else this.start(row[side] - AROUND_S, row[side] + AROUND_S);
+    const row = this.neededRow();
+    if (row) this.start(row[side] - AROUND_S, row[side] + AROUND_S);
   }
 
   showChosen() {
@@ -119,11 +122,8 @@ export class EditorView extends PlayerView {
 
   /** Edits the selected row if the values differ. @param {Partial<EditedRow>} values @param {string} words @param {string} [key] */
   rewrite(values, words, key) {
-    const { row } = this.book;
-    if (!row) {
-      this.say("No segment is chosen");
-      return;
-    }
+    const row = this.neededRow();
+    if (!row) return;
     const edited = { ...row, ...values };
     const same = edited.start === row.start && edited.end === row.end && edited.text === row.text && edited.speaker === row.speaker;
     if (!same) this.book.edit(words, [edited], [], key && `${key}${row.id}`);
@@ -131,26 +131,24 @@ export class EditorView extends PlayerView {
 
   /** @param {"start" | "end"} side @param {number} seconds @param {string} [key] */
   moveEdge(side, seconds, key) {
-    const { row } = this.book;
-    const edited = row && resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
-    if (row && (side === "start" ? seconds >= row.end : seconds <= row.start)) {
-      this.say("A segment starts before it ends");
-      return;
+    const row = this.neededRow();
+    if (!row) return;
+    if (side === "start" ? seconds >= row.end : seconds <= row.start) this.say("A segment starts before it ends");
+    else if (seconds < 0 || seconds > this.duration + SLACK_S) this.say(`The recording goes from 0 to ${clock(this.duration)}`);
+    else {
+      const edited = resizedRow(row, side, onGrid(seconds, this.grid), this.duration, this.grid);
+      this.rewrite(edited, `${side} at ${clock(edited[side])}`, key);
     }
-    if (seconds < 0 || seconds > this.duration + SLACK_S) {
-      this.say(`The recording goes from 0 to ${clock(this.duration)}`);
-      return;
-    }
-    this.rewrite(edited ?? {}, edited ? `${side} at ${clock(edited[side])}` : "", key);
   }
 
   /** @param {number} direction */
   nudge(direction) {
-    const { row } = this.book;
+    const row = this.neededRow();
+    if (!row) return;
     const hold = { edges: [], reach: -1, grid: this.grid };
-    const moved = row && movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
-    this.rewrite(moved ?? {}, moved ? `moved to ${spanText(moved)}` : "", "nudge");
-    if (moved) this.show(moved.start, moved.end);
+    const moved = movedRow(row, row.start + direction * (this.grid || NUDGE_S), this.duration, hold);
+    this.rewrite(moved, `moved to ${spanText(moved)}`, "nudge");
+    this.show(moved.start, moved.end);
   }
 
   /** @param {EditedRow} row @param {string} side The part that was dragged. */
@@ -181,22 +179,18 @@ export class EditorView extends PlayerView {
 
   merge() {
     this.settleFields();
-    const { row, index, rows } = this.book;
-    const next = rows[index + 1];
-    if (!row || !next) {
-      this.say(row ? "There is no next segment" : "No segment is chosen");
-      return;
-    }
+    const row = this.neededRow();
+    const next = this.book.rows[this.book.index + 1];
+    if (row && !next) this.say("There is no next segment");
+    if (!row || !next) return;
     const merged = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
     this.book.edit(`merged to ${spanText(merged)}`, [merged], [next.id]);
   }
 
   remove() {
-    const { row, index } = this.book;
-    if (!row) {
-      this.say("No segment is chosen");
-      return;
-    }
+    const row = this.neededRow();
+    if (!row) return;
+    const { index } = this.book;
     const next = this.book.rows[index + 1] ?? this.book.rows[index - 1];
     this.book.chosen = next?.id ?? -1;
     this.book.edit(`deleted ${spanText(row)}`, [], [row.id]);
@@ -239,8 +233,7 @@ export class EditorView extends PlayerView {
   // -- fields
 
   typeText() {
-    if (!this.book.row) this.say("No segment is chosen");
-    else this.panel.fields.text.focus();
+    if (this.neededRow()) this.panel.fields.text.focus();
   }
 
   /** Whether the fields hold values that are in no row yet. */
@@ -274,7 +267,7 @@ export class EditorView extends PlayerView {
     add.disabled = book.revision < 0;
     undo.disabled = !book.past.length;
     redo.disabled = !book.future.length;
-    this.rowList.rove(row ?? book.rows[0]);
+    if (this.edited) this.list.rove(row ?? book.rows[0]);
   }
 
   /** Selects another segment from within the list without playing it. @param {number} index */
@@ -283,7 +276,7 @@ export class EditorView extends PlayerView {
     if (!row) return;
     this.choose(row.id);
     this.show(row.start, row.end);
-    this.rowList.button(row.id)?.focus({ preventScroll: true });
+    this.list.button(row.id)?.focus({ preventScroll: true });
   }
 
   // -- display
@@ -291,7 +284,7 @@ export class EditorView extends PlayerView {
   /** Shows changed rows. @param {string} words @param {boolean} failed */
   changed(words, failed) {
     if (!this.book.draft) this.gestures.drop();
-    if (this.model.get("tier") === 0 && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
+    if (this.edited && this.model.get("selected") !== this.book.index) this.put({ selected: this.book.index });
     this.showRows();
     if (words || failed) this.say(words, failed);
   }
@@ -310,37 +303,12 @@ export class EditorView extends PlayerView {
     const listed = focused !== null && ui.list.contains(focused);
     act();
     if (!focused || (focused.isConnected && !focused.matches(":disabled"))) return;
-    const button = listed ? this.rowList.button(book.chosen) : null;
+    const button = listed ? this.list.button(book.chosen) : null;
     (button ?? ui.slider).focus({ preventScroll: true });
   }
 
-  /** Updates the list of the edited tier in place. */
   listSegments() {
-    const { ui, book, rowList } = this;
-    if (this.model.get("tier") > 0) {
-      rowList.items.clear();
-      super.listSegments();
-      return;
-    }
-    if (!rowList.items.size) fillSegments(ui, [{ ...this.layers[0], segments: [] }, ...this.layers.slice(1)], 0, () => {});
-    rowList.fill(book.rows);
-    ui.canvas.lang = this.lang;
-    this.paint();
-  }
-
-  listen() {
-    super.listen();
-    const { panel, off } = this;
-    const { signal } = off;
-    const acts = {
-      play: () => this.playChosen(), head: () => this.playAround("start"), tail: () => this.playAround("end"),
-      split: () => this.split(), merge: () => this.merge(), remove: () => this.remove(), add: () => this.add(),
-      undo: () => this.undo(), redo: () => this.redo(),
-    };
-    for (const [name, act] of Object.entries(acts)) {
-      panel.buttons[name].addEventListener("click", act, { signal });
-    }
-    for (const field of Object.values(panel.fields)) field.addEventListener("change", () => this.settleFields(), { signal });
+    super.listSegments(this.edited);
   }
 
   listeners() {
@@ -351,7 +319,7 @@ export class EditorView extends PlayerView {
       "change:selected": () => {
         const { model, book, panel } = this;
         const row = book.rows[model.get("selected")];
-        if (model.get("tier") === 0 && row?.id !== panel.row?.id) {
+        if (this.edited && row?.id !== panel.row?.id) {
           book.choose(row?.id ?? -1);
           this.keepFocus(() => this.showChoice());
         }
@@ -359,7 +327,7 @@ export class EditorView extends PlayerView {
       },
       "change:tier": () => {
         this.showRows();
-        if (this.model.get("tier") === 0) this.put({ selected: this.book.index });
+        if (this.edited) this.put({ selected: this.book.index });
       },
       "msg:custom": (message, buffers) => {
         if (message.type === "rows" || message.type === "kept") this.book.take(message, buffers);

@@ -39,6 +39,7 @@ class TestView extends View {
     this.stage = make(this.root, "div", "sl-stage");
     this.warning = make(this.root, "p", "sl-warning", this.note, { role: "alert" });
     this.hearing = new Hearing(model, this.words.silent, () => this.paint());
+    this.atEnd(() => this.hearing.stop());
     this.hear({ "change:session": () => this.heed(model.get("session")) });
     this.root.addEventListener("keydown", (event) => this.key(event));
     const held = model.get("session");
@@ -369,11 +370,6 @@ class TestView extends View {
       this.frame = requestAnimationFrame(() => this.paint());
     }
     this.next();
-  }
-
-  dispose() {
-    super.dispose();
-    this.hearing.stop();
   }
 }
 

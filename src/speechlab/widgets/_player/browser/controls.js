@@ -1,6 +1,6 @@
-// The elements of a player, and its list of segments, which follows playback.
+// The elements of a player, and what they do.
 
-import { clock, fillOptions, make, makeBox, makeKeys } from "../../_shared/dom.js";
+import { fillOptions, make, makeBox, makeKeys } from "../../_shared/dom.js";
 
 export const PLAYER_KEYS = [
   ["Space", "play and pause"],
@@ -18,8 +18,9 @@ export const PLAYER_KEYS = [
   ["1 2 …", "hear another clip"],
 ];
 
-/** @param {HTMLElement} root @param {string[][]} keys Keys and what they do. */
-export function buildPlayer(root, keys) {
+/** @param {import("./view.js").PlayerView} view @param {string[][]} keys Keys and what they do. */
+export function buildPlayer(view, keys) {
+  const { root, model } = view;
   const head = make(root, "div", "sl-head");
   const title = make(head, "strong", "sl-title", { dir: "auto" });
   const facts = make(head, "span", "sl-facts");
@@ -28,29 +29,32 @@ export function buildPlayer(root, keys) {
   const slider = make(root, "div", "sl-slider", place);
   const canvas = make(slider, "canvas", "sl-canvas");
   const range = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Part that is seen" };
-  const scroll = make(root, "input", "sl-scroll", range);
+  const scroll = make(root, "input", "sl-scroll", { ...range, input: () => view.scrollTo(Number(scroll.value)) });
   const bar = make(root, "div", "sl-bar");
-  /** @param {string} text @param {string} label */
-  const small = (text, label) => make(bar, "button", "sl-small", text, { title: label, ...(text === label ? {} : { "aria-label": label }) });
-  const ui = {
-    root, title, facts, choice, slider, canvas, scroll,
-    toggle: make(bar, "button", "sl-toggle", "Play"),
-    part: make(bar, "button", "sl-part", "Play selection"),
-    loop: small("Loop", "Loop"),
-    speed: make(bar, "select", "sl-speed", { "aria-label": "Speed" }),
-    zoomOut: small("−", "Zoom out"),
-    zoomIn: small("+", "Zoom in"),
-    all: small("All", "See all"),
-    spectrogram: small("Spectrogram", "Spectrogram"),
-    time: make(bar, "span", "sl-time"),
-    // Announces states, not every tick of the clock.
-    live: make(root, "div", "sl-live", { role: "status" }),
-    tiers: make(root, "div", "sl-bar sl-tiers"),
-  };
-  const tier = make(make(ui.tiers, "label", "", "Listed: "), "select", "sl-speed");
+  /** @param {string} text @param {string} label @param {() => void} click */
+  const small = (text, label, click) =>
+    make(bar, "button", "sl-small", text, { title: label, click, ...(text === label ? {} : { "aria-label": label }) });
+  const toggle = make(bar, "button", "sl-toggle", "Play", { click: () => view.playOrPause() });
+  const part = make(bar, "button", "sl-part", "Play selection", { click: () => view.playSelection() });
+  const loop = small("Loop", "Loop", () => view.put({ loop: !model.get("loop") }));
+  const speeds = { "aria-label": "Speed", change: () => view.put({ speed: Number(speed.value) }) };
+  const speed = make(bar, "select", "sl-speed", speeds);
+  const zoomOut = small("−", "Zoom out", () => view.zoom(2));
+  const zoomIn = small("+", "Zoom in", () => view.zoom(0.5));
+  const all = small("All", "See all", () => view.look(0, view.duration));
+  const spectrogram = small("Spectrogram", "Spectrogram", () => view.put({ spectrogram: !model.get("spectrogram") }));
+  const time = make(bar, "span", "sl-time");
+  // Announces states, not every tick of the clock.
+  const live = make(root, "div", "sl-live", { role: "status" });
+  const tiers = make(root, "div", "sl-bar sl-tiers");
+  const choose = () => view.put({ tier: Number(tier.value), selected: -1 });
+  const tier = make(make(tiers, "label", "", "Listed: "), "select", "sl-speed", { change: choose });
   const list = make(root, "ol", "sl-segments");
   makeKeys(root, keys);
-  return { ...ui, tier, list };
+  return {
+    root, title, facts, choice, slider, canvas, scroll, toggle, part, loop, speed, zoomOut, zoomIn, all, spectrogram, time,
+    live, tiers, tier, list,
+  };
 }
 
 /** @typedef {ReturnType<typeof buildPlayer>} Parts */
@@ -68,32 +72,9 @@ export function fillClips(ui, clips, choose, level) {
   makeBox(ui.choice, "sl-equal", "equal level", false, level);
 }
 
-/** @param {Parts} ui @param {import("./draw.js").Layer[]} layers @param {number} tier @param {(index: number) => void} play */
-export function fillSegments(ui, layers, tier, play) {
+/** The choice of the listed tier. @param {Parts} ui @param {import("./draw.js").Layer[]} layers @param {number} tier */
+export function fillTiers(ui, layers, tier) {
   ui.tiers.hidden = layers.length < 2;
   fillOptions(ui.tier, layers.map(({ name }, index) => [String(index), name || `tier ${index + 1}`]), String(tier));
-  ui.list.replaceChildren();
-  const layer = layers[tier];
-  ui.list.setAttribute("aria-label", layer?.name ? `Segments: ${layer.name}` : "Segments");
-  layer?.segments.forEach((segment, index) => {
-    const button = make(make(ui.list, "li"), "button", "sl-segment", { click: () => play(index) });
-    make(button, "span", "sl-span", `${clock(segment.start)} – ${clock(segment.end)}`);
-    make(button, "span", "sl-text", segment.text, { dir: "auto", ...(layer.lang ? { lang: layer.lang } : {}) });
-  });
-  ui.list.hidden = !ui.list.children.length;
-}
-
-/** Marks a segment of the list and scrolls the list to it without scrolling the page. @param {HTMLElement} list @param {number} index */
-export function followSegment(list, index) {
-  const before = list.querySelector("[aria-current]");
-  const item = list.children[index];
-  const button = item?.firstElementChild ?? null;
-  if (before === button) return;
-  before?.removeAttribute("aria-current");
-  if (!(item instanceof HTMLElement) || !button) return;
-  button.setAttribute("aria-current", "true");
-  const top = item.offsetTop - list.offsetTop;
-  if (top < list.scrollTop || top + item.offsetHeight > list.scrollTop + list.clientHeight) {
-    list.scrollTop = Math.max(top - list.clientHeight / 3, 0);
-  }
+  ui.list.setAttribute("aria-label", layers[tier]?.name ? `Segments: ${layers[tier].name}` : "Segments");
 }

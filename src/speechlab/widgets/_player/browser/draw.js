@@ -12,7 +12,7 @@ const EDGED_PX = 4;
 const MOST_LANES = 4;
 
 /**
- * @typedef {{start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
+ * @typedef {{id?: number, start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
  * @typedef {{name: string, lang: string, segments: Segment[], lanes?: number, editable?: boolean}} Layer
  * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], heard: number, position: number,
  *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,

@@ -1,30 +1,27 @@
 // Pointer and keys: a click seeks, a drag selects, and a click on a tier plays the segment.
 
+import { soughtBy } from "../../_shared/dom.js";
 import { placesOf } from "./draw.js";
 
-const STEP_S = 1;
 const FINE_STEP_S = 0.01;
-const PAGE_S = 5;
 const DRAG_PX = 4;
 
 /** @typedef {import("./view.js").PlayerView} PlayerView */
 
 export class Gestures {
-  /** @param {PlayerView} player @param {AbortSignal} signal */
-  constructor(player, signal) {
+  /** @param {PlayerView} player */
+  constructor(player) {
     this.player = player;
     this.model = player.model;
     /** @type {{x: number, seconds: number, moved: boolean, segment: [number, number] | null} | null} */
     this.drag = null;
     const { slider, root } = player.ui;
-    /** @param {HTMLElement} node @param {string} name @param {(event: any) => void} listener */
-    const on = (node, name, listener) => node.addEventListener(name, listener, { signal, passive: false });
-    on(slider, "pointerdown", (event) => this.press(event));
-    on(slider, "pointermove", (event) => this.pull(event));
-    on(slider, "pointerup", () => this.release());
-    on(slider, "pointercancel", () => this.drop());
-    on(slider, "wheel", (event) => this.wheel(event));
-    on(root, "keydown", (event) => this.key(event));
+    slider.addEventListener("pointerdown", (event) => this.press(event));
+    slider.addEventListener("pointermove", (event) => this.pull(event));
+    slider.addEventListener("pointerup", () => this.release());
+    slider.addEventListener("pointercancel", () => this.drop());
+    slider.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    root.addEventListener("keydown", (event) => this.key(event));
     slider.dataset.slKeys = "";
   }
 
@@ -129,14 +126,6 @@ export class Gestures {
     };
     /** @type {Record<string, () => void>} */
     const here = {
-      ArrowLeft: () => player.seek(at - STEP_S),
-      ArrowDown: () => player.seek(at - STEP_S),
-      ArrowRight: () => player.seek(at + STEP_S),
-      ArrowUp: () => player.seek(at + STEP_S),
-      PageDown: () => player.seek(at - PAGE_S),
-      PageUp: () => player.seek(at + PAGE_S),
-      Home: () => player.seek(0),
-      End: () => player.seek(player.duration),
       " ": () => player.playOrPause(),
       Enter: () => player.playSelection(),
     };
@@ -151,9 +140,13 @@ export class Gestures {
     const { anywhere, here } = this.acts();
     const name = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     const clip = /^[1-9]$/.test(name) ? Number(name) - 1 : -1;
-    const act = anywhere[name] ?? (target === this.player.ui.slider ? here[name] : undefined);
+    const { player } = this;
+    const onWave = target === player.ui.slider;
+    const act = anywhere[name] ?? (onWave ? here[name] : undefined);
+    const sought = onWave ? soughtBy(name, player.transport.now(), player.duration) : undefined;
     if (act) act();
-    else if (clip >= 0 && clip < this.model.get("clips").length) this.player.put({ heard: clip });
+    else if (sought !== undefined) player.seek(sought);
+    else if (clip >= 0 && clip < this.model.get("clips").length) player.put({ heard: clip });
     else return;
     event.preventDefault();
   }

@@ -158,11 +158,6 @@ export class Transport {
     });
   }
 
-  /** Continues playback with another speed or loop. @param {number} until @param {boolean} loop @param {number} restart */
-  change(until, loop, restart) {
-    if (this.active) this.play(this.now(), until, loop, restart);
-  }
-
   stop() {
     if (this.active) this.settle(this.now());
   }

@@ -4,10 +4,11 @@
 // begin() starts the view, so that a derived view can first add its own parts.
 
 import { clock, fillSpeeds, spoken, View } from "../../_shared/dom.js";
-import { buildPlayer, fillClips, fillSegments, followSegment } from "./controls.js";
+import { buildPlayer, fillClips, fillTiers } from "./controls.js";
 import { Detail } from "./detail.js";
 import { drawScene, layLanes } from "./draw.js";
 import { Gestures } from "./gestures.js";
+import { SegmentList } from "./list.js";
 import { Transport } from "./transport.js";
 
 const REPORT_MS = 250;
@@ -27,10 +28,12 @@ export class PlayerView extends View {
   /** @param {any} model @param {Element} el @param {string} className @param {string[][]} keys */
   constructor(model, el, className, keys) {
     super(model, el, className);
-    this.ui = buildPlayer(this.root, keys);
+    this.ui = buildPlayer(this, keys);
+    this.list = new SegmentList(this.ui.list, (id) => this.playSegment(this.segments.findIndex((row, index) => (row.id ?? index) === id)));
     this.reported = model.get("current_time");
     this.transport = new Transport(model, () => this.moved(), (error) => this.say(error, true));
     this.detail = new Detail(model, () => this.paint());
+    this.atEnd(() => (this.transport.dispose(), this.detail.reset()));
   }
 
   begin() {
@@ -43,7 +46,7 @@ export class PlayerView extends View {
   }
 
   makeGestures() {
-    return new Gestures(this, this.off.signal);
+    return new Gestures(this);
   }
 
   get duration() {
@@ -125,18 +128,17 @@ export class PlayerView extends View {
   }
 
   playOrPause() {
-    const { transport } = this;
-    if (transport.active) {
-      transport.stop();
-      return;
-    }
-    const at = transport.now() >= this.duration - 1e-3 ? 0 : transport.now();
-    const range = this.selection;
+    if (this.transport.active) this.transport.stop();
+    else this.playOn();
+  }
+
+  /** Plays on from the position: to the end, or in the selection again and again if the loop is on. */
+  playOn() {
     const loop = this.model.get("loop");
-    if (loop && range) {
-      const inside = at >= range[0] && at < range[1];
-      transport.play(inside ? at : range[0], range[1], true, range[0]);
-    } else transport.play(at, this.duration, loop, 0);
+    const [from, until] = (loop && this.selection) || [0, this.duration];
+    const at = this.transport.now();
+    const inside = at >= from && at < until - 1e-3;
+    this.transport.play(inside ? at : from, until, loop, from);
   }
 
   playSelection() {
@@ -147,18 +149,13 @@ export class PlayerView extends View {
   /** @param {number} index */
   playSegment(index) {
     const { transport } = this;
-    const segment = this.segmentAt(index);
+    const segment = this.segments[index];
     if (!segment) return;
     const same = transport.active && this.model.get("selected") === index && transport.until === this.clamp(segment.end);
     this.chooseSegment(index);
     this.show(segment.start, segment.end);
     if (same) transport.stop();
     else this.start(segment.start, segment.end);
-  }
-
-  /** @param {number} index @returns {{ start: number, end: number } | undefined} */
-  segmentAt(index) {
-    return this.segments[index];
   }
 
   /** @param {number} index */
@@ -193,16 +190,7 @@ export class PlayerView extends View {
 
   /** Applies a change of the loop or of its selection during playback. */
   replay() {
-    const { transport } = this;
-    if (!transport.active) return;
-    const range = this.selection;
-    const loop = this.model.get("loop");
-    if (loop && range) {
-      const at = transport.now();
-      const inside = at >= range[0] && at < range[1];
-      if (inside) transport.change(range[1], true, range[0]);
-      else transport.play(range[0], range[1], true);
-    } else transport.change(this.duration, loop, 0);
+    if (this.transport.active) this.playOn();
   }
 
   // -- display
@@ -220,6 +208,13 @@ export class PlayerView extends View {
     const span = Math.min(Math.max(end - start, Math.min(SHORTEST_VIEW_S, this.duration)), this.duration);
     const first = Math.min(Math.max(start, 0), this.duration - span);
     this.put({ view: [first, first + span] });
+  }
+
+  /** @param {number} share Of the part before the view, 0 to 1. */
+  scrollTo(share) {
+    const [start, end] = this.view;
+    const first = share * (this.duration - (end - start));
+    this.look(first, first + end - start);
   }
 
   /** @param {number} factor @param {number} [around] Fixed point in seconds. */
@@ -254,7 +249,7 @@ export class PlayerView extends View {
     ui.root.classList.toggle("sl-playing", transport.active);
     ui.root.classList.toggle("sl-waiting", transport.waiting);
     const inside = (/** @type {import("./draw.js").Segment} */ segment) => segment.start <= position && position < segment.end;
-    followSegment(ui.list, transport.active ? this.segments.findIndex(inside) : model.get("selected"));
+    this.list.follow(transport.active ? this.segments.findIndex(inside) : model.get("selected"));
     if (transport.active) {
       this.report(false);
       this.frame = requestAnimationFrame(() => this.paint());
@@ -268,7 +263,6 @@ export class PlayerView extends View {
     const title = model.get("title");
     ui.title.textContent = title;
     ui.title.hidden = !title;
-    ui.facts.textContent = clips[model.get("heard")]?.facts ?? "";
     ui.root.setAttribute("aria-label", title ? `${this.kind}: ${title}` : this.kind);
     fillClips(ui, clips, (heard) => this.put({ heard }), (equal) => this.put({ equal_level: equal }));
     fillSpeeds(ui.speed, model.get("speed"));
@@ -300,44 +294,28 @@ export class PlayerView extends View {
     this.paint();
   }
 
-  listSegments() {
+  /** Lists the segments of the chosen tier. @param {boolean} [roves] Whether one of them alone is in the tab order. */
+  listSegments(roves = false) {
+    const tier = this.model.get("tier");
     this.ui.canvas.lang = this.layers.find((layer) => layer.lang)?.lang ?? "";
-    fillSegments(this.ui, this.layers, this.model.get("tier"), (index) => this.playSegment(index));
+    fillTiers(this.ui, this.layers, tier);
+    this.list.fill(this.segments, this.layers[tier]?.lang ?? "", roves);
     this.paint();
   }
 
   // -- events
 
   listen() {
-    const { ui, model, off } = this;
-    const { signal } = off;
-    /** @param {HTMLElement} node @param {string} name @param {(event: any) => void} listener */
-    const on = (node, name, listener) => node.addEventListener(name, listener, { signal });
     // Load the sound before the click.
     const near = () => this.transport.pieces.ready(this.transport.now(), this.transport.now() + 0.1, true);
-    on(ui.root, "pointerenter", near);
-    on(ui.root, "focusin", near);
-    on(ui.toggle, "click", () => this.playOrPause());
-    on(ui.part, "click", () => this.playSelection());
-    on(ui.loop, "click", () => this.put({ loop: !model.get("loop") }));
-    on(ui.zoomIn, "click", () => this.zoom(0.5));
-    on(ui.zoomOut, "click", () => this.zoom(2));
-    on(ui.all, "click", () => this.look(0, this.duration));
-    on(ui.spectrogram, "click", () => this.put({ spectrogram: !model.get("spectrogram") }));
-    on(ui.speed, "change", () => this.put({ speed: Number(ui.speed.value) }));
-    on(ui.tier, "change", () => this.put({ tier: Number(ui.tier.value), selected: -1 }));
-    on(ui.scroll, "input", () => {
-      const span = this.view[1] - this.view[0];
-      const first = Number(ui.scroll.value) * (this.duration - span);
-      this.look(first, first + span);
-    });
+    for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, near);
     this.hear(this.listeners());
     const paint = () => this.paint();
-    this.watchSize(ui.canvas, paint);
+    this.watchSize(this.ui.canvas, paint);
     const themed = new MutationObserver(paint);
     themed.observe(document.body, { attributes: true });
     this.atEnd(() => themed.disconnect());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, { signal });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, this.off);
   }
 
   /** Listeners for messages of the kernel and for changes of the model. @returns {Record<string, (...values: any[]) => void>} */
@@ -361,7 +339,7 @@ export class PlayerView extends View {
       "change:speed": () => {
         fillSpeeds(this.ui.speed, model.get("speed"));
         const { transport } = this;
-        transport.change(transport.until, transport.loop, transport.from);
+        if (transport.active) transport.play(transport.now(), transport.until, transport.loop, transport.from);
       },
       "change:heard": () => (this.transport.mix(), this.detail.forgetPicture(), states()),
       "change:equal_level": () => (this.transport.mix(), states()),
@@ -371,11 +349,5 @@ export class PlayerView extends View {
         else if (message.type === "pause") this.transport.stop();
       },
     };
-  }
-
-  dispose() {
-    super.dispose();
-    this.transport.dispose();
-    this.detail.reset();
   }
 }

@@ -46,6 +46,11 @@ class RecorderView extends View {
       "change:takes": () => (this.takes.fill(), this.describe()),
     });
     this.watchSize(this.root, () => (this.takes.draw(), this.ui.meter.show()));
+    this.atEnd(() => {
+      this.sending?.leave();
+      if (this.microphone) this.stop();
+      this.takes.stop();
+    });
     this.describe();
     this.listDevices();
     const why = forbidden();
@@ -165,13 +170,6 @@ class RecorderView extends View {
     this.put({ recording: false });
     this.describe();
     this.ui.meter.rest();
-  }
-
-  dispose() {
-    super.dispose();
-    this.sending?.leave();
-    if (this.microphone) this.stop();
-    this.takes.stop();
   }
 }
 

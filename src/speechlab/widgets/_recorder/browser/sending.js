@@ -1,35 +1,30 @@
-// Transfer of a take to the kernel: chunks of PCM, a few in flight, each sent again until it is acknowledged.
+// Transfer of a take to the kernel: chunks of PCM, a few in flight, each sent again until the kernel has it.
 
-import { GONE, tell } from "../../_shared/kernel.js";
+import { ask, GONE } from "../../_shared/kernel.js";
 
 const CHUNK_S = 0.5;
 const AT_ONCE = 8;
 const AGAIN_MS = 3_000;
 
 export class Sending {
+  take = Math.random().toString(36).slice(2) + Date.now().toString(36);
+  filled = 0;
+  frames = 0;
+  count = 0;
+  /** Chunks that the kernel does not have yet, by number. @type {Map<number, Int16Array>} */ open = new Map();
+  /** Numbers of what is under way; -1 is the end of the take. @type {Set<number>} */ sent = new Set();
+  ended = false;
+  device = "";
+  /** Whether the view is gone, and whether nothing is left to send. */
+  left = false;
+  over = false;
+
   /** @param {any} model @param {number} rate @param {(late: string) => void} changed Called with a warning, or with an empty text once it is resolved. */
   constructor(model, rate, changed) {
     this.model = model;
     this.rate = rate;
     this.changed = changed;
-    this.take = Math.random().toString(36).slice(2) + Date.now().toString(36);
-    this.size = Math.round(rate * CHUNK_S);
-    this.chunk = new Int16Array(this.size);
-    this.filled = 0;
-    this.frames = 0;
-    this.count = 0;
-    /** Chunks that are not acknowledged yet, by number. @type {Map<number, Int16Array>} */
-    this.open = new Map();
-    /** Time of the last sending of each of these chunks in milliseconds; -1 is the end of the take. @type {Map<number, number>} */
-    this.sent = new Map();
-    this.ended = false;
-    this.device = "";
-    this.heardAt = performance.now();
-    this.left = false;
-    this.timer = setInterval(() => this.pump(), AGAIN_MS / 6);
-    /** @param {any} message */
-    this.answered = (message) => this.answer(message);
-    model.on("msg:custom", this.answered);
+    this.chunk = new Int16Array(Math.round(rate * CHUNK_S));
   }
 
   /** @param {Float32Array} block */
@@ -37,7 +32,7 @@ export class Sending {
     for (const sample of block) {
       this.chunk[this.filled] = Math.max(Math.min(Math.round(sample * 32768), 32767), -32768);
       this.filled += 1;
-      if (this.filled === this.size) this.close();
+      if (this.filled === this.chunk.length) this.close();
     }
     this.frames += block.length;
   }
@@ -55,46 +50,35 @@ export class Sending {
     this.device = device;
     this.close();
     this.ended = true;
-    this.heardAt = performance.now();
     this.pump();
   }
 
-  /** Sends the next chunks, and resends chunks without an answer. */
+  /** Sends the next chunks, and after the last one the end of the take. */
   pump() {
-    const now = performance.now();
-    let reached = true;
-    for (const [number, chunk] of [...this.open].slice(0, AT_ONCE)) {
-      if (now - (this.sent.get(number) ?? -Infinity) < AGAIN_MS) continue;
-      this.sent.set(number, now);
-      reached &&= tell(this.model, { type: "chunk", take: this.take, number, rate: this.rate }, [chunk.buffer]);
-    }
-    if (this.ended && !this.open.size && now - (this.sent.get(-1) ?? -Infinity) >= AGAIN_MS) {
-      this.sent.set(-1, now);
-      const { take, count, rate, device } = this;
-      reached &&= tell(this.model, { type: "end", take, count, rate, device });
-    }
-    if (!reached && this.left) this.dispose();
-    else if (!reached) this.changed(`${GONE}. The take is kept here as long as this page is open`);
-    else if ((this.open.size || this.ended) && now - this.heardAt > 2 * AGAIN_MS) {
-      this.changed("The kernel is busy, or gone. The take is kept here until it answers");
-    }
+    for (const [number, chunk] of [...this.open].slice(0, AT_ONCE)) this.send(number, { type: "chunk", number }, [chunk.buffer]);
+    if (this.ended && !this.open.size) this.send(-1, { type: "end", count: this.count, device: this.device });
   }
 
-  /** @param {any} message */
-  answer(message) {
-    if (message.take !== this.take) return;
-    this.heardAt = performance.now();
-    if (message.type === "got") {
-      this.open.delete(message.number);
-      this.sent.delete(message.number);
-      this.changed("");
-      this.pump();
-    } else if (message.type === "taken") {
-      this.dispose();
-      this.changed("");
-    } else if (message.type === "missing") {
-      this.dispose();
-      this.changed("A part of the take did not arrive in Python; record again");
+  /** Sends a message until the kernel answers. @param {number} number @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
+  async send(number, message, buffers) {
+    if (this.sent.has(number)) return;
+    this.sent.add(number);
+    for (let tries = 1; !this.over; tries += 1) {
+      try {
+        const { missing } = await ask(this.model, { ...message, take: this.take, rate: this.rate }, buffers, AGAIN_MS);
+        this.open.delete(number);
+        this.sent.delete(number);
+        this.over ||= number < 0;
+        this.changed(missing ? "A part of the take did not arrive in Python; record again" : "");
+        if (!this.over) this.pump();
+        return;
+      } catch (error) {
+        const gone = /** @type {Error} */ (error).message === GONE;
+        if (gone && this.left) this.over = true;
+        else if (gone) this.changed(`${GONE}. The take is kept here as long as this page is open`);
+        else if (tries > 1) this.changed("The kernel is busy, or gone. The take is kept here until it answers");
+        if (gone) await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      }
     }
   }
 
@@ -104,9 +88,8 @@ export class Sending {
     this.changed = () => {};
   }
 
+  /** Nothing is sent any more. */
   dispose() {
-    clearInterval(this.timer);
-    this.model.off("msg:custom", this.answered);
-    this.open.clear();
+    this.over = true;
   }
 }

@@ -3,7 +3,7 @@
 // Players of one page share an output. One that is made while another still sounds begins at that one's end.
 
 import { make, penOf, shortClock, View } from "../../_shared/dom.js";
-import { tell } from "../../_shared/kernel.js";
+import { ask, tell } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Line, outputAt } from "../../_shared/sound.js";
 
@@ -50,10 +50,15 @@ class StreamView extends View {
     });
     this.turn = () => this.place();
     waiting.add(this.turn);
+    this.atEnd(() => {
+      waiting.delete(this.turn);
+      this.line.stop();
+      this.pass(0);
+    });
     this.watchSize(this.root, () => this.paint());
     this.take(model.get("_sound"), 0);
     // Pieces that came before this view.
-    if (this.ended) tell(model, { type: "missing", start: this.frames });
+    if (this.ended) this.askMissing();
     this.paint();
   }
 
@@ -69,7 +74,7 @@ class StreamView extends View {
   take(view, start) {
     if (!view?.byteLength) return;
     if (start > this.frames) {
-      tell(this.model, { type: "missing", start: this.frames });
+      this.askMissing();
       return;
     }
     const skip = this.frames - start;
@@ -84,6 +89,12 @@ class StreamView extends View {
     this.frames += more;
     this.place();
     this.paint();
+  }
+
+  /** Asks for the pieces that came elsewhere, or before this view. */
+  askMissing() {
+    const late = () => {}; // what comes next asks again
+    ask(this.model, { type: "missing", start: this.frames }).then(({ data, start }) => this.take(new DataView(data.buffer), start), late);
   }
 
   /** Puts what came on the clock, once it is this player's turn. */
@@ -188,13 +199,6 @@ class StreamView extends View {
       pen.fillStyle = style.getPropertyValue((bin * step) / rate < this.heard ? "--sl-done" : "--sl-wave");
       pen.fillRect((bin * width) / BINS, (height - high) / 2, Math.max(width / BINS - 1, 1), high);
     }
-  }
-
-  dispose() {
-    super.dispose();
-    queue().waiting.delete(this.turn);
-    this.line.stop();
-    this.pass(0);
   }
 }
 

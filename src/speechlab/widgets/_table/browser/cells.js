@@ -86,12 +86,8 @@ export class Cells {
   build(position) {
     const row = this.view.rowAt(position);
     const on = position === this.view.active;
-    const node = document.createElement("div");
-    node.className = "sl-row";
-    node.id = `${this.view.id}-${row}`;
-    node.dataset.row = String(row);
-    node.setAttribute("role", "row");
-    node.setAttribute("aria-rowindex", String(position + 2));
+    const id = `${this.view.id}-${row}`;
+    const node = make(null, "div", "sl-row", { id, "data-row": row, role: "row", "aria-rowindex": position + 2 });
     const sound = this.addCell(node, "sound", "");
     if (this.view.sound) {
       const play = make(sound, "button", "sl-tool sl-play", { "aria-label": `Play row ${row + 1}` });

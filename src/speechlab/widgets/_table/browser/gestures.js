@@ -82,12 +82,9 @@ export class Gestures {
     const row = this.view.rowAt(this.view.active);
     const last = this.view.data.order.length - 1;
     const page = Math.max(Math.floor(this.view.grid.clientHeight / this.view.rows.height) - 1, 1);
-    const step = (/** @type {number} */ by) => () => {
-      const go = this.view.player.playing || this.view.player.wanted >= 0;
-      this.view.go(Math.min(Math.max(this.view.active + by, 0), last));
-      if (go) this.view.player.play(this.view.rowAt(this.view.active), 0, false);
-    };
     const { player } = this.view;
+    const step = (/** @type {number} */ by) => () =>
+      player.pass(this.view.rowAt(Math.min(Math.max(this.view.active + by, 0), last)));
     if (!this.view.sound && SOUND_KEYS.test(key)) return undefined;
     if (/^\d$/.test(key)) return () => this.view.rate(row, Number(key));
     return {
@@ -105,10 +102,6 @@ export class Gestures {
       "/": () => this.view.narrowing.search.focus(),
       Escape: () => player.audio.pause(),
     }[key];
-  }
-
-  dispose() {
-    clearTimeout(this.restTimer);
   }
 }
 

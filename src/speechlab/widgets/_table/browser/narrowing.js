@@ -11,12 +11,7 @@ const GROUPS = /** @type {[string, string[]][]} */ ([
 ]);
 
 export class Narrowing {
-  /** @type {HTMLInputElement} */ search;
-  /** @type {{button: HTMLElement, panel: HTMLElement}} */ filter;
-  /** @type {{button: HTMLElement, panel: HTMLElement}} */ layout;
   /** @type {HTMLElement | undefined} */ marks;
-  /** @type {HTMLElement} */ clear;
-  /** @type {HTMLElement} */ status;
 
   /** @param {import("./table.js").AudioTableView} table */
   constructor(table) {
@@ -28,10 +23,7 @@ export class Narrowing {
     this.found = new Map();
     /** @type {import("./data.js").View} */
     this.view = { search: "", marked: false, sort: null, categories: new Map(), ranges: new Map() };
-  }
-
-  /** @param {Element} root */
-  build(root) {
+    const { root } = table;
     const bar = make(root, "div", "sl-tools");
     let timer = 0;
     const search = () => {

@@ -1,7 +1,7 @@
 // One player for all rows. Sound is loaded on request, and that of the next row in advance.
 
 import { waveform } from "./cells.js";
-import { fillSpeeds, make, makeBox, shareAt, shortClock, spoken } from "../../_shared/dom.js";
+import { fillSpeeds, make, makeBox, shareAt, shortClock, soughtBy, spoken } from "../../_shared/dom.js";
 import { ask, GONE, LATE, tell, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
@@ -21,12 +21,6 @@ function silence() {
 }
 
 export class RowPlayer {
-  /** @type {HTMLElement} */ bar;
-  /** @type {HTMLElement} */ toggle;
-  /** @type {HTMLElement} */ slider;
-  /** @type {HTMLElement} */ time;
-  /** @type {HTMLElement} */ caption;
-  /** @type {HTMLInputElement} */ onwards;
   /** @type {{seconds: number, error: string} | undefined} */ outline;
   audio = new Audio();
   row = -1;
@@ -59,19 +53,7 @@ export class RowPlayer {
       }
     });
     this.audio.addEventListener("error", () => this.refused());
-  }
-
-  get playing() {
-    return !this.audio.paused && !this.audio.ended;
-  }
-
-  get seconds() {
-    return Number.isFinite(this.audio.duration) ? this.audio.duration : this.outline?.seconds || 0;
-  }
-
-  /** @param {Element} root */
-  build(root) {
-    const bar = make(root, "div", "sl-listen", { role: "group", "aria-label": "Player" });
+    const bar = make(view.root, "div", "sl-listen", { role: "group", "aria-label": "Player" });
     this.bar = bar;
     /** @param {string} className @param {string} title @param {() => void} click */
     const button = (className, title, click) => {
@@ -96,17 +78,29 @@ export class RowPlayer {
     });
     this.onwards = makeBox(bar, "sl-onwards", "go on", false, () => {});
     /** @type {HTMLElement} */ (this.onwards.parentElement).title = "Play the next row when one has ended";
-    this.caption = make(root, "div", "sl-heard");
+    this.caption = make(view.root, "div", "sl-heard");
     this.show();
+  }
+
+  get playing() {
+    return !this.audio.paused && !this.audio.ended;
+  }
+
+  get seconds() {
+    return Number.isFinite(this.audio.duration) ? this.audio.duration : this.outline?.seconds || 0;
   }
 
   /** @param {number} step */
   step(step) {
-    const next = this.view.neighbour(this.row, step);
-    if (next < 0) return;
+    this.pass(this.view.neighbour(this.row, step));
+  }
+
+  /** Goes on to a row, which plays if another one does. @param {number} row */
+  pass(row) {
+    if (row < 0) return;
     const go = this.playing || this.wanted >= 0;
-    this.view.goTo(next);
-    if (go) this.play(next, 0, false);
+    this.view.goTo(row);
+    if (go) this.play(row, 0, false);
   }
 
   /** Selects a row for playback. @param {number} row */
@@ -287,9 +281,7 @@ export class RowPlayer {
 
   /** @param {KeyboardEvent} event */
   sliderKey(event) {
-    const now = this.audio.currentTime;
-    const to = { ArrowLeft: now - 1, ArrowDown: now - 1, ArrowRight: now + 1, ArrowUp: now + 1, PageDown: now - 5,
-      PageUp: now + 5, Home: 0, End: this.seconds }[event.key];
+    const to = soughtBy(event.key, this.audio.currentTime, this.seconds);
     if (event.key === " ") this.playOrPause();
     else if (to === undefined) return;
     else this.seek(to);

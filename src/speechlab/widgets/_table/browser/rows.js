@@ -15,13 +15,13 @@ export class VirtualRows {
    * @param {HTMLElement} scroller The element that scrolls.
    * @param {(position: number) => HTMLElement} build Builds the row at a position.
    * @param {(rows: number[]) => void} seen Called with the positions that have elements.
+   * @param {AbortSignal} ended
    */
-  constructor(scroller, build, seen) {
+  constructor(scroller, build, seen, ended) {
     this.scroller = scroller;
     this.build = build;
     this.seen = seen;
-    this.body = make(scroller, "div", "sl-body");
-    this.body.setAttribute("role", "rowgroup");
+    this.body = make(scroller, "div", "sl-body", { role: "rowgroup" });
     /** @type {Map<number, HTMLElement>} */
     this.there = new Map();
     this.height = 48;
@@ -29,20 +29,17 @@ export class VirtualRows {
     /** Position that keeps its element wherever the list is scrolled to, since it has the focus. */
     this.kept = -1;
     this.setCount(0);
-    this.onScroll = () => this.later();
-    scroller.addEventListener("scroll", this.onScroll, { passive: true });
+    scroller.addEventListener("scroll", () => this.later(), { passive: true });
     /** Whether the rows are built for paper, where nothing can be scrolled to. */
     this.printing = false;
-    this.onPrint = (/** @type {Event} */ event) => {
+    const print = (/** @type {Event} */ event) => {
       this.printing = event.type === "beforeprint";
       if (this.count > PRINTED) scroller.dataset.printed = `The first ${PRINTED} of ${this.count.toLocaleString("en")} rows.`;
       else delete scroller.dataset.printed;
       this.paint();
     };
-    window.addEventListener("beforeprint", this.onPrint);
-    window.addEventListener("afterprint", this.onPrint);
-    this.sized = new ResizeObserver(() => this.remeasure());
-    this.sized.observe(scroller);
+    for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, print, { signal: ended });
+    ended.addEventListener("abort", () => cancelAnimationFrame(this.frame));
   }
 
   /** @param {number} count */
@@ -164,13 +161,5 @@ export class VirtualRows {
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
     else if (bottom > this.scroller.scrollTop + room) this.scroller.scrollTop = Math.min(bottom - room, top);
     this.paint();
-  }
-
-  dispose() {
-    cancelAnimationFrame(this.frame);
-    this.sized.disconnect();
-    this.scroller.removeEventListener("scroll", this.onScroll);
-    window.removeEventListener("beforeprint", this.onPrint);
-    window.removeEventListener("afterprint", this.onPrint);
   }
 }

@@ -45,23 +45,26 @@ export class AudioTableView extends View {
     this.root.classList.toggle("sl-silent", !this.sound);
     this.atEnd(showControls(this.model, this.root));
     this.player = new RowPlayer(this);
-    this.player.build(this.root);
     this.turns = new Turns(this);
     this.narrowing = new Narrowing(this);
-    this.narrowing.build(this.root);
     this.warning = make(this.root, "p", "sl-warning", { role: "alert" });
     this.warn("");
     const name = { role: "grid", "aria-label": this.model.get("title") };
     this.grid = make(this.root, "div", "sl-grid", { id: this.id, tabindex: 0, ...name });
     this.header = new Header(this);
     this.cells = new Cells(this);
-    this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen));
+    this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen), this.off.signal);
     this.empty = make(this.root, "p", "sl-none", "No row fits.");
     this.gestures = new Gestures(this);
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.player.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
     addHelp(this);
     this.watchSize(this.root, () => this.header.fit());
+    this.watchSize(this.grid, () => this.rows.remeasure());
+    this.atEnd(() => {
+      for (const timer of [this.askTimer, this.viewTimer, this.gestures.restTimer]) clearTimeout(timer);
+      this.player.dispose();
+    });
     this.hear({
       "msg:custom": (/** @type {any} */ message) => this.take(message),
       "change:revision": () => this.another(),
@@ -71,14 +74,6 @@ export class AudioTableView extends View {
     this.narrowing.restore(model.get("view"));
     this.load();
     this.layOut();
-  }
-
-  dispose() {
-    super.dispose();
-    for (const timer of [this.askTimer, this.viewTimer]) clearTimeout(timer);
-    this.gestures.dispose();
-    this.rows.dispose();
-    this.player.dispose();
   }
 
   // ------------------------------------------------------------------------------------------------ messages
