@@ -57,10 +57,17 @@ def listening_report(
     answers, listeners = counted(table), listeners_of(table)
     summary, differences = summary_of(answers, method, *drawn), differences_of(answers, method, smallest)
     scale, agreement = scale_of(answers, method, *drawn), agreement_of(answers, method)
-    unusual = [name for names in _unusual(listeners).values() for name in names]
-    typical = answers[~answers["listener"].isin(unusual)]
-    without = differences_of(typical, method, smallest) if unusual and len(typical) else None
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
+    who = "simulated listener" if simulated else "listener"
+    conclusion = _answer(method, summary, differences, who, smallest)
+    if len(differences) and (unusual := _unusual(listeners)):
+        clauses = [f"{_names(names)} {what}" for what, names in unusual.items()]
+        remark = f" {'; '.join(clauses)}."
+        typical = answers[~answers["listener"].isin([name for names in unusual.values() for name in names])]
+        without = differences_of(typical, method, smallest) if len(typical) else differences[:0]
+        if len(without):
+            remark += f" Without them: {_answer(method, summary, without, who, smallest).text}"
+        conclusion = Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
     shown_columns = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
     shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
     agreements = listeners.set_index("listener")["agreement"].dropna()
@@ -78,15 +85,7 @@ def listening_report(
         title,
         table,
         summary,
-        listening_answer(
-            method,
-            summary,
-            differences,
-            listeners,
-            without,
-            "simulated listener" if simulated else "listener",
-            smallest,
-        ),
+        conclusion,
         "listening",
         findings=tuple(findings),
         differences=differences,
@@ -215,30 +214,14 @@ _ANSWERS = 8
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
-def listening_answer(
-    method: str,
-    summary: pd.DataFrame,
-    differences: pd.DataFrame,
-    listeners: pd.DataFrame,
-    without: pd.DataFrame | None,
-    who: str,
-    smallest: float,
-) -> Conclusion:
-    """Return what the listeners (``who``) prefer, how sure that is, and the same ``without`` odd ones."""
-    if not len(differences):
+def _answer(method: str, summary: pd.DataFrame, pairs: pd.DataFrame, who: str, smallest: float) -> Conclusion:
+    """Return what the listeners (``who``) prefer, or hear, and how sure that is."""
+    if not len(pairs):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
+    if method == "abx":
+        return _abx_answer(pairs, who, smallest)
     tested = [str(name) for name in summary[summary["role"] == "test"]["system"]]
-    remark = _unusual_words(listeners)
-
-    def answer(pairs: pd.DataFrame) -> Conclusion:
-        if method == "abx":
-            return _abx_answer(pairs, who, smallest)
-        return _preferred(method, pairs, tested, who, smallest)
-
-    conclusion = answer(differences)
-    if without is not None and len(without):
-        remark += f" Without them: {answer(without).text}"
-    return Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
+    return _preferred(method, pairs, tested, who, smallest)
 
 
 def _preferred(
@@ -325,22 +308,13 @@ def _needed(row: Mapping[Hashable, Any], difference: str) -> str:
 
 def _unusual(listeners: pd.DataFrame) -> dict[str, list[str]]:
     """Listeners who gave nearly always the same answer, or turned the scale around, by what they did."""
-    if not len(listeners):
-        return {}
     enough = listeners[(listeners["excluded"] == "") & (listeners["answers"] >= _ANSWERS)]
-    if not len(enough):
-        return {}
     straight, turned = enough["same_answer"] >= _STRAIGHT, enough["agreement"] <= -0.5
     reasons = {
         "gave nearly always the same answer": enough.loc[straight, "listener"].tolist(),
         "answered as if the scale were turned": enough.loc[turned & ~straight, "listener"].tolist(),
     }
     return {what: names for what, names in reasons.items() if names}
-
-
-def _unusual_words(listeners: pd.DataFrame) -> str:
-    clauses = [f"{_names(names)} {what}" for what, names in _unusual(listeners).items()]
-    return f" {'; '.join(clauses)}." if clauses else ""
 
 
 def _names(listeners: list[str]) -> str:

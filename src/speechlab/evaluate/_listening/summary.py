@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from speechlab.evaluate._listening.statistics import TwoWay
 
 
 _LEVEL = 0.95
@@ -73,10 +72,8 @@ def tests_of(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str
     """Test each pair of systems; the p-values are not yet corrected."""
     measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
     return [
-        measure | _told_apart(first, second, part, smallest)
-        if method == "abx"
-        else measure | _rated(first, second, part, method, smallest)
-        for first, second, part in _compared(table, method)
+        measure | _tested(first, second, answers, method, smallest)
+        for first, second, answers in _compared(table, method)
     ]
 
 
@@ -94,58 +91,47 @@ def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataF
     ]
 
 
-def _difference(answers: pd.DataFrame, first: str) -> tuple[float, NDArray[np.float64]]:
-    """Return the difference of the means of two systems, and the contribution of each answer to it."""
-    score, is_first = answers["score"].to_numpy(), (answers["system"] == first).to_numpy()
-    means = score[is_first].mean(), score[~is_first].mean()
-    shares = np.where(is_first, (score - means[0]) / is_first.sum(), -(score - means[1]) / (~is_first).sum())
-    return float(means[0] - means[1]), shares
-
-
-def _rated(first: str, second: str, answers: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
-    """Return how much better the first of two systems is than the second."""
-    if method == "ab":
-        mean = float(answers["score"].mean())
-        shares, values = (answers["score"].to_numpy() - mean) / len(answers), {}
+def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
+    """Test how much better the first of two systems is than the second; of ABX, whether they are told apart."""
+    score, count = answers["score"].to_numpy(), len(answers)
+    values: dict[str, Any] = {}
+    if method in {"ab", "abx"}:
+        mean = float(score.mean())
+        shares = (score - mean) / count
     else:
-        mean, shares = _difference(answers, first)
-        means = answers.groupby(answers["system"].astype(str))["score"].mean()
-        values = {"value_a": means[second], "value_b": means[first]}
-    estimate = two_way(mean, shares, _codes(answers["listener"]), _codes(answers["item"]), _LEVEL)
-    listeners, items = more_needed(estimate, smallest)
-    outlook = {"detectable": detectable(estimate), "more_listeners": listeners, "more_items": items}
-    test = {"p": estimate.p, "test": "Student's t, two-way clustered"}
-    return {"a": second, "b": first, **values, **_facts(estimate, answers, method), **test, **outlook}
-
-
-def _told_apart(first: str, second: str, answers: pd.DataFrame, smallest: float) -> dict[str, Any]:
-    """Test a pair of ABX. X is random, so guesses of all listeners are independent, and the test is exact."""
-    count, right = len(answers), int(answers["score"].sum())
-    shares = (answers["score"].to_numpy() - right / count) / count
-    estimate = two_way(
-        right / count - 0.5, shares, _codes(answers["listener"]), _codes(answers["item"]), _LEVEL
-    )
-    needed = answers_needed(smallest)
-    outlook = {
-        "detectable": guesses_told_apart(count),
-        "more_listeners": max(math.ceil(needed / estimate.items) - estimate.listeners, 0),
-        "more_items": max(math.ceil(needed / estimate.listeners) - estimate.items, 0),
-    }
-    values = {"value_a": 0.5, "value_b": right / count}
-    test = {"p": binomial_p(right, count), "test": "exact binomial, one-sided"}
-    return {"a": first, "b": second, **values, **_facts(estimate, answers, "abx"), **test, **outlook}
-
-
-def _facts(estimate: TwoWay, answers: pd.DataFrame, method: str) -> dict[str, Any]:
+        is_first = (answers["system"] == first).to_numpy()
+        of_first, of_second = score[is_first].mean(), score[~is_first].mean()
+        mean = float(of_first - of_second)
+        shares = np.where(
+            is_first, (score - of_first) / is_first.sum(), (of_second - score) / (~is_first).sum()
+        )
+        values = {"value_a": of_second, "value_b": of_first}
+    guessed = 0.5 if method == "abx" else 0.0
+    codes = _codes(answers["listener"]), _codes(answers["item"])
+    estimate = two_way(mean - guessed, shares, *codes, _LEVEL)
     largest = METHODS[method].largest
-    return {
-        "n": len(answers),
+    facts = {
+        "n": count,
         "difference": estimate.mean,
         "low": float(np.maximum(estimate.low, -largest)),
         "high": float(np.minimum(estimate.high, largest)),
         "listeners": estimate.listeners,
         "items": estimate.items,
     }
+    if method != "abx":
+        listeners, items = more_needed(estimate, smallest)
+        outlook = {"detectable": detectable(estimate), "more_listeners": listeners, "more_items": items}
+        test = {"p": estimate.p, "test": "Student's t, two-way clustered"}
+        return {"a": second, "b": first, **values, **facts, **test, **outlook}
+    needed = answers_needed(smallest)
+    outlook = {
+        "detectable": guesses_told_apart(count),
+        "more_listeners": max(math.ceil(needed / estimate.items) - estimate.listeners, 0),
+        "more_items": max(math.ceil(needed / estimate.listeners) - estimate.items, 0),
+    }
+    # X is random, so guesses of all listeners are independent, and the test is exact.
+    test = {"p": binomial_p(int(score.sum()), count), "test": "exact binomial, one-sided"}
+    return {"a": first, "b": second, "value_a": guessed, "value_b": mean, **facts, **test, **outlook}
 
 
 def listeners_of(table: pd.DataFrame) -> pd.DataFrame:

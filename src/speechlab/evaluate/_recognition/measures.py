@@ -132,16 +132,19 @@ def stream_calls(
         return timed
     rows = scored[scored["revisions"].notna()]
     most = max(functions_of(system.lab)[1] for system in systems if system.lab is not None and system.streams)
-    facts = {"concurrency": 1 if min(most, concurrency) == 1 else None, "refusals": 0, "error": None}
-    names = {"text": rows[text], "language": rows[language], "voice_name": rows["voice"]}
-    calls = rows.assign(**names, turn=range(len(rows)))
-    sides = [name for name in SIDES if name in rows.columns]
-    records = [
-        {**{str(name): value for name, value in row.items()}, **facts} for row in calls.to_dict("records")
-    ]
-    streamed = table_of_calls(records, ("system", *OF_RECOGNISERS, *STREAM_TIMES))
-    streamed = streamed.assign(**{name: rows[name].astype("string").tolist() for name in sides})
-    streamed = streamed if "system" in sides else streamed.drop(columns="system")
+    calls = rows.assign(
+        text=rows[text],
+        language=rows[language],
+        voice_name=rows["voice"],
+        turn=range(len(rows)),
+        concurrency=1 if min(most, concurrency) == 1 else None,
+        refusals=0,
+        error=None,
+    )
+    whose = ["system"] if "system" in rows.columns else []
+    streamed = table_of_calls(calls.to_dict("records"), (*whose, *OF_RECOGNISERS, *STREAM_TIMES))
+    if "condition" in rows.columns:
+        streamed["condition"] = rows["condition"].astype("string").tolist()
     return pd.concat([timed, streamed], ignore_index=True) if len(timed) else streamed
 
 
@@ -149,20 +152,19 @@ def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) ->
     """Return a summary with how often texts of streams changed: the ratios of unstable words and of revisions."""
     if "revisions" not in table.columns:
         return summary
-    by = [*(name for name in SIDES if name in table.columns), "voice", language]
-    groups = table[table["revisions"].notna()].groupby(by, observed=True)
-    sums = groups[list(STREAMED[2:])].sum().assign(streams=groups["revisions"].count())
-    ratios = (
-        sums.assign(
-            unstable_partial_word_ratio=sums["unstable_words"]
+    by = [*(name for name in SIDES if name in table.columns), "voice"]
+    groups = table[table["revisions"].notna()].groupby([*by, language], observed=True)
+    sums, counts = groups[list(STREAMED[2:])].sum(), groups["revisions"].count()
+    ratios = pd.DataFrame(
+        {
+            "streams": counts,
+            "unstable_partial_word_ratio": sums["unstable_words"]
             / sums["final_words"].mask(sums["final_words"] == 0),
-            unstable_partial_segment_ratio=sums["revisions"] / sums["streams"],
-        )
-        .drop(columns=list(STREAMED[2:]))
-        .reset_index()
-        .rename(columns={language: "language"})
+            "unstable_partial_segment_ratio": sums["revisions"] / counts,
+        }
     )
-    return summary.merge(ratios, on=["language" if name == language else name for name in by], how="left")
+    ratios = ratios.reset_index().rename(columns={language: "language"})
+    return summary.merge(ratios, on=[*by, "language"], how="left")
 
 
 def streams_view(summary: pd.DataFrame) -> View:

@@ -49,7 +49,7 @@ TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf", *S
 """Columns of timed calls that a summary has."""
 
 
-def table_of_calls(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def table_of_calls(rows: Sequence[Mapping[Any, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """Return timed calls as a table with columns of one order and type for all studies."""
     types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_ALWAYS}}
     return pd.DataFrame(list(rows), columns=list(types)).astype(types)
