@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-
 _LEVEL = 0.95
 _SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
 
