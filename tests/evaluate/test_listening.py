@@ -12,7 +12,7 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._listening.statistics import (
+from speechlab.evaluate._statistics import (
     answers_needed,
     binomial_p,
     detectable,

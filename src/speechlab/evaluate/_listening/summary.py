@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from speechlab._platform import text_dtype
-from speechlab.evaluate._listening.statistics import (
+from speechlab.evaluate._statistics import (
     answers_needed,
     binomial_p,
     detectable,

@@ -15,8 +15,8 @@ from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._listening.report import listening_report
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._recognition.flags import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
+from speechlab.evaluate._recognition.measures import flagged
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report

@@ -16,10 +16,9 @@ from speechlab.evaluate._recognition.answer import (
     streams_answer,
     systems_answer,
 )
-from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.flags import flagged, silence_findings
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, silence_findings
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
-from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
+from speechlab.evaluate._recognition.measures import flagged, measures_view, stream_summary, streams_view
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized

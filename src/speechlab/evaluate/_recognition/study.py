@@ -24,17 +24,22 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
-from speechlab.evaluate._recognition.flags import recognised_silence, speechless_rows, transcripts_of
+from speechlab.evaluate._recognition.conditions import (
+    AS_RECORDED,
+    conditions_of,
+    recognised_silence,
+    speechless_rows,
+    under,
+)
 from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.rows import SPEAK, scored_rows
+from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
 from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import EXISTING, existing_of, systems_of, unreachable_notes
+from speechlab.evaluate._systems import EXISTING, ask_each, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -181,7 +186,7 @@ def recognition(
     running["progress"] = stage_of(progress, "transcribe")
     asked = [system for system in systems if system.lab is not None]
     tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(asked))
-    by_system, unreachable = transcripts_of(systems, rows, language, running)
+    by_system, unreachable = _transcripts_of(systems, rows, language, running)
     reached = [system for system in asked if system.name not in unreachable]
     calls, untimed = _timed(reached, rows, text, language, *clock)
     transcripts = _stacked(by_system, count)
@@ -194,7 +199,9 @@ def recognition(
     extra: dict[str, Any] = {"formatting": formatting, "entities": entities, "scores": scores}
     measures = measures_of(scored, text, language, **extra)
     calls = stream_calls(scored, text, language, reached, concurrency, calls)
-    nothing = recognised_silence(reached, silent, running) if len(silent) else silent
+    if len(silent):
+        of_silence, _ = _transcripts_of(reached, silent, "language", running, needed=False)
+        silent = recognised_silence(silent, of_silence)
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
@@ -205,9 +212,34 @@ def recognition(
         recorded |= {"conditions": [condition.name for condition in conditions], "noise": kind}
         recorded |= {"seed": seed, "speechless": silent_count}
     record = record_of("recognition", store, *by_system.values(), **recorded)
-    facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": nothing}
+    facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": silent}
     facts |= {"measures": measures, "record": record, "notes": notes, "about": blocks.about}
     return Report.of(recognition_report(title, scored, text, language, **facts))
+
+
+def _transcripts_of(
+    systems: Sequence[System],
+    rows: pd.DataFrame,
+    language: str,
+    options: Mapping[str, Any],
+    *,
+    needed: bool = True,
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Return the transcripts of each system by its name, and the reasons of systems that could not be asked."""
+    by_name = {system.name: system for system in systems}
+
+    def hear(name: str, client: Client) -> pd.DataFrame:
+        system = by_name[name]
+        return recognised(client, rows, language, identify=system.identify, **options, **system.options)
+
+    asked = {system.name: system.lab for system in systems if system.lab is not None}
+    transcripts, unreachable = ask_each(asked, hear, needed=needed)
+    for system in systems:
+        if system.had:
+            transcripts[system.name] = existing_rows(rows, system.had, language)
+        elif system.name in unreachable:
+            transcripts[system.name] = unrecognised(rows, unreachable[system.name])
+    return {name: transcripts[name] for name in by_name}, unreachable
 
 
 def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:

@@ -222,18 +222,23 @@ def judge(
         name for name in dict.fromkeys(name for row in records for name in row) if name not in DIFFERENCES
     ]
     table = pd.DataFrame(records, columns=[*DIFFERENCES, *extra])
-    table = table.astype(dict.fromkeys(_NUMBERS, "float64")).astype({"n": "Int64"})
-    families = [table.index] if by is None else table.groupby(by, sort=False).groups.values()
+    cells = {name: table[name] for name in table}
+    cells |= {name: table[name].astype("float64") for name in _NUMBERS}
+    p_holm = np.full(len(table), np.nan)
+    families = [np.arange(len(table))] if by is None else table.groupby(by, sort=False).indices.values()
     for family in families:
-        table.loc[family, "p_holm"] = holm(table.loc[family, "p"].to_numpy())
-    table["verdict"] = [
+        p_holm[family] = holm(cells["p"].to_numpy()[family])
+    cells |= {"n": table["n"].astype("Int64"), "p_holm": pd.Series(p_holm, table.index)}
+    cells["verdict"] = [
         _verdict(word, p, difference - (unit == RATIO), n, level)
         for word, p, difference, unit, n in zip(
-            words, table["p_holm"], table["difference"], table["unit"], table["n"], strict=True
+            words, p_holm, cells["difference"], cells["unit"], cells["n"], strict=True
         )
     ]
-    texts = table[list(_TEXTS)].astype("string").fillna({"language": "", "condition": ""})
-    return table.assign(**{name: texts[name] for name in _TEXTS})
+    for name in _TEXTS:
+        texts = pd.Series(cells[name], table.index, dtype="string")
+        cells[name] = texts.fillna("") if name in {"language", "condition"} else texts
+    return pd.DataFrame(cells, index=table.index)
 
 
 def _verdict(word: str, p: float, difference: float, n: object, level: float) -> str:
