@@ -222,7 +222,7 @@ def judge(
         name for name in dict.fromkeys(name for row in records for name in row) if name not in DIFFERENCES
     ]
     table = pd.DataFrame(records, columns=[*DIFFERENCES, *extra])
-    cells = {name: table[name] for name in table}
+    cells: dict[Any, Any] = {name: table[name] for name in table}
     cells |= {name: table[name].astype("float64") for name in _NUMBERS}
     p_holm = np.full(len(table), np.nan)
     families = [np.arange(len(table))] if by is None else table.groupby(by, sort=False).indices.values()
