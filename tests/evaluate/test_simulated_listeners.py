@@ -85,7 +85,7 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
         evaluate.listening(simulated, draws=100).differences["verdict"][0] == "better"
         for simulated in (
             evaluate.simulated_listeners(key_of(), scores, listeners=12, seed=seed, **options)
-            for seed in range(30)
+            for seed in range(16)
         )
     ]
     assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.25)
