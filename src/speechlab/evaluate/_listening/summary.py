@@ -104,7 +104,8 @@ def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smalles
         shares = np.where(
             is_first, (score - of_first) / is_first.sum(), (of_second - score) / (~is_first).sum()
         )
-        values = {"value_a": of_second, "value_b": of_first}
+        means = answers.groupby(answers["system"].astype(str))["score"].mean()
+        values = {"value_a": means[second], "value_b": means[first]}
     guessed = 0.5 if method == "abx" else 0.0
     codes = _codes(answers["listener"]), _codes(answers["item"])
     estimate = two_way(mean - guessed, shares, *codes, _LEVEL)
