@@ -33,7 +33,7 @@ def studies(tmp_path_factory):
             "round_trip": (TEXTS, lambda table: evaluate.round_trip(both, table, "low", **how)),
             "voices": (TEXTS, lambda table: evaluate.voices(both, table, "low", speed=0, dnsmos=0, **how)),
             "recognition": (heard, lambda table: evaluate.recognition(lab, table, **how)),
-            "compared": (heard, lambda table: evaluate.recognition(both, table, **mixed, **how)),
+            "compared": (heard, lambda table: evaluate.recognition(lab, table, **mixed, **how)),
             "translation": (
                 directed,
                 lambda table: evaluate.translation(both, table, back=True, glossary=["good"], **how),

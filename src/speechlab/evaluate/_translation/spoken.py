@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from speechlab import batch
+from speechlab._arguments import is_missing
 from speechlab._brief import briefly
+from speechlab._platform import package_version
 from speechlab.contract import Voice
+from speechlab.display import percent
 from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
 from speechlab.evaluate._cast import by_service, one_voice, speaks, voice_name
@@ -17,25 +20,41 @@ from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._systems import UNUSABLE, services_of
-from speechlab.evaluate._translation.stages import STEPS, stages_report
+from speechlab.evaluate._writing.columns import (
+    Shown,
+    View,
+    chance,
+    count,
+    interval,
+    named,
+    number,
+    plural,
+    sentence,
+    text,
+)
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import of_study
+from speechlab.evaluate._writing.methods import methods_of
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
-from speechlab.metrics import BETTER, compare_translations, judge, score, score_translations
+from speechlab.metrics import ALIKE, BETTER, compare_translations, judge, score, score_translations
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from speechlab.client import Client
     from speechlab.errors import SpeechLabError
-    from speechlab.evaluate._writing.contents import Contents
     from speechlab.store import Store
 
 _STEP = "speechlab: step "
-_COUNTS = {
-    "error_rate": ("errors", "reference_length"),
-    "reading_cer": ("reading_errors", "reading_length"),
+_COUNTS = {"error_rate": ("errors", "reference_length"), "reading_cer": ("reading_errors", "reading_length")}
+"""The rates of a row, and the counts that they are made of."""
+_STEPS = {
+    "ideal": "text translated",
+    "translation": "recognised, then translated",
+    "again": "spoken and recognised again",
 }
+"""Columns of the table that are compared with the reference, and the steps before them."""
 _SUMMARY = ("language", "step", "utterances", "chrf", "lost", "error_rate", "reading_cer", "test")
 
 
@@ -108,8 +127,11 @@ def speech_to_speech(
     speakers = {
         name: route.voice(voices[name], target_lang, store, give_up_after_s) for name, route in routes.items()
     }
-    for note in _unknown_languages(speakers, target_lang):
-        warnings.warn(note, stacklevel=3)
+    for name, speaker in speakers.items():
+        if isinstance(speaker, Voice) and not speaks(speaker, target_lang):
+            whose = f"{name}{': ' if name else ''}"
+            note = f"{whose}the catalogue does not say whether voice {voice_name(speaker)!r} speaks {target_lang}"
+            warnings.warn(note, stacklevel=3)
     for name, route in routes.items():
         route.go("recognise", batch.transcribe, audio, "hypothesis", **running, language=source)
         route.go("translate what was said", batch.translate, text, "ideal", **translating)
@@ -136,25 +158,51 @@ def report_of_stages(
     title: str, table: pd.DataFrame, roles: Mapping[str, str], record: Mapping[str, Any]
 ) -> Contents:
     """Score the texts of each step, and report what is lost."""
-    target, text, language = record["settings"]["target_lang"], roles["text"], roles["language"]
+    target, said, language = record["settings"]["target_lang"], roles["text"], roles["language"]
     scores = {
-        "translation": _scored(table, text, "hypothesis", language),
+        "translation": _scored(table, said, "hypothesis", language),
         "again": _scored(table, "translation", "again", target),
     }
     status = table["error"].isna().map({True: "ok", False: "error"})
     rates = [scores["translation"][list(_COUNTS)], scores["again"][list(_COUNTS)].add_prefix("again_")]
     rows = table.assign(status=status, **{str(name): each[name] for each in rates for name in each})
-    summary, differences = _summarized(rows, scores, text, language, roles.get("reference"), target)
-    return stages_report(title, rows, summary, differences, roles, target, record)
-
-
-def _unknown_languages(speakers: Mapping[str, Voice | str], code: str) -> list[str]:
-    """Warnings about voices without languages in the catalogue."""
-    return [
-        f"{name}{': ' if name else ''}the catalogue does not say whether voice {voice_name(voice)!r} speaks {code}"
-        for name, voice in speakers.items()
-        if isinstance(voice, Voice) and not speaks(voice, code)
+    summary, differences = _summarized(rows, scores, roles, target)
+    view = [
+        text("system", "system", optional=True),
+        Shown("language", lambda row: f"{row['language']} → {target}"),
+        text("step", "step"),
+        count("utterances", "utterances"),
+        number("chrF", "chrf", ".1f", strong=True),
+        number("lost", "lost", "+.1f"),
+        interval("lost_low", "lost_high", "+.1f"),
+        Shown("error rate", _rate, figure=True),
+        chance("p (Holm)", "p_holm"),
+        text("verdict", "verdict"),
     ]
+    against = "references" if roles.get("reference") else "translation of what was said"
+    note = f"chrF against the {against}, texts normalised; more is closer."
+    stages, options = _stages(rows, roles, target)
+    methods = ["steps", *(["chrf"] if len(summary) else [])]
+    methods += ["randomization", "holm"] if summary["p"].notna().any() else []
+    methods += ["paired intervals"] if summary["lost_low"].notna().any() else []
+    complete = int(rows["again"].notna().sum())
+    by = [*(["system"] if "system" in summary.columns else []), "language", "step"]
+    return Contents(
+        title,
+        rows,
+        summary,
+        _answer(rows, summary, target),
+        "speech_to_speech",
+        differences=differences,
+        tables={"stages": stages},
+        columns=roles,
+        views=(View.of("What is lost at each step", view, summary, note),),
+        drawings=(Drawing("Scores", "translation_scores", ("summary",), {"by": by}),),
+        shown=ShownRows("stages", options=options),
+        said=methods_of(title, *methods),
+        facts={"speechlab": package_version(), "rows": f"{complete:,} of {len(rows):,} went all the way"},
+        record=record,
+    )
 
 
 class _Route:
@@ -166,7 +214,6 @@ class _Route:
         "synthesize": ("text", "audio"),
     }
     """The argument of an operation that names its column, and the column of its results."""
-    _STEPS: ClassVar = ("hypothesis", "ideal", "translation", "spoken", "again")
 
     def __init__(self, client: Client, name: str, frame: pd.DataFrame, progress: StageProgress) -> None:
         self._client, self._name, self._progress = client, name, progress
@@ -204,8 +251,8 @@ class _Route:
         try:
             return one_voice(self._client, voice, language, self._name, store, give_up_after_s)
         except APIConnectionError as error:
-            for gives in self._STEPS:
-                self.rows[gives] = None
+            results = dict.fromkeys(("hypothesis", "ideal", "translation", "spoken", "again"))
+            self.rows = self.rows.assign(**results)
             self._stop(error, self.rows.index, "recognise")
         except UNUSABLE:
             pass  # reported by the step that speaks; earlier steps can still run
@@ -237,37 +284,27 @@ def _scored(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) 
 
 
 def _summarized(
-    rows: pd.DataFrame,
-    scores: Mapping[str, pd.DataFrame],
-    text: str,
-    language: str,
-    reference: str | None,
-    target: str,
+    rows: pd.DataFrame, scores: Mapping[str, pd.DataFrame], roles: Mapping[str, str], target: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each service, language and step; and the losses of the steps as differences."""
     normalize = normalizer(target if target in {"ja", "en", "zh"} else "basic")
-    reference_column = reference or "ideal"
+    reference = roles.get("reference", "ideal")
     lines: list[dict[str, Any]] = []
     tested: list[dict[Any, Any]] = []
-    complete = rows.dropna(subset=[reference_column, *STEPS])
-    keys = [*(["system"] if "system" in rows.columns else []), language]
+    complete = rows.dropna(subset=[reference, *_STEPS])
+    keys = [*(["system"] if "system" in rows.columns else []), roles["language"]]
     for key, group in complete.groupby(keys, sort=False):
-        references = [normalize(sentence) for sentence in group[reference_column]]
+        references = [normalize(sentence) for sentence in group[reference]]
         names = dict(zip(("language", "system"), map(str, key[::-1]), strict=False))
+        texts_said = group[roles["text"]].tolist()
         before: dict[str, Any] = {}
-        for name, step in STEPS.items():
+        for name, step in _STEPS.items():
             texts = [normalize(sentence) for sentence in group[name]]
             chrf = score_translations(references, texts, language=target, metrics=["chrf"]).chrf
-            facts: dict[str, Any] = {
-                **names,
-                "step": step,
-                "utterances": len(group),
-                "chrf": chrf,
-                "lost": None,
-            }
+            facts = dict[str, Any](names, step=step, utterances=len(group), chrf=chrf, lost=None)
             if before:
                 sides = {before["step"]: before["texts"], step: texts}
-                test = compare_translations(references, sides, metrics=["chrf"], groups=group[text].tolist())
+                test = compare_translations(references, sides, metrics=["chrf"], groups=texts_said)
                 labels = {"language": f"{names['language']} → {target}", "condition": names.get("system", "")}
                 tested.append({**test.iloc[0].to_dict(), **labels, "measure": "chrF"})
                 facts |= {"lost": before["chrf"] - chrf, "test": len(tested) - 1}
@@ -282,3 +319,81 @@ def _summarized(
     tests = differences.reindex(summary.pop("test").fillna(-1).astype(int)).set_axis(summary.index)
     bounds = {"lost_low": -tests["high"], "lost_high": -tests["low"]}
     return summary.assign(**bounds, **tests[["p", "p_holm", "verdict", "test"]]), differences
+
+
+def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Conclusion:
+    unfinished = int(table["again"].isna().sum())
+    unfinished_words = (
+        f" {unfinished:,} of {plural(len(table), 'row')} did not go all the way." if unfinished else ""
+    )
+    steps = summary[summary["lost"].notna()] if len(summary) else summary
+    if not len(steps):
+        return Conclusion("What is lost on the way could not be measured.", unfinished_words.strip())
+    worst = max(steps.to_dict("records"), key=lambda row: float(row["lost"]))
+    before = worst["chrf"] + worst["lost"]
+    names = {_STEPS["translation"]: "recognition", _STEPS["again"]: "the voice, or recognition of it,"}
+    system = f"{worst['system']}: " if "system" in steps.columns else ""
+    directions = f"from {named(str(worst['language']))} to {named(target_lang)}"
+    lead = f"{system}{names[worst['step']]} loses most on the way {directions}."
+    recordings = plural(int(worst["utterances"]), "recording")
+    chance_words = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
+    certainty = (
+        f"What arrives is alike by {before:.1f} of 100 before it and {worst['chrf']:.1f} after it (chrF); on "
+        f"{recordings}, {chance_words}."
+    )
+    if worst["lost"] <= 0:
+        lead = f"{system}nothing is lost after the translation, {directions}."
+        certainty = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
+    return Conclusion(sentence(lead), f"{certainty}{unfinished_words}")
+
+
+def _stages(
+    table: pd.DataFrame, columns: Mapping[str, str], target_lang: str
+) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """Return of each recording what was said, and below it what was spoken.
+
+    What was recognised is compared with what was said, or with the translation that was to be spoken.
+    """
+    audio, text, language = (columns[name] for name in ("audio", "text", "language"))
+    reference = columns.get("reference")
+    sides = ["system"] if "system" in table.columns else []
+    row_numbers = table.groupby(sides, sort=False).cumcount() + 1 if sides else range(1, len(table) + 1)
+    tables = []
+    for stage, (sound, expected, recognised, prefix) in {
+        "said": (audio, text, "hypothesis", ""),
+        "spoken": ("spoken", "translation", "again", "again_"),
+    }.items():
+        later = stage == "spoken"
+        cells = {
+            "row": row_numbers,
+            **{name: table[name] for name in sides},
+            "stage": stage,
+            "audio": table[sound],
+            "text": table[expected],
+            "recognised": table[recognised],
+            "error_rate": table[f"{prefix}error_rate"],
+            "reading_cer": table[f"{prefix}reading_cer"],
+            "translation of what was said": table["ideal"] if later else None,
+            "reference": table[reference] if reference and later else None,
+            "language": target_lang if later else table[language],
+            "failed_at": None if later else table["failed_at"],
+            "error": None if later else table["error"],
+        }
+        tables.append(pd.DataFrame(cells, index=table.index).astype(object).reset_index(drop=True))
+    stages = pd.concat(tables).sort_index(kind="stable")
+    stages = stages.sort_values("row", kind="stable").reset_index(drop=True)
+    stages = stages.dropna(axis="columns", how="all") if len(stages) else stages
+    rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in stages}
+    options: dict[str, Any] = {"columns": [name for name in stages.columns if name != "language"]}
+    if "recognised" in stages:
+        options |= {"reference": "text", "hypotheses": "recognised", "language": "language"}
+    options |= {"audio": "audio"} if "audio" in stages else {}
+    return stages.astype({"row": "int64", **rates}), options
+
+
+def _rate(row: Mapping[Hashable, Any]) -> str | None:
+    """The error rate of a row; for Japanese that of readings, with that of characters in brackets."""
+    rate, reading = row["error_rate"], row.get("reading_cer")
+    if is_missing(rate):
+        return None
+    return percent(rate) if is_missing(reading) else f"{percent(reading)} ({percent(rate)} of characters)"
