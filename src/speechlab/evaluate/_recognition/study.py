@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from speechlab.client import Client
+    from speechlab.evaluate._recognition.conditions import Condition
     from speechlab.evaluate._speech.scorers import Scorer
     from speechlab.evaluate._systems import System
     from speechlab.store import Store
@@ -196,8 +197,7 @@ def recognition(
         columns += STREAMED
     scored, segments = scored_rows(transcripts, left_out, columns, text, language, store)
     scored, unscored = with_scores(scored, scores, (text, "hypothesis"), store)
-    extra: dict[str, Any] = {"formatting": formatting, "entities": entities, "scores": scores}
-    measures = measures_of(scored, text, language, **extra)
+    measures = measures_of(scored, text, language, formatting=formatting, entities=entities, scores=scores)
     calls = stream_calls(scored, text, language, reached, concurrency, calls)
     if len(silent):
         of_silence, _ = _transcripts_of(reached, silent, "language", running, needed=False)
@@ -205,12 +205,9 @@ def recognition(
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
-    recorded = _settings_of(systems, {"identify": identify}) | ({"speed": clock[0]} if clock[0] else {})
+    recorded = _settings_of(systems, identify=identify) | ({"speed": clock[0]} if clock[0] else {})
     recorded |= {"groups": blocks.column, "about": blocks.about}
-    if conditions or silent_count:
-        kind = noise if isinstance(noise, str) else type(noise).__name__
-        recorded |= {"conditions": [condition.name for condition in conditions], "noise": kind}
-        recorded |= {"seed": seed, "speechless": silent_count}
+    recorded |= _settings_of_sound(conditions, noise, seed, silent_count)
     record = record_of("recognition", store, *by_system.values(), **recorded)
     facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": silent}
     facts |= {"measures": measures, "record": record, "notes": notes, "about": blocks.about}
@@ -278,10 +275,10 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
     return notes
 
 
-def _settings_of(systems: Sequence[System], options: dict[str, Any]) -> dict[str, Any]:
+def _settings_of(systems: Sequence[System], *, identify: bool) -> dict[str, Any]:
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
-        return {**options, **systems[0].options}
+        return {"identify": identify, **systems[0].options}
     services = list(dict.fromkeys(id(system.lab) for system in systems))
     return {
         "systems": {
@@ -293,6 +290,17 @@ def _settings_of(systems: Sequence[System], options: dict[str, Any]) -> dict[str
             for system in systems
         }
     }
+
+
+def _settings_of_sound(
+    conditions: Sequence[Condition], noise: object, seed: int, speechless: int
+) -> dict[str, Any]:
+    """The settings of what was done to recordings, and of those without speech, for the record."""
+    if not (conditions or speechless):
+        return {}
+    kind = noise if isinstance(noise, str) else type(noise).__name__
+    names = [condition.name for condition in conditions]
+    return {"conditions": names, "noise": kind, "seed": seed, "speechless": speechless}
 
 
 def _prepared(
