@@ -221,6 +221,6 @@ def _flags(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
         if row.loop
         else max((len(list(run)) for step, run in groupby(steps) if step == "insert"), default=0)
     )
-    lost = len(list(takewhile(lambda step: step == "delete", reversed(steps))))
+    deleted = len(list(takewhile(lambda step: step == "delete", reversed(steps))))
     has_text, is_silent = bool(str(row.hypothesis_normalized)), not str(row.reference_normalized)
-    return has_text and (is_silent or inserted >= _INSERTED[unit]), has_text and lost >= _LOST[unit]
+    return has_text and (is_silent or inserted >= _INSERTED[unit]), has_text and deleted >= _LOST[unit]

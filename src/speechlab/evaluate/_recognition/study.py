@@ -185,10 +185,10 @@ def recognition(
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     running["progress"] = stage_of(progress, "transcribe")
-    asked = [system for system in systems if system.lab is not None]
-    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(asked))
+    callable_systems = [system for system in systems if system.lab is not None]
+    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(callable_systems))
     by_system, unreachable = _transcripts_of(systems, rows, language, running)
-    reached = [system for system in asked if system.name not in unreachable]
+    reached = [system for system in callable_systems if system.name not in unreachable]
     calls, untimed = _timed(reached, rows, text, language, *clock)
     transcripts = _stacked(by_system, count)
     left_out = _stacked(dict.fromkeys(by_system, unknown), count)
@@ -229,8 +229,8 @@ def _transcripts_of(
         system = by_name[name]
         return recognised(client, rows, language, identify=system.identify, **options, **system.options)
 
-    asked = {system.name: system.lab for system in systems if system.lab is not None}
-    transcripts, unreachable = ask_each(asked, hear, needed=needed)
+    clients = {system.name: system.lab for system in systems if system.lab is not None}
+    transcripts, unreachable = ask_each(clients, hear, needed=needed)
     for system in systems:
         if system.had:
             transcripts[system.name] = existing_rows(rows, system.had, language)

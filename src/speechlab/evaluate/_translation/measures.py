@@ -120,9 +120,9 @@ def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd
         figures["length_ratio"] = texts["length_ratio"].median()
         figures |= {name: int(texts[flag].sum()) for name, flag in _FLAGS.items()}
         if set(_TERMS) <= set(texts.columns):
-            expected, kept = (int(texts[name].sum()) for name in _TERMS)
-            share = kept / expected if expected else None
-            figures |= {"terms_expected": expected, "terms_found": kept, "terms_kept": share}
+            expected, matched = (int(texts[name].sum()) for name in _TERMS)
+            share = matched / expected if expected else None
+            figures |= {"terms_expected": expected, "terms_found": matched, "terms_kept": share}
         figures |= {name: texts[name].mean() for name in texts.columns if str(name).startswith(SCORE)}
         figures["processing_s"] = texts["processing_s"].dropna().median()
         calls: dict[Any, Any] = timed.get((system[0] if system else "", source, target), {})

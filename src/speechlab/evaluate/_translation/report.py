@@ -355,9 +355,9 @@ def _compared(
     if measure == KEPT:
         cells = [columns.text, "translation", "terms_found", "terms_expected"]
         shares = {
-            (source, translated): kept / expected
+            (source, translated): matched / expected
             for rows in shared.values()
-            for source, translated, kept, expected in rows[cells].itertuples(index=False, name=None)
+            for source, translated, matched, expected in rows[cells].itertuples(index=False, name=None)
         }
         scorers = {
             KEPT: lambda said, translated, _: [shares[pair] for pair in zip(said, translated, strict=True)]

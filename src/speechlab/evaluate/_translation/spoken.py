@@ -158,9 +158,9 @@ def report_of_stages(
     title: str, table: pd.DataFrame, roles: Mapping[str, str], record: Mapping[str, Any]
 ) -> Contents:
     """Score the texts of each step, and report what is lost."""
-    target, said, language = record["settings"]["target_lang"], roles["text"], roles["language"]
+    target, text_column, language = record["settings"]["target_lang"], roles["text"], roles["language"]
     scores = {
-        "translation": _scored(table, said, "hypothesis", language),
+        "translation": _scored(table, text_column, "hypothesis", language),
         "again": _scored(table, "translation", "again", target),
     }
     status = table["error"].isna().map({True: "ok", False: "error"})
