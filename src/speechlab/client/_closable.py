@@ -27,34 +27,18 @@ def is_from_here(cls: type) -> bool:
 
 
 def own_methods(cls: type[T]) -> type[T]:
-    """Give a class copies of inherited methods, so that errors about arguments and tracebacks name this class."""
+    """Wrap the public methods of a class, inherited ones included, so that errors and tracebacks name this class."""
     for name in dir(cls):
         value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         function = value.__func__ if isinstance(value, classmethod) else value
         if not isinstance(function, FunctionType) or not function.__module__.startswith(_ROOM):
             continue
-        mine = function if name in vars(cls) else _copied(function)
-        carry_name(mine, f"{cls.__qualname__}.{name}")
         if name.startswith("__") or not name.startswith("_"):
-            mine = briefly(mine)
-        mine.__module__ = cls.__module__
-        setattr(cls, name, classmethod(mine) if isinstance(value, classmethod) else mine)
+            method = briefly(function)
+            carry_name(method, f"{cls.__qualname__}.{name}")
+            method.__module__ = cls.__module__
+            setattr(cls, name, classmethod(method) if isinstance(value, classmethod) else method)
     return cls
-
-
-def _copied(function: FunctionType) -> Any:
-    """A copy of a function, which can have another name."""
-    copy = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__, copy.__dict__ = function.__kwdefaults__, dict(function.__dict__)
-    copy.__doc__, copy.__annotations__ = function.__doc__, function.__annotations__
-    copy.__module__ = function.__module__
-    return copy
 
 
 class AsyncClosable(ABC):

@@ -1,8 +1,9 @@
-"""Settings and connections of a client: everything but its operations."""
+"""Settings of the clients, and connections of the asynchronous one: everything but its operations."""
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,8 +32,10 @@ _NOT_CONFIGURED = (
 )
 
 
-class ClientBase(AsyncClosable):
-    """The part of :class:`AsyncClient` that sends nothing."""
+class Configured(ABC):
+    """What both clients do with their settings: read them, change them in a copy, take them along in a pickle."""
+
+    _settings: Settings
 
     def __init__(
         self,
@@ -50,7 +53,71 @@ class ClientBase(AsyncClosable):
             raise ConfigurationError(_NOT_CONFIGURED)
         self._set_up(settings)
 
-    def _set_up(self, settings: Settings, parent: ClientBase | None = None) -> None:
+    @abstractmethod
+    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+        """Begin with these settings, with the connections of another client if there is one."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Make a client from resolved settings."""
+        return cls._made(settings)
+
+    @classmethod
+    def _made(cls, settings: Settings, parent: Self | None = None) -> Self:
+        client = cls.__new__(cls)
+        client._set_up(settings, parent)  # noqa: SLF001 - of the same class
+        return client
+
+    @property
+    def base_url(self) -> str:
+        """HTTP base URL."""
+        return self._settings.base_url
+
+    @property
+    def ws_base_url(self) -> str:
+        """WebSocket base URL."""
+        return self._settings.ws_base_url
+
+    def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
+        """A client of the same service with the same connections and other options.
+
+        The connections belong to the original client: closing the copy leaves them open.
+
+        Args:
+            **changes: See the class. ``transport`` cannot be changed. ``store=None`` keeps no results.
+
+        Raises:
+            ConfigurationError: An option does not exist, or its value is not usable.
+        """
+        check_names(changes, change=True)
+        return self._made(changed(self._settings, changes) if changes else self._settings, self)
+
+    def __copy__(self) -> Self:
+        return self.with_options()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.with_options()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._rebuilt, (described(self._settings),)
+
+    @classmethod
+    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
+        return cls.from_settings(settings_from(description))
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "_settings"):  # repr in a traceback through the constructor
+            return f"{type(self).__name__}(not configured)"
+        if isinstance(self._settings.adapter, FunctionSystem):
+            return f"{type(self).__name__}(system={self._settings.adapter.name!r})"
+        key = "***" if self._settings.api_key else None
+        return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
+
+
+class ClientBase(Configured, AsyncClosable):
+    """The part of :class:`AsyncClient` that sends nothing."""
+
+    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
         self._settings = settings
         self._memory = Memory.from_settings(settings)
         self._owner = parent is None
@@ -59,19 +126,12 @@ class ClientBase(AsyncClosable):
         """Whether the service has no catalogue, by its reply to an earlier request."""
         if parent is None:
             self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
-        else:
-            self._sender = replace(parent._sender, settings=settings)  # noqa: SLF001 - of the same class
-            before = parent._settings  # noqa: SLF001 - of the same class
-            if (settings.store, settings.mode) == (before.store, before.mode):
-                # Another store needs a copy of the catalogue as well, so it is requested again.
-                self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001 - of the same class
-
-    @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Make a client from resolved settings."""
-        client = cls.__new__(cls)
-        cls._set_up(client, settings)
-        return client
+            return
+        self._sender = replace(parent._sender, settings=settings)  # noqa: SLF001 - of the same class
+        before = parent._settings  # noqa: SLF001 - of the same class
+        if (settings.store, settings.mode) == (before.store, before.mode):
+            # Another store needs a copy of the catalogue as well, so it is requested again.
+            self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001 - of the same class
 
     @classmethod
     async def connect(
@@ -101,36 +161,9 @@ class ClientBase(AsyncClosable):
         )
 
     @property
-    def base_url(self) -> str:
-        """HTTP base URL."""
-        return self._settings.base_url
-
-    @property
-    def ws_base_url(self) -> str:
-        """WebSocket base URL."""
-        return self._settings.ws_base_url
-
-    @property
     def usage(self) -> CallTotals:
         """Totals of all calls through this client and the copies made by ``with_options``."""
         return self._sender.totals.sums
-
-    def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
-        """A client of the same service with the same connections and other options.
-
-        The connections belong to the original client: closing the copy leaves them open.
-
-        Args:
-            **changes: See the class. ``transport`` cannot be changed. ``store=None`` keeps no results.
-
-        Raises:
-            ConfigurationError: An option does not exist, or its value is not usable.
-        """
-        check_names(changes, change=True)
-        cls = type(self)
-        client = cls.__new__(cls)
-        cls._set_up(client, changed(self._settings, changes) if changes else self._settings, self)
-        return client
 
     async def aclose(self) -> None:
         """Close the connections, and release the embedded service if this client uses it."""
@@ -138,24 +171,3 @@ class ClientBase(AsyncClosable):
             await self._sender.connections.close()
             if self._settings.lease is not None:
                 self._settings.lease.release()
-
-    def __copy__(self) -> Self:
-        return self.with_options()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.with_options()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._rebuilt, (described(self._settings),)
-
-    @classmethod
-    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
-        return cls.from_settings(settings_from(description))
-
-    def __repr__(self) -> str:
-        if not hasattr(self, "_settings"):  # repr in a traceback through the constructor
-            return f"{type(self).__name__}(not configured)"
-        if isinstance(self._settings.adapter, FunctionSystem):
-            return f"{type(self).__name__}(system={self._settings.adapter.name!r})"
-        key = "***" if self._settings.api_key else None
-        return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from speechlab._brief import briefly
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
+from speechlab.client._api.base import Configured
 from speechlab.client._api.portal import (
     Face,
     StreamFace,
@@ -21,7 +22,7 @@ from speechlab.client._api.portal import (
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import as_secret
-from speechlab.client._settings.resolve import settings_for, settings_from
+from speechlab.client._settings.resolve import settings_for
 from speechlab.client._settings.settings import check_names
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
@@ -29,7 +30,7 @@ from speechlab.notebook import play
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from typing import Unpack
 
     from speechlab.audio import AudioClip
@@ -130,7 +131,7 @@ class RealtimeSession(Face[AsyncRealtimeSession]):
 
 
 @taking_arguments_of(AsyncClient)
-class Client(Face[AsyncClient]):
+class Client(Configured, Face[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
     One client is enough for a program, and all threads may use it: it keeps connections, and adapts the number of
@@ -147,28 +148,10 @@ class Client(Face[AsyncClient]):
         text is empty; it must hold something to translate
     """
 
-    def __init__(
-        self,
-        base_url: str | None = None,
-        *,
-        ws_base_url: str | None = None,
-        api_key: str | Secret | Callable[[], str] | None = None,
-        **options: Unpack[ClientOptions],
-    ) -> None:
-        key, api_key = as_secret(api_key), None
-        check_names(options)
-        self._async = AsyncClient(base_url, ws_base_url=ws_base_url, api_key=key, **options)
-
-    @classmethod
-    def _of(cls, behind: AsyncClient) -> Self:
-        client = cls.__new__(cls)
-        client._async = behind  # noqa: SLF001 - of the same class
-        return client
-
-    @classmethod
-    @described_as(AsyncClient.from_settings)
-    def from_settings(cls, settings: Settings) -> Self:
-        return cls._of(AsyncClient.from_settings(settings))
+    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+        self._settings = settings
+        behind = None if parent is None else parent._async  # noqa: SLF001 - of the same class
+        self._async = AsyncClient._made(settings, behind)  # noqa: SLF001 - of the same base
 
     @classmethod
     @described_as(AsyncClient.connect)
@@ -184,14 +167,7 @@ class Client(Face[AsyncClient]):
         check_names(options)
         return cls.from_settings(settings_for(base_url, ws_base_url, key, dict(options)))
 
-    base_url = mirrored(AsyncClient.base_url)
-    ws_base_url = mirrored(AsyncClient.ws_base_url)
     usage = mirrored(AsyncClient.usage)
-
-    @described_as(AsyncClient.with_options)
-    def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
-        check_names(changes, change=True)
-        return self._of(self._async.with_options(**changes))
 
     voices = waited(AsyncClient.voices)
     identity = waited(AsyncClient.identity)
@@ -208,29 +184,12 @@ class Client(Face[AsyncClient]):
     @property
     @described_as(AsyncClient.with_raw_response)
     def with_raw_response(self) -> Any:
-        return self._of(self._async.with_raw_response)
+        client = self.with_options()
+        client._async = self._async.with_raw_response  # noqa: SLF001 - of the same class
+        return client
 
     def __enter__(self) -> Self:
         return self
-
-    def __copy__(self) -> Self:
-        return self.with_options()
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self.with_options()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        _, description = self._async.__reduce__()
-        return self._rebuilt, description
-
-    @classmethod
-    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
-        return cls.from_settings(settings_from(description))
-
-    def __repr__(self) -> str:
-        if not hasattr(self, "_async"):  # repr in a traceback through the constructor
-            return f"{type(self).__name__}(not configured)"
-        return super().__repr__()
 
 
 @briefly
