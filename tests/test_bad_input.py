@@ -6,10 +6,11 @@ service. Both answers are looked at.
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
 import speechlab as sl
-from speechlab.contract import encode_audio_field
 from speechlab.service import ServiceConfig, running
 from support.sockets import nobody
 
@@ -82,7 +83,10 @@ def test_audio_that_is_not_audio(lab, tmp_path):
         lab.transcribe(tmp_path / "gone.wav")
     path = "/asr/srt/audio_llm"
     refused_there(
-        lab, {"audio": encode_audio_field(b"Dear Sir or Madam")}, words="Unsupported audio format", path=path
+        lab,
+        {"audio": base64.b64encode(b"Dear Sir or Madam").decode()},
+        words="Unsupported audio format",
+        path=path,
     )
     refused_there(lab, {"audio": "Dear Sir"}, words="Invalid base64 audio data", path=path)
     refused_there(lab, {}, words="No audio data provided", path=path)
@@ -93,7 +97,7 @@ def test_a_damaged_recording(lab, heart):
     broken = data[: len(data) // 2]
     refused_there(
         lab,
-        {"audio": encode_audio_field(broken)},
+        {"audio": base64.b64encode(broken).decode()},
         words="Unsupported audio format",
         path="/asr/srt/audio_llm",
     )

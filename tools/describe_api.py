@@ -192,7 +192,7 @@ def _channel_operation(action: str, names: Sequence[str]) -> dict[str, Any]:
 def _realtime_rules() -> dict[str, Any]:
     """Refusals, close codes, limits and transitions, which AsyncAPI has no words for."""
     return {
-        "x-handshake-refusals": {code: c.HANDSHAKE_STATUS[code] for code in c.HandshakeCode},
+        "x-handshake-refusals": {code: code.status for code in c.HandshakeCode},
         "x-close-codes": {code.name.lower(): int(code) for code in c.CloseCode},
         "x-message-bytes": {"refused-above": c.WS_MESSAGE_MAX_BYTES, "closed-above": c.WS_READ_MAX_BYTES},
         "x-transitions": [

@@ -18,7 +18,7 @@ from websockets.datastructures import Headers
 from websockets.http11 import Response
 
 from speechlab.client import AsyncClient, AudioDelta, AudioDone, AudioStart, Client, Usage
-from speechlab.contract import HANDSHAKE_ERRORS, HandshakeCode, RealtimeCode
+from speechlab.contract import HandshakeCode, RealtimeCode
 from speechlab.errors import (
     APIConnectionError,
     APIError,
@@ -97,7 +97,7 @@ def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
 
 @pytest.mark.parametrize("code", list(HandshakeCode))
 def test_124_a_refusal_before_the_upgrade_is_the_error_it_would_be_over_http(script, quick, http, code):
-    kind = HANDSHAKE_ERRORS[code]
+    kind = code.kind
     body = json.dumps(kind.body(f"refused, {http.KEY}", "ws")).encode()
     head = Headers({"Content-Type": "application/json", "Content-Length": str(len(body)), "Retry-After": "7"})
     script.refusals = [Response(kind.status, "X", head, body)]
@@ -174,7 +174,9 @@ def test_refused_settings_carry_the_code(script, quick, http):
         quick.realtime(voice=http.VOICE_ID).open()
 
 
-@pytest.mark.parametrize("code", [code for code in RealtimeCode if not code.followed_by_usage])
+@pytest.mark.parametrize(
+    "code", [code for code in RealtimeCode if code != RealtimeCode.BACKEND_REQUEST_FAILED]
+)
 def test_a_rejected_text_is_an_error_with_its_code_and_the_session_goes_on(script, session, code):
     script.speaks = [lambda said: [error(code, id=said["id"])], spoken]
     with pytest.raises(RealtimeError) as caught:

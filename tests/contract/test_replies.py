@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from speechlab.contract import (
     ERRORS,
-    HANDSHAKE_STATUS,
     SERVICE_MESSAGES,
     TRANSITIONS,
     CloseCode,
@@ -25,7 +24,6 @@ from speechlab.contract import (
     Voice,
     VoiceList,
     VoiceRules,
-    audio_digest,
     join_url,
     parse_service_message,
     realtime_base,
@@ -88,8 +86,8 @@ def test_102_106_108_translation_replies():
     last = TranslationChunkReply.parse(
         {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"total_tokens": 5}}
     )
-    assert (last.content, last.finished, last.usage.total_tokens) == ("", True, 5)
-    assert TranslationChunkReply.parse({"choices": [{"delta": {"content": "a"}}]}).finished is False
+    assert (last.content, last.choices[0].finish_reason, last.usage.total_tokens) == ("", "stop", 5)
+    assert TranslationChunkReply.parse({"choices": [{"delta": {"content": "a"}}]}).content == "a"
 
 
 def test_null_counts_as_absent():
@@ -103,7 +101,7 @@ def test_null_counts_as_absent():
     assert (reply.id, reply.choices[0].message.role, reply.usage.total_tokens) == ("", "assistant", 2)
     for delta in (None, {"content": None}):
         last = TranslationChunkReply.parse({"choices": [{"delta": delta, "finish_reason": "stop"}]})
-        assert (last.content, last.finished) == ("", True)
+        assert (last.content, last.choices[0].finish_reason) == ("", "stop")
     start = parse_service_message({"type": "tts.audio.start", "request_id": None, "sample_rate": None})
     assert (start.request_id, start.sample_rate) == ("", None)
     with pytest.raises(ContractError, match="content"):  # without it the reply has no meaning
@@ -140,10 +138,8 @@ def test_012_numbers_of_errors_are_unique_and_104_is_authentication_alone():
 
 def test_the_vocabularies_are_complete():
     assert len(RealtimeCode) == 24
-    assert set(HANDSHAKE_STATUS) == set(HandshakeCode)
     assert len(HandshakeCode) == 10
     assert {code.value for code in CloseCode} >= {1003, 1009}
-    assert [code for code in RealtimeCode if code.followed_by_usage] == [RealtimeCode.BACKEND_REQUEST_FAILED]
     assert len(SERVICE_MESSAGES) == 7
 
 
@@ -200,7 +196,6 @@ def test_keys_of_requests_follow_the_question_alone():
         request_key("synthesize", ask, service="s", repeat=1),
     ]
     assert len({key, *others}) == 6
-    assert audio_digest(b"") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
 def test_models_can_be_pickled():

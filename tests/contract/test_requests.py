@@ -16,14 +16,13 @@ from speechlab.contract import (
     VadMode,
     VoiceRules,
     decode_audio_field,
-    encode_audio_field,
     read_json_object,
 )
 from speechlab.errors import InvalidRequestError
 
 VOICE = "0f8fad5b-d9cb-469f-a165-70867728950e"
 SPEECH = {"voice_id": VOICE, "text": "Hello.", "format": "wav"}
-AUDIO = encode_audio_field(b"RIFF....WAVE")
+AUDIO = base64.b64encode(b"RIFF....WAVE").decode()
 
 
 def refusal(call, *args, **kwargs) -> InvalidRequestError:
@@ -213,8 +212,7 @@ def test_056_a_recording_that_is_no_string_is_no_base64():
 
 @given(st.binary(min_size=1, max_size=500))
 def test_088_what_is_sent_can_be_read(data):
-    assert base64.b64decode(encode_audio_field(data)) == data
-    assert decode_audio_field(encode_audio_field(data)) == data
+    assert decode_audio_field(base64.b64encode(data).decode()) == data
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from speechlab.contract._base import (
     TRANSLATION_PATH,
     VOICES_PATH,
     OperationName,
-    audio_digest,
     join_url,
     read_json_object,
     realtime_base,
@@ -27,8 +26,6 @@ from speechlab.contract._errors import (
     ASR_UNAVAILABLE,
     AUTHENTICATION_MESSAGE,
     ERRORS,
-    HANDSHAKE_ERRORS,
-    HANDSHAKE_STATUS,
     RETRYABLE_STATUS,
     CloseCode,
     ErrorBody,
@@ -99,7 +96,6 @@ from speechlab.contract._recognition import (
     RecognitionRequest,
     ReplySegment,
     decode_audio_field,
-    encode_audio_field,
 )
 from speechlab.contract._speech import SpeechRequest, Voice, VoiceList, VoiceRules, canonical_uuid, check_text
 from speechlab.contract._translation import (

@@ -127,11 +127,6 @@ OperationName = Literal["synthesize", "transcribe", "translate"]
 """Name of an operation in a key."""
 
 
-def audio_digest(data: bytes) -> str:
-    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
-    return hashlib.sha256(data).hexdigest()
-
-
 def request_key(
     operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
 ) -> str:

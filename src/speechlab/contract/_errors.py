@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Any
+from typing import Any, Self
 
 from speechlab.contract._base import ReplyModel
 
@@ -41,11 +41,7 @@ class ErrorKind:
         return {"context": list(context), "code": self.code, "name": self.name, "error": message}
 
 
-def _kinds(*rows: tuple[str, int, int]) -> dict[str, ErrorKind]:
-    return {name: ErrorKind(name, code, status) for name, code, status in rows}
-
-
-ERRORS: dict[str, ErrorKind] = _kinds(
+_KINDS = (
     ("ErrInvalidRequest", 100, 400),
     ("ErrUnsupportedFormat", 101, 400),
     ("ErrUnsupportedSampleRate", 102, 400),
@@ -66,46 +62,43 @@ ERRORS: dict[str, ErrorKind] = _kinds(
     ("ErrHeadTooLarge", 117, 431),
     ("ErrNotImplemented", 118, 501),
 )
+ERRORS: dict[str, ErrorKind] = {name: ErrorKind(name, code, status) for name, code, status in _KINDS}
 """The embedded service's errors. The contract defines only 104; the other numbers are the service's own, and
 stable."""
 
 
-class HandshakeCode(StrEnum):
-    """Refusals before the WebSocket upgrade (section 5, item 6), in the order in which they are checked."""
-
-    INVALID_WEBSOCKET_UPGRADE = "invalid_websocket_upgrade"
-    AUTH_TOKEN_REQUIRED = "auth_token_required"  # noqa: S105 - a code, not a token
-    INVALID_TOKEN_FORMAT = "invalid_token_format"  # noqa: S105 - a code of errors
-    INVALID_TOKEN = "invalid_token"  # noqa: S105 - a code of errors
-    LEGACY_API_KEY_REJECTED = "legacy_api_key_rejected"
-    WS_ORIGIN_DENIED = "ws_origin_denied"
-    UNKNOWN_SERVICE = "unknown_service"
-    WS_CONNECTION_LIMIT_EXCEEDED = "ws_connection_limit_exceeded"
-    WS_CONNECTION_QUOTA_UNAVAILABLE = "ws_connection_quota_unavailable"
-    WEBSOCKET_DRAINING = "websocket_draining"
-
-
-HANDSHAKE_STATUS: dict[HandshakeCode, int] = {
-    HandshakeCode.INVALID_WEBSOCKET_UPGRADE: 400,
-    HandshakeCode.AUTH_TOKEN_REQUIRED: 401,
-    HandshakeCode.INVALID_TOKEN_FORMAT: 401,
-    HandshakeCode.INVALID_TOKEN: 401,
-    HandshakeCode.LEGACY_API_KEY_REJECTED: 401,
-    HandshakeCode.WS_ORIGIN_DENIED: 403,
-    HandshakeCode.UNKNOWN_SERVICE: 404,
-    HandshakeCode.WS_CONNECTION_LIMIT_EXCEEDED: 429,
-    HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE: 503,
-    HandshakeCode.WEBSOCKET_DRAINING: 503,
-}
-"""HTTP status of each refusal; the contract names the codes and leaves the statuses open."""
-
 _STATUS_NUMBERS = {400: 100, 401: 104, 403: 105, 404: 106, 429: 107, 503: 115}
 
-HANDSHAKE_ERRORS: dict[HandshakeCode, ErrorKind] = {
-    code: ErrorKind(code.value, _STATUS_NUMBERS[status], status) for code, status in HANDSHAKE_STATUS.items()
-}
-"""Refusals as errors: the string code is the ``name``, and ``code`` is the number of the closest HTTP error. For the
-three token codes and legacy keys that is 104."""
+
+class HandshakeCode(StrEnum):
+    """Refusals before the WebSocket upgrade (section 5, item 6), in the order in which they are checked.
+
+    The contract names the codes and leaves the HTTP statuses open.
+    """
+
+    _value_: str
+    status: int
+
+    def __new__(cls, value: str, status: int) -> Self:
+        code = str.__new__(cls, value)
+        code._value_, code.status = value, status
+        return code
+
+    INVALID_WEBSOCKET_UPGRADE = "invalid_websocket_upgrade", 400
+    AUTH_TOKEN_REQUIRED = "auth_token_required", 401
+    INVALID_TOKEN_FORMAT = "invalid_token_format", 401
+    INVALID_TOKEN = "invalid_token", 401
+    LEGACY_API_KEY_REJECTED = "legacy_api_key_rejected", 401
+    WS_ORIGIN_DENIED = "ws_origin_denied", 403
+    UNKNOWN_SERVICE = "unknown_service", 404
+    WS_CONNECTION_LIMIT_EXCEEDED = "ws_connection_limit_exceeded", 429
+    WS_CONNECTION_QUOTA_UNAVAILABLE = "ws_connection_quota_unavailable", 503
+    WEBSOCKET_DRAINING = "websocket_draining", 503
+
+    @property
+    def kind(self) -> ErrorKind:
+        """The refusal as an error: its ``name`` is the code, its ``code`` the number of the closest HTTP error."""
+        return ErrorKind(self.value, _STATUS_NUMBERS[self.status], self.status)
 
 
 class RealtimeCode(StrEnum):
@@ -135,11 +128,6 @@ class RealtimeCode(StrEnum):
     BACKEND_UNAVAILABLE = "backend_unavailable"
     BACKEND_REQUEST_FAILED = "backend_request_failed"
     TTS_CONTROL_FRAME_TOO_LARGE = "tts_control_frame_too_large"
-
-    @property
-    def followed_by_usage(self) -> bool:
-        """Whether ``tts.usage`` follows: only if a backend was reached."""
-        return self is RealtimeCode.BACKEND_REQUEST_FAILED
 
     @property
     def retryable(self) -> bool:

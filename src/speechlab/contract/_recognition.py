@@ -177,11 +177,6 @@ def decode_audio_field(audio: str) -> bytes:
     return data
 
 
-def encode_audio_field(data: bytes) -> str:
-    """Encode the bytes of a recording in the form of section 2.3."""
-    return pybase64.b64encode_as_string(data)
-
-
 class ReplySegment(ReplyModel):
     """A timed segment: ``start`` and ``end`` in seconds, and its ``text`` (section 2.4)."""
 

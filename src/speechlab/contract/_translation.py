@@ -216,8 +216,3 @@ class TranslationChunkReply(ReplyModel):
     def content(self) -> str:
         """The text added by this chunk."""
         return self.choices[0].delta.content if self.choices else ""
-
-    @property
-    def finished(self) -> bool:
-        """Whether this chunk announces the end of the stream."""
-        return any(choice.finish_reason is not None for choice in self.choices)

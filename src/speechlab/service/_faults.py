@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from starlette.responses import Response
 
-from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS, HANDSHAKE_ERRORS, HandshakeCode
+from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS, HandshakeCode
 from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a faul
     def __init__(self, code: HandshakeCode, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.status = HANDSHAKE_ERRORS[code].status
+        self.status = code.status
         self._message = message
 
     @classmethod
@@ -124,7 +124,7 @@ class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a faul
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 
     def body(self) -> bytes:
-        body = HANDSHAKE_ERRORS[self.code].body(self._message, "ws", _STAGES[self.status])
+        body = self.code.kind.body(self._message, "ws", _STAGES[self.status])
         return orjson.dumps(body)
 
     def headers(self, request_id: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ import time
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from speechlab.contract import AUTHENTICATION_MESSAGE, HANDSHAKE_STATUS, HandshakeCode
+from speechlab.contract import AUTHENTICATION_MESSAGE, HandshakeCode
 from speechlab.service import Access, Database, ServiceConfig, create_app, make_key
 from support.clock import eventually
 from support.staged import CANARY
@@ -51,7 +51,7 @@ def shake(http, *, path=PATH, method="GET", version="1.1", key="", drop=(), body
 
 def refused(reply, code: str):
     status, headers, body = reply
-    assert status == HANDSHAKE_STATUS[HandshakeCode(code)], (status, body)
+    assert status == HandshakeCode(code).status, (status, body)
     assert headers["content-type"] == "application/json"
     assert headers["x-request-id"]
     assert "sec-websocket-accept" not in headers

@@ -54,7 +54,7 @@ class Recording:
 
 
 def digest_of(recording: Recording) -> str:
-    """The SHA-256 of a recording's bytes in hexadecimal, equal to ``contract.audio_digest``."""
+    """The SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
     digest = hashlib.sha256()
     with closing(recording.open()) as file:
         while data := file.read(_WHOLE):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable  # noqa: TC003 - part of a public dataclass, which tools read at run time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import pybase64
+from typing import Any
 
 from speechlab.contract._errors import RealtimeCode
-from speechlab.contract._formats import CONTENT_TYPES, AudioFormat, AudioTransport
+from speechlab.contract._formats import CONTENT_TYPES, CORRELATION_ID_MAX_CHARS, AudioFormat, AudioTransport
+from speechlab.contract._realtime.messages import (
+    AudioStart,
+    ServiceMessage,
+    SessionCreated,
+    SessionInfo,
+    SynthesisUsage,
+    TtsError,
+    Usage,
+)
 from speechlab.contract._speech import VoiceRules  # noqa: TC001 - as above
-
-if TYPE_CHECKING:
-    from speechlab.contract._errors import RouterCode
-    from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError
 
 CANCELLED = "cancelled"
 """Status of a record whose client left before the end. It is kept and never sent: the contract has three statuses for
@@ -47,6 +52,11 @@ class SessionConfig:
     sample_rate: int
     temperature: float | None
     audio_transport: AudioTransport = AudioTransport.BINARY
+
+    @property
+    def sound(self) -> dict[str, Any]:
+        """The settings that messages tell of the sound."""
+        return {name: getattr(self, name) for name in ("format", "sample_rate", "voice_id", "model")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,65 +153,31 @@ SessionAction = (
 
 def session_created(session_id: str, service: str, config: SessionConfig) -> SendMessage:
     """The session is configured."""
-    session = {
-        "id": session_id,
-        "service": service,
-        "voice_id": config.voice_id,
-        "format": config.format,
-        "sample_rate": config.sample_rate,
-        "model": config.model,
-    }
-    return SendMessage({"type": "session.created", "session": session})
+    return sent(SessionCreated(session=SessionInfo(id=session_id, service=service, **config.sound)))
 
 
 def audio_start(request_id: str, client_id: str | None, config: SessionConfig) -> SendMessage:
     """Audio follows, with these settings."""
-    settings = {
-        "format": config.format,
-        "content_type": CONTENT_TYPES[AudioFormat(config.format)],
-        "sample_rate": config.sample_rate,
-        "voice_id": config.voice_id,
-        "model": config.model,
-        "audio_transport": config.audio_transport.value,
-    }
-    return _event("tts.audio.start", request_id, client_id, settings)
-
-
-def audio_delta(request_id: str, client_id: str | None, seq: int, audio: bytes) -> SendMessage:
-    """A piece of audio, for sessions without binary frames."""
-    piece = {"seq": seq, "audio": pybase64.b64encode_as_string(audio)}
-    return _event("tts.audio.delta", request_id, client_id, piece)
-
-
-def audio_done(request_id: str, client_id: str | None, audio_bytes: int, chunks: int) -> SendMessage:
-    """All audio was sent."""
-    return _event("tts.audio.done", request_id, client_id, {"audio_bytes": audio_bytes, "chunks": chunks})
+    kind, transport = CONTENT_TYPES[AudioFormat(config.format)], config.audio_transport.value
+    head: dict[str, Any] = {"id": client_id, "request_id": request_id, "content_type": kind}
+    return sent(AudioStart(**head, **config.sound, audio_transport=transport))
 
 
 def usage(record: SynthesisRecord) -> SendMessage:
     """The cost of an attempt."""
-    return SendMessage(
-        {
-            "type": "tts.usage",
-            "request_id": record.request_id,
-            "session_id": record.session_id,
-            "client_id": record.client_id,
-            "model": record.model,
-            "usage": {
-                "input_chars": record.input_chars,
-                "input_bytes": record.input_bytes,
-                "audio_bytes": record.audio_bytes,
-                "status": record.status,
-                "final": True,
-            },
-        }
-    )
+    names = ("request_id", "session_id", "client_id", "model")
+    amounts = SynthesisUsage.model_validate(record, from_attributes=True)
+    return sent(Usage(**{name: getattr(record, name) for name in names}, usage=amounts))
+
+
+def sent(message: ServiceMessage) -> SendMessage:
+    """A message of the service, with all of its fields."""
+    return SendMessage(message.model_dump())
 
 
 def tts_error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
     """An error of section 7.2; it has an ``id`` only if the client sent one."""
-    id_field = {} if client_id is None else {"id": client_id}
-    return SendMessage({"type": "tts.error", **id_field, "code": code.value, "message": message})
+    return SendMessage(TtsError(id=client_id, code=code.value, message=message).model_dump(exclude_none=True))
 
 
 def refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
@@ -209,10 +185,80 @@ def refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
     return tts_error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
 
 
-def router_error(code: RouterCode, message: str) -> SendMessage:
-    """The error for a message that could not be processed."""
-    return SendMessage({"type": "router.error", "code": code.value, "message": message})
+def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
+    """Check settings in the order voice, access, format, streaming, rate, transport, temperature."""
+    if voice is None:
+        message = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
+        raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
+    if not voice.allowed:
+        raise invalid(
+            RealtimeCode.SERVICE_ACCESS_DENIED, "this key may not use the provider behind this voice"
+        )
+    name = session.get("format")
+    if not isinstance(name, str) or name not in set(AudioFormat):
+        message = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, message)
+    voice.rules.check(format=name, stream=True)
+    rate = session.get("sample_rate")
+    if rate is not None and type(rate) is not int:
+        message = f"session.sample_rate is {quoted(rate)}, and must be an integer, in Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, message)
+    effective = voice.rules.check(format=name, sample_rate=rate or 0, stream=True)
+    if not voice.streams(name, effective):
+        message = f"format {name!r} cannot stream at {effective:,} Hz"
+        raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, message)
+    transport = session.get("audio_transport")
+    if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
+        message = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
+        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, message)
+    temperature = _temperature(session.get("temperature"))
+    return SessionConfig(
+        voice_id=voice.id,
+        model=voice.model,
+        format=name,
+        sample_rate=effective,
+        temperature=None
+        if voice.temperature is None
+        else voice.temperature
+        if temperature is None
+        else temperature,
+        audio_transport=AudioTransport(transport or AudioTransport.BINARY),
+    )
 
 
-def _event(kind: str, request_id: str, client_id: str | None, fields: dict[str, Any]) -> SendMessage:
-    return SendMessage({"type": kind, "id": client_id, "request_id": request_id, **fields})
+def _temperature(value: object) -> float | None:
+    if value is None:
+        return None
+    if (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    ):
+        return float(value)
+    message = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
+    raise invalid(RealtimeCode.INVALID_MESSAGE, message)
+
+
+def correlation_id(value: object) -> str | None:
+    """Return a client's id; null counts as absent."""
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value:
+        raise invalid(
+            RealtimeCode.INVALID_ID, f"id is {quoted(value)}, and must be a string that is not empty"
+        )
+    if len(value) > CORRELATION_ID_MAX_CHARS:
+        message = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
+        raise invalid(RealtimeCode.ID_TOO_LONG, message)
+    return value
+
+
+def quoted(value: object) -> str:
+    """A value, shortened for an error message."""
+    return "missing" if value is None else repr(value)[:60]
+
+
+def invalid(code: RealtimeCode, message: str) -> InvalidRequestError:
+    """An error with a code of section 7.2."""
+    return InvalidRequestError(message, code=code.value)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import orjson
+import pybase64
 
 from speechlab.contract._errors import CloseCode, RealtimeCode, RouterCode
 from speechlab.contract._formats import LIMITS, WS_MESSAGE_MAX_BYTES, AudioTransport
@@ -22,26 +23,28 @@ from speechlab.contract._realtime.actions import (
     FindVoice,
     RecordUsage,
     SendAudio,
+    SendMessage,
     SessionAction,
     SessionConfig,
     StartSynthesis,
     SynthesisRecord,
-    audio_delta,
-    audio_done,
     audio_start,
+    checked_settings,
+    correlation_id,
+    invalid,
+    quoted,
     refusal,
-    router_error,
+    sent,
     session_created,
     tts_error,
     usage,
 )
 from speechlab.contract._realtime.messages import (
+    AudioDeltaMessage,
+    AudioDone,
+    RouterError,
     SessionState,
     UsageStatus,
-    checked_settings,
-    correlation_id,
-    invalid,
-    quoted,
 )
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError
@@ -65,9 +68,17 @@ class _Attempt:
     audio_bytes: int = 0
     chunks: int = 0
 
+    @property
+    def ids(self) -> dict[str, str | None]:
+        return {"id": self.client_id, "request_id": self.request_id}
+
 
 def _request_id() -> str:
     return f"req_{uuid4().hex}"
+
+
+def _router_error(code: RouterCode, message: str) -> SendMessage:
+    return sent(RouterError(code=code.value, message=message))
 
 
 class RealtimeProtocol:
@@ -142,15 +153,15 @@ class RealtimeProtocol:
         try:
             fields = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError):
-            return [router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
+            return [_router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
         kind = fields.get("type") if isinstance(fields, dict) else None
         if not isinstance(kind, str):
             said = 'a message is a JSON object with a string "type": session.update or tts.speak'
-            return [router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
+            return [_router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
         handler = {"session.update": self._on_update, "tts.speak": self._on_speak}.get(kind)
         if handler is None:
             said = f"there is no message of type {kind[:40]!r}; send session.update or tts.speak"
-            return [router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
+            return [_router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
         client_id: str | None = None
         try:
             client_id = correlation_id(fields.get("id"))
@@ -174,7 +185,7 @@ class RealtimeProtocol:
 
     def voice_found(self, voice: SessionVoice | None) -> list[SessionAction]:
         """Outcome of ``FindVoice``: the voice, or None if no voice has the id."""
-        if self._closed or self._update is None:
+        if self._update is None:
             return []
         client_id, session = self._update
         self._update = None
@@ -186,7 +197,7 @@ class RealtimeProtocol:
 
     def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """Outcome of ``FindVoice``: voices are not available."""
-        if self._closed or self._update is None:
+        if self._update is None:
             return []
         client_id, _ = self._update
         self._update = None
@@ -208,7 +219,7 @@ class RealtimeProtocol:
     def admitted(self) -> list[SessionAction]:
         """Outcome of ``AskLimiter``: admitted."""
         attempt, self._limiter_asked = self._attempt, False
-        if self._closed or attempt is None or self._config is None:
+        if attempt is None or self._config is None:
             return []
         attempt.given_away = True
         return [StartSynthesis(attempt.request_id, attempt.text, self._config)]
@@ -216,7 +227,7 @@ class RealtimeProtocol:
     def rejected(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """Outcome of ``AskLimiter``: rejected. One error, and no usage."""
         attempt, self._limiter_asked = self._attempt, False
-        if self._closed or attempt is None:
+        if attempt is None:
             return []
         self._attempt = None
         return [tts_error(code, message, attempt.client_id), *self._ended_if_asked()]
@@ -230,7 +241,7 @@ class RealtimeProtocol:
     def backend_started(self) -> list[SessionAction]:
         """A backend accepted the text, which has a usage record from now on."""
         attempt = self._attempt
-        if self._closed or attempt is None or self._config is None:
+        if attempt is None or self._config is None:
             return []
         attempt.reached = True
         return [audio_start(attempt.request_id, attempt.client_id, self._config)]
@@ -238,7 +249,7 @@ class RealtimeProtocol:
     def audio(self, data: bytes) -> list[SessionAction]:
         """The backend returned encoded audio."""
         attempt = self._attempt
-        if self._closed or attempt is None or not attempt.reached or self._config is None:
+        if attempt is None or not attempt.reached or self._config is None:
             return []
         actions: list[SessionAction] = []
         for start in range(0, len(data), AUDIO_FRAME_MAX_BYTES):
@@ -246,7 +257,9 @@ class RealtimeProtocol:
             if self._config.audio_transport is AudioTransport.BINARY:
                 actions.append(SendAudio(frame))
             else:
-                actions.append(audio_delta(attempt.request_id, attempt.client_id, attempt.chunks, frame))
+                piece = pybase64.b64encode_as_string(frame)
+                seq = attempt.chunks
+                actions.append(sent(AudioDeltaMessage(**attempt.ids, seq=seq, audio=piece)))
             attempt.audio_bytes += len(frame)
             attempt.chunks += 1
         return actions
@@ -254,15 +267,15 @@ class RealtimeProtocol:
     def finished(self) -> list[SessionAction]:
         """The backend returned all audio."""
         attempt = self._attempt
-        if self._closed or attempt is None or not attempt.reached:
+        if attempt is None or not attempt.reached:
             return []
-        finished = audio_done(attempt.request_id, attempt.client_id, attempt.audio_bytes, attempt.chunks)
-        return [finished, *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
+        done = AudioDone(**attempt.ids, audio_bytes=attempt.audio_bytes, chunks=attempt.chunks)
+        return [sent(done), *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
 
     def failed(self, message: str) -> list[SessionAction]:
         """The backend failed after it had accepted the text."""
         attempt = self._attempt
-        if self._closed or attempt is None or not attempt.reached:
+        if attempt is None or not attempt.reached:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
         error = tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
