@@ -130,7 +130,7 @@ class Stream(AsyncOpenable):
             self._reading = False
         if piece is None:
             if not self._body.ended:
-                raise WireError("reading it was interrupted", sent=True, timed_out=False, cut=True)
+                raise WireError("reading it was interrupted", sent=True)
             return None
         if self._tape is not None:
             self._tape.add(piece)
@@ -153,7 +153,7 @@ class Stream(AsyncOpenable):
         text = (
             f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
         )
-        raise WireError(text, sent=True, timed_out=True, cut=True)
+        raise WireError(text, sent=True, timed_out=True)
 
     async def _settle(self, spent: dict[str, float]) -> None:
         """Keep and count a complete stream; a stream from the store is not counted."""

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
 
     from speechlab.client._openai import OpenAIAdapter
-    from speechlab.client._operations.call import HttpCall
     from speechlab.client._settings.settings import Settings
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
-    from speechlab.client._transport.http import Sent
+    from speechlab.client._transport.http import Attempt
 
 
 class _Whole(Reply):
@@ -52,11 +51,13 @@ class AdaptedWire(Wire):
         self._adapter = adapter
         self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def open(self, attempt: Attempt) -> Reply:
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
+        call = attempt.call
         if call.path == VOICES_PATH:
             return _catalogue(self._service, self._adapter.catalogue)
-        reply = await self._wire.open(await self._adapter.asked(call), sent, connect_s, read_s)
+        attempt.call = await self._adapter.asked(call)
+        reply = await self._wire.open(attempt)
         if not self._adapter.reads(call, reply.status):
             return reply
         try:
@@ -84,14 +85,9 @@ class FunctionWire(Wire):
         self._system = system
         self._workers = Workers(system, settings.clock)
 
-    async def open(
-        self,
-        call: HttpCall,
-        sent: Sent,  # noqa: ARG002 - nothing is sent
-        connect_s: float,  # noqa: ARG002
-        read_s: float | None,  # noqa: ARG002
-    ) -> Reply:
+    async def open(self, attempt: Attempt) -> Reply:
         """Call a function: wait for its result, or for the first piece of a stream."""
+        call = attempt.call
         if call.path == VOICES_PATH:
             return _catalogue(self._system.identity, self._system.catalogue)
         function_call: FunctionCall | None = call.asked
@@ -164,7 +160,7 @@ class _FunctionStream(Reply):
                 return await anext(self._pieces, None)
         except TimeoutError:
             text = f"the function of {self._name!r} gave nothing for {self._read_s:g} s"
-            raise WireError(text, sent=False, timed_out=True, cut=True, final=True) from None
+            raise WireError(text, timed_out=True, final=True) from None
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The pieces, encoded."""

@@ -22,19 +22,21 @@ from speechlab.client._closable import close_soon
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     environment_proxy,
+    no_connection,
+    nothing_came,
     proxy_name,
     shared_ssl_context,
     unusable_proxy,
 )
-from speechlab.client._transport.library import LibraryReply, LibraryWire, WireFault
+from speechlab.client._transport.library import LibraryReply, LibraryWire
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
 
-    from speechlab.client._operations.call import Body, HttpCall, Timeouts
+    from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Reply, Sent
+    from speechlab.client._transport.http import Attempt, Reply, WireError
 
 _SLICE = 1 << 18
 """Bytes passed to the network at once, and the maximum buffered for an unread reply."""
@@ -49,12 +51,11 @@ class _Upload(Payload):
 
     _autoclose = True
 
-    def __init__(self, body: Body, sent: Sent, piece_s: float) -> None:
+    def __init__(self, body: Body, attempt: Attempt) -> None:
         super().__init__(body, content_type=body.content_type)
         self._body = body
         self._size = body.length
-        self._sent = sent
-        self._piece_s = piece_s
+        self._attempt = attempt
         self.failure: SpeechLabError | None = None
         """The reason why the body could not be made, if any."""
 
@@ -79,18 +80,18 @@ class _Upload(Payload):
         except SpeechLabError as error:
             self.failure = error
             raise
-        self._sent.progressed()
+        self._attempt.progressed()
 
     async def _write(self, writer: AbstractStreamWriter, piece: bytes | memoryview) -> None:
-        async with asyncio.timeout(self._piece_s):
+        async with asyncio.timeout(self._attempt.call.timeouts.write):
             await writer.write(piece)
 
 
 class AiohttpReply(LibraryReply):
     """A reply of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, limits: Timeouts) -> None:
-        super().__init__(wire, limits)
+    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: Attempt) -> None:
+        super().__init__(wire, attempt)
         self._response = response
         self.status = response.status
         self.headers = {}
@@ -117,9 +118,10 @@ class AiohttpWire(LibraryWire):
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
-    async def _reply(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def _reply(self, attempt: Attempt) -> Reply:
         await self._notice_closed()
-        upload = None if call.body is None else _Upload(call.body, sent, call.timeouts.write)
+        call = attempt.call
+        upload = None if call.body is None else _Upload(call.body, attempt)
         headers = self._headers(call)
         options: dict[str, Any] = {}
         if self._behind_proxy is not None:
@@ -131,7 +133,7 @@ class AiohttpWire(LibraryWire):
                 self._url(call.path, partial(URL, encoded=True)),
                 data=upload,
                 headers=headers,
-                timeout=_timeout(connect_s, read_s),
+                timeout=_timeout(attempt.connect_s, attempt.read_s),
                 allow_redirects=False,
                 **options,
             )
@@ -139,7 +141,7 @@ class AiohttpWire(LibraryWire):
             if upload is not None and upload.failure is not None:
                 raise upload.failure from None
             raise
-        return AiohttpReply(response, self, call.timeouts)
+        return AiohttpReply(response, self, attempt)
 
     async def _notice_closed(self) -> None:
         # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
@@ -150,20 +152,18 @@ class AiohttpWire(LibraryWire):
             await asyncio.sleep(0)
         self._used_at = now
 
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:
+    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
+        sent = reading or attempt.sent
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return WireFault.NO_CONNECTION, "", None
+            return no_connection(attempt, self.proxy)
         if isinstance(error, TimeoutError):
             waits = sent or isinstance(error, aiohttp.ServerTimeoutError)
-            return WireFault.SILENT if waits else WireFault.NOT_TAKEN, "", None
-        text = _said(error)
+            return nothing_came(attempt, reading=reading, taking=not waits)
+        text, status = _said(error), None
         if isinstance(error, aiohttp.ClientHttpProxyError):
-            return WireFault.PROXY, f"{error.status} {text}", error.status
-        return (
-            WireFault.PROXY if isinstance(error, aiohttp.ClientConnectorError) else WireFault.OTHER,
-            text,
-            None,
-        )
+            text, status = f"{error.status} {text}", error.status
+        connecting = isinstance(error, (aiohttp.ClientHttpProxyError, aiohttp.ClientConnectorError))
+        return self._broken(error, text, sent=sent, connecting=connecting, status=status)
 
     async def close(self) -> None:
         await super().close()

@@ -18,7 +18,7 @@ from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import FreshSecret
-from speechlab.client._transport.http import Sent, WireError, nothing_came
+from speechlab.client._transport.http import Attempt, WireError, nothing_came
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class Progress:
     """Measurements of a running call."""
 
     def __init__(self, settings: Settings, call: HttpCall) -> None:
+        self.settings = settings
         self.clock = settings.clock
         self.call = call
         self.address = ""
         """Where the call goes, if not to the address of the settings."""
-        self._hook = settings.on_event
         self.call_id = ""
         self.began = self.clock.monotonic()
         self.attempts = 0
@@ -53,7 +53,6 @@ class Progress:
         self.deadline: float | None = None
         self.possibly_metered = False
         """Whether an attempt failed after it was sent in full, so that it may have been billed."""
-        self._key = settings.api_key
         self.key_number = 0
         """Number of the key used by the last attempt."""
         self.key_renewed = False
@@ -68,8 +67,9 @@ class Progress:
 
     async def key_ready(self) -> None:
         """Wait until the key can be sent."""
-        if isinstance(self._key, FreshSecret):
-            await self.key_given(self._key.ready())
+        key = self.settings.api_key
+        if isinstance(key, FreshSecret):
+            await self.key_given(key.ready())
 
     async def key_given(self, waiting: Awaitable[T]) -> T:
         """Wait for the function that returns the key, within the call's timeout."""
@@ -86,9 +86,10 @@ class Progress:
 
     def tell(self, kind: str, **facts: object) -> None:
         """Log a step of the call, and pass it to the hook."""
-        if kind == "request" and self._key is not None:
-            self.key_number = self._key.number
-        if self._hook is None and not logger.isEnabledFor(DEBUG):
+        key, hook = self.settings.api_key, self.settings.on_event
+        if kind == "request" and key is not None:
+            self.key_number = key.number
+        if hook is None and not logger.isEnabledFor(DEBUG):
             return
         if not self.call_id:
             self.call_id = secrets.token_hex(8)
@@ -100,7 +101,7 @@ class Progress:
             call_id=self.call_id,
             **facts,  # type: ignore[arg-type]  # fields of CallEvent
         )
-        emit(self._hook, event)
+        emit(hook, event)
 
 
 class ReplyStream:
@@ -167,24 +168,24 @@ def _turning(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 async def exchange(
-    wire: Wire, settings: Settings, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
+    wire: Wire, progress: Progress, place: CallPlace, *, stream: bool
 ) -> RawResponse | ReplyStream | Failure:
     """Send a request, and read its reply."""
+    settings, call = progress.settings, progress.call
     remaining = None if progress.deadline is None else progress.deadline - progress.clock.monotonic()
     reply: Reply | None = None
     opened = False
-    sent = Sent()
     limits = call.timeouts
     watch: _Silence | None = None
     # The embedded service sends signs of life, which only the library sees; other services may have a queue.
     watched = settings.lease is None and not stream and not call.raw and call.body is not None
+    attempt = Attempt(call, settings.connect_timeout_s, None if watched else limits.read)
     try:
         async with asyncio.timeout(remaining) as limit:
             if watched and (limits.total is None or limits.read < limits.total):
-                watch = _Silence(place, limit, limits.read, sent)
-            read_s = None if watched else limits.read
-            reply = await wire.open(call, sent, settings.connect_timeout_s, read_s)
-            sent.progressed()
+                watch = _Silence(place, limit, attempt)
+            reply = await wire.open(attempt)
+            attempt.progressed()
             progress.first_byte_s = progress.clock.monotonic() - place.started
             progress.processing_s = server_timing_s(reply.headers, "engine")
             progress.service_queued_s = server_timing_s(reply.headers, "queue")
@@ -193,7 +194,7 @@ async def exchange(
                 opened = True
                 place.streams()
                 return ReplyStream(reply, place, progress)
-            return await _read_reply(settings, call, progress, reply, sent)
+            return await _read_reply(progress, reply, attempt)
     except WireError as error:
         fault = error
     except SpeechLabError as error:
@@ -203,28 +204,29 @@ async def exchange(
         return failure
     except TimeoutError:
         if watch is not None and watch.fell:
-            fault = nothing_came(limits.read, sent=True, cut=reply is not None)
+            fault = nothing_came(attempt, reading=reply is not None)
         else:
-            fault = _out_of_time(call, sent, cut=reply is not None)
+            fault = _out_of_time(call, attempt, reading=reply is not None)
     finally:
         if watch is not None:
             watch.end()
         if reply is not None and not opened:
             await reply.close()
-    return _no_reply(settings, call, fault)
+    return _no_reply(progress, fault)
 
 
 class _Silence:
     """Ends an attempt once its service has been silent for too long, to it and to those before it in its queue."""
 
-    def __init__(self, place: CallPlace, limit: asyncio.Timeout, silence_s: float, sent: Sent) -> None:
-        self._place, self._limit, self._silence_s, self._sent = place, limit, silence_s, sent
+    def __init__(self, place: CallPlace, limit: asyncio.Timeout, attempt: Attempt) -> None:
+        self._place, self._limit, self._attempt = place, limit, attempt
+        self._silence_s = attempt.call.timeouts.read
         self._loop = asyncio.get_running_loop()
         self.fell = False
-        self._timer = self._loop.call_later(silence_s, self._look)
+        self._timer = self._loop.call_later(self._silence_s, self._look)
 
     def _look(self) -> None:
-        now, at = time.monotonic(), self._sent.at
+        now, at = time.monotonic(), self._attempt.at
         left_s = self._silence_s if at is None else max(at, self._place.answered_at) + self._silence_s - now
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._look)
@@ -237,27 +239,25 @@ class _Silence:
         self._timer.cancel()
 
 
-def _out_of_time(call: HttpCall, sent: Sent, *, cut: bool) -> WireError:
+def _out_of_time(call: HttpCall, attempt: Attempt, *, reading: bool) -> WireError:
     """The failure of an attempt at the end of the call's whole time."""
     if call.asked is not None:
         cause = "it waited for the function, which may still be running"
         text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while {cause}"
-        return WireError(text, sent=False, timed_out=True, final=True)
-    if cut:
+        return WireError(text, timed_out=True, final=True)
+    if reading:
         waited = "the rest of the reply"
     elif call.body is None:
         waited = "a connection, or for the reply"
     else:
-        waited = "the reply" if sent.done else "a connection, and for the request to be taken"
+        waited = "the reply" if attempt.sent else "a connection, and for the request to be taken"
     text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
-    return WireError(text, sent=sent.done, timed_out=True)
+    return WireError(text, sent=attempt.sent, timed_out=True)
 
 
-async def _read_reply(
-    settings: Settings, call: HttpCall, progress: Progress, reply: Reply, sent: Sent
-) -> RawResponse | Failure:
-    if call.raw or 200 <= reply.status < 300:
-        content = await _read_body(settings, call, reply, sent)
+async def _read_reply(progress: Progress, reply: Reply, attempt: Attempt) -> RawResponse | Failure:
+    if progress.call.raw or 200 <= reply.status < 300:
+        content = await _read_body(progress, reply, attempt)
         if isinstance(content, Failure):
             return content
         return RawResponse(reply.status, reply.headers, content, progress.timing())
@@ -267,15 +267,15 @@ async def _read_reply(
     return Failure(error, status=reply.status, retry_after_s=wait)
 
 
-async def _read_body(settings: Settings, call: HttpCall, reply: Reply, sent: Sent) -> bytes | Failure:
+async def _read_body(progress: Progress, reply: Reply, attempt: Attempt) -> bytes | Failure:
     pieces: list[bytes] = []
     try:
         async for piece in reply.pieces():
             pieces.append(piece)
-            sent.progressed()
+            attempt.progressed()
     except WireError as error:
-        if error.timed_out or call.free:
-            return _no_reply(settings, call, error)
+        if error.timed_out or progress.call.free:
+            return _no_reply(progress, error)
         fault = str(error)
     else:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -285,7 +285,8 @@ async def _read_body(settings: Settings, call: HttpCall, reply: Reply, sent: Sen
     return Failure(StreamTruncatedError(text, partial=content), sent=True, final=True)
 
 
-def _no_reply(settings: Settings, call: HttpCall, fault: WireError) -> Failure:
+def _no_reply(progress: Progress, fault: WireError) -> Failure:
+    settings, call = progress.settings, progress.call
     where = call.where(settings.place)
     advice = [fault.advice] if fault.advice else []
     if not advice and fault.sent and not call.free:

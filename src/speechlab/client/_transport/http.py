@@ -40,22 +40,20 @@ _URLS = 100
 
 
 class WireError(Exception):
-    """A missing or incomplete reply; ``cut`` if one had started, ``final`` if a retry would fail in the same way."""
+    """A missing or incomplete reply; ``final`` if a retry would fail in the same way."""
 
     def __init__(
         self,
         text: str,
         *,
-        sent: bool,
-        timed_out: bool,
-        cut: bool = False,
+        sent: bool = False,
+        timed_out: bool = False,
         advice: str = "",
         final: bool = False,
     ) -> None:
         super().__init__(text)
         self.sent = sent
         self.timed_out = timed_out
-        self.cut = cut
         without_tls = any(word in text for word in _PLAIN) and not advice
         self.final = final or is_untrusted(text) or without_tls
         self.advice = _SPEAKS_HTTP if without_tls else remedy(text) if is_untrusted(text) else advice
@@ -91,16 +89,20 @@ def without_trace(error: BaseException) -> BaseException:
     return error
 
 
-class Sent:
-    """Whether a request was sent in full, and since when (``at``, ``time.monotonic``) its reply has been silent."""
+class Attempt:
+    """One request on its way: its time limits, and how far it has come."""
 
-    __slots__ = ("at",)
+    __slots__ = ("at", "call", "connect_s", "read_s")
 
-    def __init__(self) -> None:
+    def __init__(self, call: HttpCall, connect_s: float, read_s: float | None) -> None:
+        self.call = call
+        self.connect_s = connect_s
+        self.read_s = read_s
         self.at: float | None = None
+        """Since when its reply has been silent (``time.monotonic``); None until the request was sent in full."""
 
     @property
-    def done(self) -> bool:
+    def sent(self) -> bool:
         """Whether the request was sent in full."""
         return self.at is not None
 
@@ -168,7 +170,7 @@ class Wire(ABC):
         return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def open(self, attempt: Attempt) -> Reply:
         """Send a request, and wait for the headers of the reply."""
 
     async def close(self) -> None:
@@ -212,17 +214,20 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
     return {**headers, **call.headers}
 
 
-def no_connection(connect_s: float, *, proxy: str | None) -> WireError:
+def no_connection(attempt: Attempt, proxy: str | None) -> WireError:
     """The failure of an attempt to connect in time."""
-    text = f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {connect_s:g} s"
-    advice = "give a longer time by with_options(connect_timeout_s=...)"
-    return WireError(text, sent=False, timed_out=True, advice=advice)
+    text = (
+        f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {attempt.connect_s:g} s"
+    )
+    return WireError(text, timed_out=True, advice="give a longer time by with_options(connect_timeout_s=...)")
 
 
-def nothing_came(within_s: float, *, sent: bool, cut: bool, taking: bool = False) -> WireError:
-    """The timeout of a reply, or of a piece of one."""
-    what = "the request was not taken" if taking else "nothing more came" if cut else "nothing came"
-    return WireError(f"{what} within {within_s:g} s", sent=sent, timed_out=True, cut=cut)
+def nothing_came(attempt: Attempt, *, reading: bool, taking: bool = False) -> WireError:
+    """The timeout of a reply, of a piece of one (``reading``), or of the request (``taking``)."""
+    limits = attempt.call.timeouts
+    what = "the request was not taken" if taking else "nothing more came" if reading else "nothing came"
+    text = f"{what} within {limits.write if taking else limits.read:g} s"
+    return WireError(text, sent=reading or attempt.sent, timed_out=True)
 
 
 _ssl_lock = threading.Lock()
@@ -299,7 +304,7 @@ def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
     else:
         text = f"the proxy {name} cannot be reached ({said})"
         advice = f"check that it runs; {source}, and {around}"
-    return WireError(text, sent=False, timed_out=False, advice=advice, final=status == 407)
+    return WireError(text, advice=advice, final=status == 407)
 
 
 def unusable_proxy(error: Exception) -> ConfigurationError:

@@ -11,32 +11,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     environment_proxy,
+    no_connection,
+    nothing_came,
     shared_ssl_context,
     unusable_proxy,
     without_trace,
 )
-from speechlab.client._transport.library import LibraryReply, LibraryWire, WireFault
+from speechlab.client._transport.library import LibraryReply, LibraryWire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 
     import httpx2
 
-    from speechlab.client._operations.call import HttpCall, Timeouts
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Reply, Sent
+    from speechlab.client._transport.http import Attempt, Reply, WireError
 
 T = TypeVar("T")
 
 
-async def _upload(content: bytes | AsyncIterator[bytes], sent: Sent) -> AsyncIterator[bytes]:
+async def _upload(content: bytes | AsyncIterator[bytes], attempt: Attempt) -> AsyncIterator[bytes]:
     """Give the pieces of a body, and set the flag after the last one."""
     if isinstance(content, bytes):
         yield content
     else:
         async for piece in content:
             yield piece
-    sent.progressed()
+    attempt.progressed()
 
 
 @coroutine
@@ -76,8 +77,8 @@ def _collecting(
 class HttpxReply(LibraryReply):
     """A reply of httpx2."""
 
-    def __init__(self, response: httpx2.Response, wire: HttpxWire, limits: Timeouts) -> None:
-        super().__init__(wire, limits)
+    def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: Attempt) -> None:
+        super().__init__(wire, attempt)
         self._response = response
         self._body: AsyncIterator[bytes] | None = None
         self._generators: list[AsyncGenerator[Any, Any]] = []
@@ -113,35 +114,38 @@ class HttpxWire(LibraryWire):
         else:
             self._transport = settings.transport
 
-    async def _reply(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def _reply(self, attempt: Attempt) -> Reply:
         import httpx2
 
-        waits = {"connect": connect_s, "read": read_s, "write": call.timeouts.write, "pool": None}
+        call = attempt.call
+        waits = {
+            "connect": attempt.connect_s,
+            "read": attempt.read_s,
+            "write": call.timeouts.write,
+            "pool": None,
+        }
         request = httpx2.Request(
             call.method,
             self._url(call.path, httpx2.URL),
             headers=self._headers(call),
-            content=None if call.body is None else _upload(call.body.open(), sent),
+            content=None if call.body is None else _upload(call.body.open(), attempt),
             extensions={"timeout": waits},
         )
-        return HttpxReply(await self._transport.handle_async_request(request), self, call.timeouts)
+        return HttpxReply(await self._transport.handle_async_request(request), self, attempt)
 
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:  # noqa: ARG002 - aiohttp needs it
+    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
-            return WireFault.NO_CONNECTION, "", None
+            return no_connection(attempt, self.proxy)
         if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
-            return (
-                WireFault.NOT_TAKEN if isinstance(error, httpx2.WriteTimeout) else WireFault.SILENT,
-                "",
-                None,
-            )
-        text = str(error)
+            return nothing_came(attempt, reading=reading, taking=isinstance(error, httpx2.WriteTimeout))
+        text, status = str(error), None
         if isinstance(error, httpx2.ProxyError):  # its message starts with the status
-            status = text.partition(" ")[0]
-            return WireFault.PROXY, text, int(status) if status.isdecimal() else 0
-        return WireFault.PROXY if isinstance(error, httpx2.ConnectError) else WireFault.OTHER, text, None
+            code = text.partition(" ")[0]
+            status = int(code) if code.isdecimal() else 0
+        connecting = isinstance(error, (httpx2.ProxyError, httpx2.ConnectError))
+        return self._broken(error, text, sent=reading or attempt.sent, connecting=connecting, status=status)
 
     async def close(self) -> None:
         await super().close()

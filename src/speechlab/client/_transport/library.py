@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from enum import Enum, auto
 from typing import TYPE_CHECKING
 
 from speechlab.client._secret import redact
-from speechlab.client._transport.http import (
-    Reply,
-    Wire,
-    WireError,
-    broken_proxy,
-    is_untrusted,
-    no_connection,
-    nothing_came,
-    without_trace,
-)
+from speechlab.client._transport.http import Reply, Wire, WireError, broken_proxy, is_untrusted, without_trace
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.client._operations.call import HttpCall, Timeouts
-    from speechlab.client._transport.http import Sent
-
-
-class WireFault(Enum):
-    """What a library says by an exception."""
-
-    NO_CONNECTION = auto()
-    """No connection in time."""
-    NOT_TAKEN = auto()
-    """The network did not take the request in time."""
-    SILENT = auto()
-    """Nothing came in time."""
-    PROXY = auto()
-    """The proxy cannot be reached, or refuses."""
-    OTHER = auto()
+    from speechlab.client._transport.http import Attempt
 
 
 class LibraryReply(Reply):
     """A reply that a library reads."""
 
-    def __init__(self, wire: LibraryWire, limits: Timeouts) -> None:
-        self._wire, self._limits = wire, limits
+    def __init__(self, wire: LibraryWire, attempt: Attempt) -> None:
+        self._wire, self._attempt = wire, attempt
 
     @abstractmethod
     async def _next(self) -> bytes | None:
@@ -59,7 +34,7 @@ class LibraryReply(Reply):
             try:
                 piece = await self._next()
             except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-                failure = self._wire.translated(error, self._limits, sent=True, cut=True)
+                failure = self._wire.failure(error, self._attempt, reading=True)
             except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
                 raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
             else:
@@ -81,21 +56,21 @@ class LibraryWire(Wire):
     """Address of the proxy before the service."""
 
     @abstractmethod
-    async def _reply(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def _reply(self, attempt: Attempt) -> Reply:
         """Send a request by the library; its own errors."""
 
     @abstractmethod
-    def _fault(self, error: Exception, *, sent: bool) -> tuple[WireFault, str, int | None]:
-        """What an exception of the library says: its kind, its message, and the status of a refusing proxy."""
+    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
+        """The failure for an exception of the library, before the reply or while it is read."""
 
-    async def open(self, call: HttpCall, sent: Sent, connect_s: float, read_s: float | None) -> Reply:
+    async def open(self, attempt: Attempt) -> Reply:
         failure: Exception
         try:
-            reply = await self._reply(call, sent, connect_s, read_s)
+            reply = await self._reply(attempt)
         except SpeechLabError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self.translated(error, call.timeouts, sent=sent.done, connect_s=connect_s)
+            failure = self.failure(error, attempt)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
             raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
         else:
@@ -106,17 +81,11 @@ class LibraryWire(Wire):
             failure = broken_proxy(self.proxy, "407", 407)
         raise without_trace(failure)
 
-    def translated(
-        self, error: Exception, limits: Timeouts, *, sent: bool, cut: bool = False, connect_s: float = 0.0
+    def _broken(
+        self, error: Exception, text: str, *, sent: bool, connecting: bool, status: int | None = None
     ) -> WireError:
-        """The failure for an exception of the library."""
-        fault, text, status = self._fault(error, sent=sent)
-        if fault is WireFault.NO_CONNECTION:
-            return no_connection(connect_s, proxy=self.proxy)
-        if fault in {WireFault.NOT_TAKEN, WireFault.SILENT}:
-            taking = fault is WireFault.NOT_TAKEN
-            return nothing_came(limits.write if taking else limits.read, sent=sent, cut=cut, taking=taking)
+        """The failure of a connection: of the proxy, if there is one and the service was not reached."""
         text = redact(text).strip() or type(error).__name__
-        if fault is WireFault.PROXY and self.proxy is not None and not is_untrusted(text):
+        if connecting and self.proxy is not None and not is_untrusted(text):
             return broken_proxy(self.proxy, text, status)
-        return WireError(text, sent=sent, timed_out=False, cut=cut)
+        return WireError(text, sent=sent)

@@ -243,7 +243,7 @@ class Sender:
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
             wire = self.connections.wire(self.settings, many=self.group is not None)
-            outcome = await exchange(wire, self.settings, call, progress, place, stream=stream)
+            outcome = await exchange(wire, progress, place, stream=stream)
         finally:
             if outcome is None:
                 place.end(Ended(End.UNKNOWN))

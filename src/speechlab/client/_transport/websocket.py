@@ -170,7 +170,7 @@ def _fault(error: Exception, proxy: str | None) -> WireError:
             return broken_proxy(proxy, message, 0)
         if isinstance(error, OSError):  # nothing has been sent to the service yet
             return broken_proxy(proxy, message)
-    return WireError(message, sent=False, timed_out=False)
+    return WireError(message)
 
 
 async def _connecting(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
