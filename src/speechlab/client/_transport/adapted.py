@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from speechlab.client._openai import OpenAIAdapter
     from speechlab.client._settings.settings import Settings
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
-    from speechlab.client._transport.http import Attempt
+    from speechlab.client._transport.http import Sending
 
 
 class _Whole(Reply):
@@ -51,7 +51,7 @@ class AdaptedWire(Wire):
         self._adapter = adapter
         self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
 
-    async def open(self, attempt: Attempt) -> Reply:
+    async def open(self, attempt: Sending) -> Reply:
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         call = attempt.call
         if call.path == VOICES_PATH:
@@ -85,7 +85,7 @@ class FunctionWire(Wire):
         self._system = system
         self._workers = Workers(system, settings.clock)
 
-    async def open(self, attempt: Attempt) -> Reply:
+    async def open(self, attempt: Sending) -> Reply:
         """Call a function: wait for its result, or for the first piece of a stream."""
         call = attempt.call
         if call.path == VOICES_PATH:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Attempt, Reply, WireError
+    from speechlab.client._transport.http import Reply, Sending, WireError
 
 _SLICE = 1 << 18
 """Bytes passed to the network at once, and the maximum buffered for an unread reply."""
@@ -51,7 +51,7 @@ class _Upload(Payload):
 
     _autoclose = True
 
-    def __init__(self, body: Body, attempt: Attempt) -> None:
+    def __init__(self, body: Body, attempt: Sending) -> None:
         super().__init__(body, content_type=body.content_type)
         self._body = body
         self._size = body.length
@@ -90,7 +90,7 @@ class _Upload(Payload):
 class AiohttpReply(LibraryReply):
     """A reply of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: Attempt) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: Sending) -> None:
         super().__init__(wire, attempt)
         self._response = response
         self.status = response.status
@@ -118,7 +118,7 @@ class AiohttpWire(LibraryWire):
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
-    async def _reply(self, attempt: Attempt) -> Reply:
+    async def _reply(self, attempt: Sending) -> Reply:
         await self._notice_closed()
         call = attempt.call
         upload = None if call.body is None else _Upload(call.body, attempt)
@@ -152,7 +152,7 @@ class AiohttpWire(LibraryWire):
             await asyncio.sleep(0)
         self._used_at = now
 
-    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
+    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
         sent = reading or attempt.sent
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             return no_connection(attempt, self.proxy)

@@ -18,7 +18,7 @@ from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import FreshSecret
-from speechlab.client._transport.http import Attempt, WireError, nothing_came
+from speechlab.client._transport.http import Sending, WireError, nothing_came
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ async def exchange(
     watch: _Silence | None = None
     # The embedded service sends signs of life, which only the library sees; other services may have a queue.
     watched = settings.lease is None and not stream and not call.raw and call.body is not None
-    attempt = Attempt(call, settings.connect_timeout_s, None if watched else limits.read)
+    attempt = Sending(call, settings.connect_timeout_s, None if watched else limits.read)
     try:
         async with asyncio.timeout(remaining) as limit:
             if watched and (limits.total is None or limits.read < limits.total):
@@ -218,7 +218,7 @@ async def exchange(
 class _Silence:
     """Ends an attempt once its service has been silent for too long, to it and to those before it in its queue."""
 
-    def __init__(self, place: CallPlace, limit: asyncio.Timeout, attempt: Attempt) -> None:
+    def __init__(self, place: CallPlace, limit: asyncio.Timeout, attempt: Sending) -> None:
         self._place, self._limit, self._attempt = place, limit, attempt
         self._silence_s = attempt.call.timeouts.read
         self._loop = asyncio.get_running_loop()
@@ -239,7 +239,7 @@ class _Silence:
         self._timer.cancel()
 
 
-def _out_of_time(call: HttpCall, attempt: Attempt, *, reading: bool) -> WireError:
+def _out_of_time(call: HttpCall, attempt: Sending, *, reading: bool) -> WireError:
     """The failure of an attempt at the end of the call's whole time."""
     if call.asked is not None:
         cause = "it waited for the function, which may still be running"
@@ -255,7 +255,7 @@ def _out_of_time(call: HttpCall, attempt: Attempt, *, reading: bool) -> WireErro
     return WireError(text, sent=attempt.sent, timed_out=True)
 
 
-async def _read_reply(progress: Progress, reply: Reply, attempt: Attempt) -> RawResponse | Failure:
+async def _read_reply(progress: Progress, reply: Reply, attempt: Sending) -> RawResponse | Failure:
     if progress.call.raw or 200 <= reply.status < 300:
         content = await _read_body(progress, reply, attempt)
         if isinstance(content, Failure):
@@ -267,7 +267,7 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: Attempt) -> Raw
     return Failure(error, status=reply.status, retry_after_s=wait)
 
 
-async def _read_body(progress: Progress, reply: Reply, attempt: Attempt) -> bytes | Failure:
+async def _read_body(progress: Progress, reply: Reply, attempt: Sending) -> bytes | Failure:
     pieces: list[bytes] = []
     try:
         async for piece in reply.pieces():

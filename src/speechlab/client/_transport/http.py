@@ -89,7 +89,7 @@ def without_trace(error: BaseException) -> BaseException:
     return error
 
 
-class Attempt:
+class Sending:
     """One request on its way: its time limits, and how far it has come."""
 
     __slots__ = ("at", "call", "connect_s", "read_s")
@@ -170,7 +170,7 @@ class Wire(ABC):
         return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
-    async def open(self, attempt: Attempt) -> Reply:
+    async def open(self, attempt: Sending) -> Reply:
         """Send a request, and wait for the headers of the reply."""
 
     async def close(self) -> None:
@@ -214,7 +214,7 @@ def _request_headers(call: HttpCall) -> dict[str, str]:
     return {**headers, **call.headers}
 
 
-def no_connection(attempt: Attempt, proxy: str | None) -> WireError:
+def no_connection(attempt: Sending, proxy: str | None) -> WireError:
     """The failure of an attempt to connect in time."""
     text = (
         f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {attempt.connect_s:g} s"
@@ -222,7 +222,7 @@ def no_connection(attempt: Attempt, proxy: str | None) -> WireError:
     return WireError(text, timed_out=True, advice="give a longer time by with_options(connect_timeout_s=...)")
 
 
-def nothing_came(attempt: Attempt, *, reading: bool, taking: bool = False) -> WireError:
+def nothing_came(attempt: Sending, *, reading: bool, taking: bool = False) -> WireError:
     """The timeout of a reply, of a piece of one (``reading``), or of the request (``taking``)."""
     limits = attempt.call.timeouts
     what = "the request was not taken" if taking else "nothing more came" if reading else "nothing came"

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import httpx2
 
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Attempt, Reply, WireError
+    from speechlab.client._transport.http import Reply, Sending, WireError
 
 T = TypeVar("T")
 
 
-async def _upload(content: bytes | AsyncIterator[bytes], attempt: Attempt) -> AsyncIterator[bytes]:
+async def _upload(content: bytes | AsyncIterator[bytes], attempt: Sending) -> AsyncIterator[bytes]:
     """Give the pieces of a body, and set the flag after the last one."""
     if isinstance(content, bytes):
         yield content
@@ -77,7 +77,7 @@ def _collecting(
 class HttpxReply(LibraryReply):
     """A reply of httpx2."""
 
-    def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: Attempt) -> None:
+    def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: Sending) -> None:
         super().__init__(wire, attempt)
         self._response = response
         self._body: AsyncIterator[bytes] | None = None
@@ -114,7 +114,7 @@ class HttpxWire(LibraryWire):
         else:
             self._transport = settings.transport
 
-    async def _reply(self, attempt: Attempt) -> Reply:
+    async def _reply(self, attempt: Sending) -> Reply:
         import httpx2
 
         call = attempt.call
@@ -133,7 +133,7 @@ class HttpxWire(LibraryWire):
         )
         return HttpxReply(await self._transport.handle_async_request(request), self, attempt)
 
-    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
+    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):

@@ -12,13 +12,13 @@ from speechlab.errors import SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from speechlab.client._transport.http import Attempt
+    from speechlab.client._transport.http import Sending
 
 
 class LibraryReply(Reply):
     """A reply that a library reads."""
 
-    def __init__(self, wire: LibraryWire, attempt: Attempt) -> None:
+    def __init__(self, wire: LibraryWire, attempt: Sending) -> None:
         self._wire, self._attempt = wire, attempt
 
     @abstractmethod
@@ -56,14 +56,14 @@ class LibraryWire(Wire):
     """Address of the proxy before the service."""
 
     @abstractmethod
-    async def _reply(self, attempt: Attempt) -> Reply:
+    async def _reply(self, attempt: Sending) -> Reply:
         """Send a request by the library; its own errors."""
 
     @abstractmethod
-    def failure(self, error: Exception, attempt: Attempt, *, reading: bool = False) -> WireError:
+    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
         """The failure for an exception of the library, before the reply or while it is read."""
 
-    async def open(self, attempt: Attempt) -> Reply:
+    async def open(self, attempt: Sending) -> Reply:
         failure: Exception
         try:
             reply = await self._reply(attempt)
