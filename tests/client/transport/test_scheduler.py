@@ -21,7 +21,7 @@ from speechlab.client import (
 )
 from speechlab.client._operations.failures import retry_after_s
 from speechlab.client._scheduling.pressure import End, Ended
-from speechlab.client._scheduling.retry import Failure, Retries, ScheduledCall
+from speechlab.client._scheduling.retry import Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
 from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import (
@@ -40,8 +40,9 @@ ERROR = ServerError("x")
 
 
 def goes_on(attempts, *, others=True, free=False, **patience):
-    retries = Retries(Patience(**{**vars_of(SINGLE), **patience}), free=free)
-    return [retries.wait_s(one, unpaused=0.0, others=others) is not None for one in attempts]
+    limits = Patience(**{**vars_of(SINGLE), **patience})
+    call = ScheduledCall(Scheduler(FakeClock(), Half()), limits, 16, free=free)
+    return [call.goes_on(one, unpaused=0.0, others=others) for one in attempts]
 
 
 def vars_of(patience):

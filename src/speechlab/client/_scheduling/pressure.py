@@ -85,6 +85,7 @@ class SentAttempt(Protocol):
 
     started: float
     beside: int
+    probe: bool
 
 
 @dataclass(slots=True)
@@ -142,17 +143,15 @@ class Pressure:
     def ended(
         self,
         ended: Ended,
-        *,
-        began: float,
+        attempt: SentAttempt,
         now: float,
         under_way: Collection[SentAttempt],
-        present: int,
-        beside: int,
-        probe: bool,
+        waiting: int = 0,
     ) -> None:
-        """Learn from the end of an attempt."""
+        """Learn from the end of an attempt, beside those under way and the number of calls that wait."""
+        began, beside = attempt.started, attempt.beside
         pause, at_once = self.pause, len(under_way)
-        if probe and pause is not None:
+        if attempt.probe and pause is not None:
             pause.probing = False
         if ended.end is End.UNKNOWN:
             return
@@ -172,7 +171,7 @@ class Pressure:
             elif began >= self._row_since:
                 self._row = 0
             return
-        borne = min(max(int(_START), int(self.width)), max(1, present))
+        borne = min(max(int(_START), int(self.width)), max(1, at_once + waiting))
         self._refusal_s = now - began
         if ended.crowded:
             count = max(beside, at_once)  # attempts sent at once may arrive in any order

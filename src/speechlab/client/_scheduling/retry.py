@@ -71,62 +71,8 @@ class Failure:
         return Ended(End.FAILED, reason=reason)
 
 
-class Retries:
-    """The retries of one call."""
-
-    def __init__(self, patience: Patience, *, free: bool) -> None:
-        self._patience = patience
-        self._free = free
-        self.spared = free and patience.spared
-        """Whether failures never count against the call: a batch requests the catalogue until it gives up."""
-        self._made = 0
-        self._failures = 0
-        self._errors_500 = 0
-        self._metered = 0
-        self._refusals = 0
-        self._refused_at: float | None = None
-
-    def wait_s(self, failure: Failure, *, unpaused: float, others: bool) -> tuple[float, float] | None:
-        """The minimum and maximum wait before the next attempt, in seconds, or None without another attempt."""
-        most = self._patience.retries
-        if failure.final or (most is not None and self._made >= most):
-            return None
-        going_on = self._refused(unpaused) if failure.later else self._failed(failure, others=others)
-        if not going_on:
-            return None
-        self._made += 1
-        if failure.retry_after_s is not None:
-            return failure.retry_after_s, failure.retry_after_s
-        count, cap_s = (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
-        return 0.0, min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
-
-    def _refused(self, unpaused: float) -> bool:
-        if self._refused_at is None:
-            self._refused_at = unpaused
-        self._refusals += 1
-        return unpaused - self._refused_at <= self._patience.call_s
-
-    def _failed(self, failure: Failure, *, others: bool) -> bool:
-        patience = self._patience
-        if failure.status is None:
-            # After a timeout the service may still be working on the request; a retry would double work and cost.
-            if failure.timed_out and failure.sent and not self._free:
-                return False
-            self._metered += failure.sent and not self._free
-        elif failure.status not in RETRYABLE_STATUS:
-            return False
-        own_error = failure.status == 500 and not self.spared
-        self._errors_500 += own_error
-        self._failures += others or not patience.spared or own_error
-        return (
-            self._errors_500 <= _MAX_500_RETRIES
-            and self._metered <= _MAX_METERED_RETRIES
-            and self._failures <= patience.failures
-        )
-
-
 class ScheduledCall(WaitingCall):
-    """One call in a scheduler: it waits, is sent, and may wait again."""
+    """One call in a scheduler, and its retries: it waits, is sent, and may wait again."""
 
     def __init__(
         self,
@@ -147,9 +93,16 @@ class ScheduledCall(WaitingCall):
             group=group,
             light=light,
         )
-        self._scheduler, self._direct = scheduler, direct
-        self._retries = Retries(patience, free=free)
+        self._scheduler, self._direct, self._free = scheduler, direct, free
+        self._spared = free and patience.spared
+        """Whether failures never count against the call: a batch requests the catalogue until it gives up."""
         self._repeats = False
+        self._retries = 0
+        self._failures = 0
+        self._errors_500 = 0
+        self._metered = 0
+        self._refusals = 0
+        self._refused_at: float | None = None
 
     async def place(self) -> CallPlace:
         """Wait until an attempt may be sent."""
@@ -164,7 +117,7 @@ class ScheduledCall(WaitingCall):
 
     def again(self, failure: Failure, place: CallPlace) -> float | None:
         """Return a place after a failure, and give the wait before the next attempt."""
-        place.end(failure.ended(spared=self._retries.spared))
+        place.end(failure.ended(spared=self._spared))
         delay_s = self._delay_s(failure, place)
         if delay_s is not None and self.group is not None:
             self._repeats = True
@@ -176,17 +129,20 @@ class ScheduledCall(WaitingCall):
         now = scheduler.clock.monotonic()
         with scheduler.lock:
             pressure = scheduler.pressure
-            served = pressure.successes > place.successes
-            waits = self._retries.wait_s(failure, unpaused=pressure.unpaused(now), others=served)
-            if waits is None:
+            others = pressure.successes > place.successes
+            if not self.goes_on(failure, unpaused=pressure.unpaused(now), others=others):
                 return None
-            least, longest = waits
-            wait = pressure.jittered(least) if least else scheduler.rng.uniform(0.0, longest)
-            earliest = now + wait
+            asked_s = failure.retry_after_s
+            wait_s = (
+                scheduler.rng.uniform(0.0, self._longest_s(failure))
+                if not asked_s
+                else pressure.jittered(asked_s)
+            )
+            earliest = now + wait_s
             if pressure.pause is not None:
                 earliest = max(earliest, pressure.pause.until)
                 self.lost = scheduler.is_lost(self, earliest)
-            if self.lost or (pressure.pause is None and least > self.patience.later_s):
+            if self.lost or (pressure.pause is None and (asked_s or 0.0) > self.patience.later_s):
                 return None
             if self.deadline is not None and earliest >= self.deadline:
                 return None
@@ -196,3 +152,39 @@ class ScheduledCall(WaitingCall):
                 self.number = next(scheduler.numbers)
             self.earliest = earliest
             return earliest - now
+
+    def goes_on(self, failure: Failure, *, unpaused: float, others: bool) -> bool:
+        """Count a failure, at a time without the pauses, while others succeed or not; True if a retry is left."""
+        most = self.patience.retries
+        if failure.final or (most is not None and self._retries >= most):
+            return False
+        self._retries += 1
+        return self._refused(unpaused) if failure.later else self._failed(failure, others=others)
+
+    def _longest_s(self, failure: Failure) -> float:
+        """The longest wait after a failure for which the service asked for none, in seconds."""
+        count, cap_s = (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
+        return min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
+
+    def _refused(self, unpaused: float) -> bool:
+        if self._refused_at is None:
+            self._refused_at = unpaused
+        self._refusals += 1
+        return unpaused - self._refused_at <= self.patience.call_s
+
+    def _failed(self, failure: Failure, *, others: bool) -> bool:
+        if failure.status is None:
+            # After a timeout the service may still be working on the request; a retry would double work and cost.
+            if failure.timed_out and failure.sent and not self._free:
+                return False
+            self._metered += failure.sent and not self._free
+        elif failure.status not in RETRYABLE_STATUS:
+            return False
+        own_error = failure.status == 500 and not self._spared
+        self._errors_500 += own_error
+        self._failures += others or not self.patience.spared or own_error
+        return (
+            self._errors_500 <= _MAX_500_RETRIES
+            and self._metered <= _MAX_METERED_RETRIES
+            and self._failures <= self.patience.failures
+        )

@@ -136,16 +136,7 @@ class Scheduler:
             now = self.clock.monotonic()
             pause = self.pressure.pause
             until = None if pause is None else pause.until
-            present = self.under_way + self.waiting
-            self.pressure.ended(
-                ended,
-                began=place.started,
-                now=now,
-                under_way=self._under_way,
-                present=present,
-                beside=place.beside,
-                probe=place.probe,
-            )
+            self.pressure.ended(ended, place, now, self._under_way, self.waiting)
             self._free(place)
             pause = self.pressure.pause
             if pause is not None and pause.until != until:
@@ -158,15 +149,7 @@ class Scheduler:
             now = self.clock.monotonic()
             place.idle_since = now
             self._streams.add(place)
-            self.pressure.ended(
-                Ended(End.BEGUN),
-                began=place.started,
-                now=now,
-                under_way=self._under_way,
-                present=self.under_way,
-                beside=place.beside,
-                probe=place.probe,
-            )
+            self.pressure.ended(Ended(End.BEGUN), place, now, self._under_way)
             self._dispatch(now)
 
     def look(self) -> None:
