@@ -11,21 +11,20 @@ import secrets
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from email import message_from_bytes
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 
 from speechlab.client._operations.call import json_body
-from speechlab.client._operations.recording import RecordingBody, sent_fields, sent_recording
+from speechlab.client._operations.recording import RecordingBody
 from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
-from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, form_body
+from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, form_body
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from speechlab.client._operations.call import Body, HttpCall
+    from speechlab.client._operations.call import HttpCall
 
 _FORMATS = {"ogg": "opus"}
 """Formats with another name in OpenAI's API."""
@@ -103,15 +102,14 @@ class OpenAIAdapter:
 
     async def asked(self, call: HttpCall) -> HttpCall:
         """The call in the form of OpenAI's API; a call without a counterpart is returned unchanged."""
-        if call.raw or call.body is None:
+        if call.fields is None:
             return call
         if call.path == RECOGNITION_PATH:
-            return await asyncio.to_thread(self._transcription, call, call.body)
-        make = {SPEECH_PATH: self._speech, TRANSLATION_PATH: self._chat}
-        return make[call.path](call, await _content(call.body)) if call.path in make else call
+            return await asyncio.to_thread(self._transcription, call)
+        return self._speech(call) if call.path == SPEECH_PATH else self._chat(call)
 
-    def _speech(self, call: HttpCall, body: bytes) -> HttpCall:
-        fields = orjson.loads(body)
+    def _speech(self, call: HttpCall) -> HttpCall:
+        fields = call.fields
         _refuse({"temperature": fields.get("temperature")})
         rate = fields.get("sample_rate")
         _refuse({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
@@ -129,10 +127,10 @@ class OpenAIAdapter:
         }
         return replace(call, path="/audio/speech", body=json_body(request))
 
-    def _transcription(self, call: HttpCall, body: Body) -> HttpCall:
+    def _transcription(self, call: HttpCall) -> HttpCall:
         from speechlab.audio import sniff  # slow to import, and most calls do not need it
 
-        recording, fields = sent_recording(body)
+        recording, fields = cast("RecordingBody", call.body).recording, dict(call.fields)
         with closing(recording.open()) as file:
             kind = sniff(file.read(_HEAD))
         segments = fields.pop("vad", "off")
@@ -158,18 +156,12 @@ class OpenAIAdapter:
             call, path="/audio/transcriptions", body=RecordingBody(recording, head, b"\r\n" + tail, form)
         )
 
-    def _chat(self, call: HttpCall, body: bytes) -> HttpCall:
+    def _chat(self, call: HttpCall) -> HttpCall:
         from speechlab.text import language_name
 
-        kind = call.body.content_type if call.body else ""
         fields: dict[str, list[str]] = {}
-        for section in message_from_bytes(f"Content-Type: {kind}\r\n\r\n".encode() + body).walk():
-            name, value = (
-                section.get_param("name", header="content-disposition"),
-                section.get_payload(decode=True),
-            )
-            if isinstance(name, str) and isinstance(value, bytes):
-                fields.setdefault(name, []).append(value.decode())
+        for name, value in call.fields:
+            fields.setdefault(name, []).append(value)
         source, target = (language_name(fields[name][0]) for name in ("source_lang", "target_lang"))
         rules = [f"Translate the user's text from {source} into {target}. Reply with the translation alone."]
         if words := fields.get("keywords"):
@@ -209,7 +201,7 @@ class OpenAIAdapter:
             return 403, content  # a retry does not help
         if status == 200 and call.path == RECOGNITION_PATH:
             fields["language"] = _code(fields.get("language"))
-            if call.body is None or sent_fields(call.body).get("vad") != "segments":
+            if (call.fields or {}).get("vad") != "segments":
                 fields.pop("segments", None)  # part of the verbose form that has the language
             for segment in fields.get("segments") or ():
                 segment["text"] = str(segment.get("text", "")).strip()
@@ -219,11 +211,6 @@ class OpenAIAdapter:
     def reads(self, call: HttpCall, status: int) -> bool:
         """Whether a reply has to be read completely before it is passed on."""
         return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
-
-
-async def _content(body: Body) -> bytes:
-    content = body.open()
-    return content if isinstance(content, bytes) else b"".join([piece async for piece in content])
 
 
 _MODELS = ("speech", "transcription", "translation")

@@ -34,7 +34,6 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from speechlab.client._clock import Clock
     from speechlab.client._operations.operation import Operation
 
 T = TypeVar("T")
@@ -46,45 +45,6 @@ _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Question, asyncio.
     WeakKeyDictionary()
 )
 """The questions that are being asked on each loop; True once there is a result or a failure of the call alone."""
-
-
-async def once(
-    question: Question,
-    look: Callable[[], Awaitable[T | None]],
-    ask: Callable[[float | None], Awaitable[T]],
-    *,
-    clock: Clock,
-    time_s: float | None,
-) -> T:
-    """The result of a call: kept, of an equal call under way, or of an own request if the service failed that."""
-    began, left_s, together = clock.monotonic(), time_s, True
-    loop = asyncio.get_running_loop()
-    under_way = _under_way.setdefault(loop, {})
-    while together:
-        asking = under_way.get(question)
-        if asking is None:
-            under_way[question] = end = loop.create_future()
-            try:
-                result = await look()
-                return await ask(left_s) if result is None else result
-            except _OF_SERVICE:
-                end.set_result(False)
-                raise
-            finally:
-                del under_way[question]
-                if not end.done():
-                    end.set_result(True)
-        result = await look()
-        if result is not None:
-            return result
-        try:
-            async with asyncio.timeout(left_s):
-                together = await asyncio.shield(asking)
-        except TimeoutError:
-            raise _too_late(clock.monotonic() - began, time_s) from None
-        if time_s is not None:
-            left_s = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), whole_s(time_s))
-    return await ask(left_s)
 
 
 def _too_late(waited_s: float, time_s: float | None) -> APITimeoutError:
@@ -173,16 +133,46 @@ class Performer(ClientBase):
 
     async def _once(
         self,
-        question: tuple[str, str],
+        question: Question,
         look: Callable[[], Awaitable[T | None]],
         ask: Callable[[float | None], Awaitable[T]],
         own_s: float | None,
     ) -> T:
-        """The result of a call that overlapping callers share; ``own_s`` is the ``timeout`` of this caller."""
-        settings = self._settings
+        """The result of a call: kept, of an equal call under way, or of an own request if the service failed that.
+
+        ``own_s`` is the ``timeout`` of this caller.
+        """
+        clock = self._settings.clock
         # in a batch, the timeout of a call is for its attempts
-        time_s = None if self._sender.group is not None else time_of(own_s, settings.timeout)
-        return await once(question, look, ask, clock=settings.clock, time_s=time_s)
+        time_s = None if self._sender.group is not None else time_of(own_s, self._settings.timeout)
+        began, left_s, together = clock.monotonic(), time_s, True
+        loop = asyncio.get_running_loop()
+        under_way = _under_way.setdefault(loop, {})
+        while together:
+            asking = under_way.get(question)
+            if asking is None:
+                under_way[question] = end = loop.create_future()
+                try:
+                    result = await look()
+                    return await ask(left_s) if result is None else result
+                except _OF_SERVICE:
+                    end.set_result(False)
+                    raise
+                finally:
+                    del under_way[question]
+                    if not end.done():
+                        end.set_result(True)
+            result = await look()
+            if result is not None:
+                return result
+            try:
+                async with asyncio.timeout(left_s):
+                    together = await asyncio.shield(asking)
+            except TimeoutError:
+                raise _too_late(clock.monotonic() - began, time_s) from None
+            if time_s is not None:
+                left_s = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), whole_s(time_s))
+        return await ask(left_s)
 
     async def _ask(
         self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None

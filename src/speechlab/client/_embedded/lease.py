@@ -20,7 +20,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from speechlab._platform import after_fork, package_version
@@ -31,7 +32,7 @@ from speechlab.client._secret import Secret, redact
 from speechlab.errors import ConfigurationError, ServiceStartError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from filelock import FileLock
 
 
 IDLE_EXIT_VARIABLE = "SPEECHLAB_IDLE_EXIT_S"
@@ -200,17 +201,9 @@ _PAUSE_S = 60.0
 """Minimum time between two starts, so that a service that keeps failing is not restarted without end."""
 
 
-@dataclass(eq=False)
-class _Hold:
-    """The lock that marks this process as a user of a service, and the number of clients that share it."""
-
-    lock: Any
-    path: Path
-    clients: int = 0
-
-
 _holds_lock = threading.Lock()
-_holds: dict[Path, _Hold] = {}
+_holds: dict[Path, FileLock] = {}
+"""The locks that mark this process as a user of a service, by its folder; each is taken once for each client."""
 
 
 @dataclass(eq=False)
@@ -315,42 +308,35 @@ def _take_hold(state: StateDir) -> None:
     from filelock import FileLock
 
     with _holds_lock:
-        hold = _holds.get(state.path)
-        if hold is None:
+        if state.path not in _holds:
             path = state.users / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
-            lock = FileLock(path, timeout=10, mode=0o600, thread_local=False)
-            lock.acquire()
-            hold = _holds[state.path] = _Hold(lock, path)
-        hold.clients += 1
+            _holds[state.path] = FileLock(path, timeout=10, mode=0o600, thread_local=False)
+        _holds[state.path].acquire()
 
 
 def _let_go(state: StateDir) -> None:
     with _holds_lock:
         hold = _holds.get(state.path)
-        if hold is None:
-            return
-        hold.clients -= 1
-        if hold.clients > 0:
-            return
-        del _holds[state.path]
-        _drop(hold)
-
-
-def _drop(hold: _Hold) -> None:
-    with suppress(OSError):
-        # Deleted before its release: afterwards another process could have locked the same file.
-        hold.path.unlink(missing_ok=True)
-    with suppress(OSError, RuntimeError):
-        hold.lock.release()
+        if hold is not None and hold.lock_counter > 1:
+            hold.release()
+        elif hold is not None:
+            del _holds[state.path]
+            _drop(hold)
 
 
 @atexit.register
 def _drop_all() -> None:
     with _holds_lock:
-        holds = list(_holds.values())
-        _holds.clear()
-    for hold in holds:
-        _drop(hold)
+        while _holds:
+            _drop(_holds.popitem()[1])
+
+
+def _drop(hold: FileLock) -> None:
+    with suppress(OSError):
+        # Deleted before its release: afterwards another process could have locked the same file.
+        Path(hold.lock_file).unlink(missing_ok=True)
+    with suppress(OSError, RuntimeError):
+        hold.release(force=True)
 
 
 @after_fork

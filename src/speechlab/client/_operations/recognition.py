@@ -212,7 +212,7 @@ class Transcribe(Operation[Transcript]):
                 "stream=True is for a system with transcribe_stream= (sl.system); leave it out for a service"
             )
             raise InvalidRequestError(message, parameter="stream")
-        values = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
+        values = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None}
         if self.hotwords is not None:
             values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
@@ -237,11 +237,13 @@ class Transcribe(Operation[Transcript]):
         return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
 
     def call(self, timeout: float | None) -> HttpCall:
-        recording, checked = self.recording, self.options.body()
-        del checked["audio"]
+        recording, fields = self.recording, self.options.body()
+        del fields["audio"]
         limits = timeouts(self.time_s(timeout), _S_PER_S * recording.duration_s)
-        body = recognition_body(recording, checked)
-        return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept="application/json")
+        body, accept = recognition_body(recording, fields), "application/json"
+        return HttpCall(
+            self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept=accept, fields=fields
+        )
 
     def read(self, reply: RawResponse) -> Transcript:
         parsed = RecognitionReply.parse(reply.json())  # the form is read off its fields, not off the request
@@ -304,6 +306,7 @@ def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
     ]
 
 
-_OPTIONS = tuple(
+OPTIONS = tuple(
     option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout", "stream"}
 )
+"""Fields of a call beside the recording."""

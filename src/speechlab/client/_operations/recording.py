@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import os
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
@@ -21,7 +21,7 @@ import pybase64
 from speechlab._arguments import is_whole_number
 from speechlab._files import user_path
 from speechlab.audio import AudioClip, sniff
-from speechlab.client._operations.call import Body, BytesBody
+from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
 from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 
@@ -166,9 +166,6 @@ def _duration(kind: AudioFormat, head: bytes, size: int) -> tuple[float, bool]:
     return size / _SLOWEST_BYTES_PER_S, False
 
 
-_BEGIN = b'{"audio":"'
-
-
 @dataclass(frozen=True)
 class RecordingBody(Body):
     """A body with a recording, read while it is sent, as it is or in base64."""
@@ -185,8 +182,14 @@ class RecordingBody(Body):
         size = self.recording.size
         return len(self.head) + (4 * -(-size // 3) if self.base64 else size) + len(self.tail)
 
-    async def open(self) -> AsyncIterator[bytes]:
-        """The pieces."""
+    def open(self) -> bytes | AsyncIterator[bytes]:
+        """The bytes of a short recording in base64, and the pieces of others."""
+        if not self.base64 or self.recording.size > _WHOLE:
+            return self._pieces()
+        with closing(self.recording.open()) as file:
+            return self.head + pybase64.b64encode(file.read()) + self.tail
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
         yield self.head
         async for data in _slices(self.recording):
             yield pybase64.b64encode(data) if self.base64 else data
@@ -205,36 +208,6 @@ async def _slices(recording: Recording) -> AsyncIterator[bytes]:
         file.close()
 
 
-def sent_recording(body: Body) -> tuple[Recording, dict[str, Any]]:
-    """The recording and the other fields in a body of recognition."""
-    if isinstance(body, RecordingBody):
-        return body.recording, sent_fields(body)
-    content, begin, end = _whole(body)
-    data = pybase64.b64decode(content[begin:end])
-    return Recording(len(data), 0.0, exact=False, open=partial(BytesIO, data)), sent_fields(body)
-
-
-def sent_fields(body: Body) -> dict[str, Any]:
-    """The fields besides the recording in a body of recognition."""
-    if isinstance(body, RecordingBody):
-        tail = body.tail
-    else:
-        content, _, end = _whole(body)
-        tail = content[end:]
-    # '","vad":"on"}' is {"vad": "on"}
-    fields: dict[str, Any] = orjson.loads(b"{" + tail[1:].removeprefix(b","))
-    return fields
-
-
-def _whole(body: Body) -> tuple[bytes, int, int]:
-    """A body in memory, and the range of its recording, which ends at a quotation mark, as base64 has none."""
-    content = body.open()
-    if not isinstance(content, bytes):
-        raise TypeError(f"{type(body).__name__} is no body of recognition")
-    begin = len(_BEGIN)
-    return content, begin, content.index(b'"', begin)
-
-
 def _read_exactly(file: IO[bytes], count: int) -> bytes:
     data = file.read(count)
     while len(data) < count:
@@ -246,12 +219,11 @@ def _read_exactly(file: IO[bytes], count: int) -> bytes:
     return data
 
 
-def recognition_body(recording: Recording, fields: dict[str, Any]) -> Body:
-    """The JSON body of recognition: the recording in base64, then the other fields."""
-    options = orjson.dumps(fields)
-    tail = b'"' + (b"," + options[1:] if fields else b"}")
-    if recording.size > _WHOLE:
-        return RecordingBody(recording, _BEGIN, tail, "application/json", base64=True)
-    with closing(recording.open()) as file:
-        encoded = pybase64.b64encode(_read_exactly(file, recording.size))
-    return BytesBody(_BEGIN + encoded + tail, "application/json")
+def recognition_body(recording: Recording, fields: dict[str, Any]) -> RecordingBody:
+    """The JSON body of recognition: the recording in base64, then the other fields; a short recording is read now."""
+    if recording.size <= _WHOLE:
+        with closing(recording.open()) as file:
+            data = _read_exactly(file, recording.size)
+        recording = replace(recording, open=partial(BytesIO, data))
+    tail = b'"' + (b"," + orjson.dumps(fields)[1:] if fields else b"}")
+    return RecordingBody(recording, b'{"audio":"', tail, "application/json", base64=True)

@@ -196,9 +196,9 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         object.__setattr__(self, "_sent", self._checked)
         request, _ = self._checked
         limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
-        return HttpCall(
-            self.name, "tts", "POST", SPEECH_PATH, limits, json_body(request.body()), accept="audio/*"
-        )
+        fields = request.body()
+        body = json_body(fields)
+        return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, body, accept="audio/*", fields=fields)
 
     def read(self, reply: RawResponse) -> SpeechClip:
         start = "" if reply.content_type.startswith("audio/") else reply.text[:2000]

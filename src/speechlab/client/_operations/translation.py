@@ -183,8 +183,11 @@ class Translate(Operation[Translation]):
         request = self.request
         limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
         accept = "text/event-stream" if self.stream else "application/json"
-        body = form_body(request.form())
-        return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept)
+        pairs = request.form()
+        body = form_body(pairs)
+        return HttpCall(
+            self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept, fields=pairs
+        )
 
     def read(self, reply: RawResponse) -> Translation:
         parsed = TranslationReply.parse(reply.json())

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from speechlab.audio import AudioClip, sound_span_s
+from speechlab.client._operations.recognition import OPTIONS
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
@@ -100,11 +101,7 @@ def streamed_transcript(
 
 FIELDS: dict[str, frozenset[str]] = {
     "synthesize": frozenset({"voice", "sample_rate", "temperature"}),
-    "transcribe": frozenset(
-        {"language", "hotwords", "vad", "min_silence_gap", "segment_padding", "initial_segment_padding_ms"}
-        | {"speech_pad_ms", "min_segment_duration", "temperature", "top_p", "frequency_penalty"}
-        | {"repetition_penalty", "session_id"}
-    ),
+    "transcribe": frozenset(OPTIONS),
     "translate": frozenset({"source_lang", "target_lang", "keywords", "context", "model"}),
 }
 FIELDS["transcribe_stream"] = FIELDS["transcribe"]

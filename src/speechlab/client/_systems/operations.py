@@ -9,7 +9,7 @@ from speechlab._arguments import is_whole_number, plain_rate
 from speechlab.audio import AudioClip
 from speechlab.client._operations.call import HttpCall
 from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
-from speechlab.client._operations.recognition import Transcribe
+from speechlab.client._operations.recognition import OPTIONS, Transcribe
 from speechlab.client._operations.speech import StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate
 from speechlab.client._systems.functions import FunctionCall, check_fields
@@ -108,8 +108,7 @@ class FunctionRecognition(Transcribe):
     @property
     def options(self) -> Any:
         """The fields that were given, as they were given."""
-        names = (each.name for each in fields(Transcribe) if each.name not in {"audio", "timeout", "stream"})
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in OPTIONS}
         if str(self.vad) in {"off", "0"}:
             del values["vad"]
         if self.hotwords is not None:

@@ -25,10 +25,9 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable, MutableMapping
+    from collections.abc import AsyncIterator, Callable
 
     from speechlab.client._operations.call import HttpCall
-    from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
@@ -159,12 +158,29 @@ class Wire(ABC):
         return url
 
     def _headers(self, call: HttpCall) -> dict[str, str]:
-        """The headers of a call, including its key."""
-        headers = _request_headers(call)
+        """The headers of a call: made last, so that no long-lived object contains those that are secret."""
+        headers = {
+            "Accept": call.accept,
+            "Accept-Encoding": "gzip, deflate",
+            "Connection": "keep-alive",
+            "User-Agent": user_agent(),
+        }
+        if call.body is not None:
+            headers["Content-Type"] = call.body.content_type
+            headers["Content-Length"] = str(call.body.length)
         if self._reads_interim:
             headers[INTERIM_HEADER] = "100"
-        _add_secrets(headers, call, self._key)
-        return headers
+        if self._key is not None:
+            headers["Authorization"] = f"Bearer {self._key.reveal()}"
+        if not call.defaults and not call.headers:
+            return headers
+        defaults = {name: value.reveal() for name, value in call.defaults.items()}
+        by_name = {
+            name.lower(): (name, value)
+            for layer in (headers, defaults, call.headers)
+            for name, value in layer.items()
+        }
+        return dict(by_name.values())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r})"
@@ -183,35 +199,6 @@ class Wire(ABC):
 def user_agent() -> str:
     """Value of the User-Agent header."""
     return f"speechlab/{package_version()} Python/{platform.python_version()}"
-
-
-def _add_secrets(headers: MutableMapping[str, str], call: HttpCall, key: Secret | None) -> None:
-    """Add the headers that may be secret: last, so that no long-lived object contains them."""
-    names = {name.lower() for name in call.headers}
-    for name, value in call.defaults.items():
-        if name.lower() not in names:
-            for earlier in [earlier for earlier in headers if earlier.lower() == name.lower()]:
-                del headers[earlier]
-            headers[name] = value.reveal()
-    if key is not None and "authorization" not in names:
-        headers["Authorization"] = f"Bearer {key.reveal()}"
-
-
-def _request_headers(call: HttpCall) -> dict[str, str]:
-    """The headers of a call without its key."""
-    headers = {
-        "Accept": call.accept,
-        "Accept-Encoding": "gzip, deflate",
-        "Connection": "keep-alive",
-        "User-Agent": user_agent(),
-    }
-    if call.body is not None:
-        headers["Content-Type"] = call.body.content_type
-        headers["Content-Length"] = str(call.body.length)
-    if call.headers:
-        names = {name.lower() for name in call.headers}
-        headers = {name: value for name, value in headers.items() if name.lower() not in names}
-    return {**headers, **call.headers}
 
 
 def no_connection(attempt: Sending, proxy: str | None) -> WireError:
