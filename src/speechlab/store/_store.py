@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -138,8 +138,7 @@ class Store(RecordTables):
     def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
         """Return the stored results of many keys; results with a missing or truncated file are left out."""
         results: dict[str, Stored] = {}
-        for some in _slices(list(dict.fromkeys(keys))):
-            marks = ",".join("?" * len(some))
+        for some, marks in _slices(keys):
             with self._translated():
                 rows = self._db.execute(
                     f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
@@ -164,9 +163,9 @@ class Store(RecordTables):
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
         """Return the last failed attempt of each request that has no result."""
         attempts: dict[str, Attempt] = {}
-        for some in _slices(list(dict.fromkeys(keys))):
+        for some, marks in _slices(keys):
             rows = self._rows(
-                f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({','.join('?' * len(some))}) "  # noqa: S608 - names of columns and placeholders; values are bound
+                f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({marks}) "  # noqa: S608 - names of columns and placeholders; values are bound
                 "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
                 some,
             )
@@ -226,19 +225,7 @@ class Store(RecordTables):
         return {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
 
     def _insert(self, attempt: Attempt) -> None:
-        self._db.execute(
-            "INSERT INTO attempts (key, started, latency_s, status, http_status, error_type, error) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                attempt.key,
-                attempt.started,
-                attempt.latency_s,
-                attempt.status,
-                attempt.http_status,
-                attempt.error_type,
-                attempt.error,
-            ),
-        )
+        self._db.execute(f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(attempt))  # noqa: S608 - names of columns and placeholders; values are bound
 
     def claims(self) -> Claims:
         """Return an empty set of claims, which keep other runs from the same call, and end with their process."""
@@ -288,8 +275,12 @@ def _open_to_read(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _slices(keys: list[str]) -> Iterable[list[str]]:
-    return (keys[start : start + _KEYS_AT_ONCE] for start in range(0, len(keys), _KEYS_AT_ONCE))
+def _slices(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """The different keys, some at a time, each time with the placeholders of a query for them."""
+    unique = list(dict.fromkeys(keys))
+    for start in range(0, len(unique), _KEYS_AT_ONCE):
+        some = unique[start : start + _KEYS_AT_ONCE]
+        yield some, ",".join("?" * len(some))
 
 
 def _text(value: Mapping[str, Any]) -> str:

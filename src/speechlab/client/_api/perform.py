@@ -268,25 +268,23 @@ class Performer(ClientBase):
 
         return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
 
-    async def _voices_for(self, options: SpeechOptions, voice: str, time_s: float | None) -> VoiceCatalogue:
-        """The catalogue for looking up a voice by its description."""
-        try:
-            return (await self._list_voices(time_s))[1]
-        except ReplayMiss as missed:
-            name = getattr(options, "name", "realtime")
-            text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
-        raise ReplayMiss(text, operation=name, parameter="voice_id")
-
     async def _looked_up(self, options: V, voice: str) -> tuple[Voice, V]:
         """The voice with a description, and the options with the rest of the call's timeout."""
         clock = self._settings.clock
         time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
-        listed = (await self._voices_for(options, voice, time_s)).one(voice)
-        if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
-            return listed, options
-        remaining = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
-        return listed, cast("V", replace(cast("Any", options), timeout=remaining))
+        name = getattr(options, "name", "realtime")
+        try:
+            _, catalogue = await self._list_voices(time_s)
+        except ReplayMiss as missed:
+            text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
+        else:
+            listed = catalogue.one(voice)
+            if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
+                return listed, options
+            remaining = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
+            return listed, cast("V", replace(cast("Any", options), timeout=remaining))
+        raise ReplayMiss(text, operation=name, parameter="voice_id")
 
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice of the catalogue, which is requested only to look up a description."""

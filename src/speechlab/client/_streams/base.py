@@ -67,6 +67,11 @@ class Stream(AsyncOpenable):
         """Headers of the reply, names in lower case; empty before the stream is open."""
         return {} if self._body is None else self._body.headers
 
+    @property
+    def _media_type(self) -> str:
+        """Media type without its parameters, in lower case."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
     async def open(self) -> None:
         """Send the request, and wait for the headers of the reply.
 
@@ -171,6 +176,11 @@ class Stream(AsyncOpenable):
             self._sender.connections.sessions.discard(self)
             if self._body is not None and self._pid == os.getpid():
                 await _close(self._body, self._pieces)
+
+    async def _failed(self, error: SpeechLabError) -> SpeechLabError:
+        """Close the stream, and attach its facts to the error that ends it."""
+        await self.aclose()
+        return self._about(error)
 
     def _about(self, error: SpeechLabError) -> SpeechLabError:
         if isinstance(error, StreamTruncatedError) and not isinstance(self._body, TapedBody):

@@ -72,13 +72,10 @@ class AsyncSpeechStream(Stream):
             self._copy.check(self._expected.format)
         await self._open(operation)
         try:
-            media_type = self.content_type.partition(";")[0].strip().lower()
-            check_audio_type(
-                media_type, "" if media_type.startswith("audio/") else await first_text(self._pieces)
-            )
+            start = "" if self._media_type.startswith("audio/") else await first_text(self._pieces)
+            check_audio_type(self._media_type, start)
         except ContractError as error:
-            await self.aclose()
-            self._about(error)
+            await self._failed(error)
             raise
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -110,8 +107,7 @@ class AsyncSpeechStream(Stream):
                 await self._finish()
                 raise StopAsyncIteration
             text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
-        await self.aclose()
-        raise self._about(StreamTruncatedError(text, partial=self.partial))
+        raise await self._failed(StreamTruncatedError(text, partial=self.partial))
 
     def save_to(self, path: str | os.PathLike[str]) -> Self:
         """Write the bytes to a file as well, while the stream is read or played.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.translation import StreamTranslation
     from speechlab.client._streams.base import StoredCallOf, StreamBody
     from speechlab.client._transport.sender import Sender
+    from speechlab.errors import SpeechLabError
 
 _LINGER_S = 0.2
 """Wait after the last event for the end of the body, after which the connection can be used again."""
@@ -67,15 +68,12 @@ class AsyncTranslationStream(Stream):
 
     async def _begin(self) -> None:
         body = await self._open(self._operation)
-        media_type = body.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media_type == "application/json":
+        if self._media_type == "application/json":
             await self._read_whole(body)
-        elif media_type != "text/event-stream":
-            start = await first_text(self._pieces)
-            await self.aclose()
-            what = media_type or "an untyped body"
+        elif self._media_type != "text/event-stream":
+            start, what = await first_text(self._pieces), self._media_type or "an untyped body"
             text = f"the service answered 200 with {what} instead of text/event-stream: {start[:200]!r}"
-            raise self._about(ContractError(text, body=start))
+            raise await self._failed(ContractError(text, body=start))
 
     async def _read_whole(self, body: StreamBody) -> None:
         """Read a whole translation, as sent by services that do not stream."""
@@ -96,8 +94,7 @@ class AsyncTranslationStream(Stream):
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
             self._whole = (only, result)
             return
-        await self.aclose()
-        raise self._about(StreamTruncatedError(text, partial=""))
+        raise await self._failed(StreamTruncatedError(text, partial=""))
 
     def __aiter__(self) -> AsyncIterator[TranslationChunk]:
         return self
@@ -150,21 +147,21 @@ class AsyncTranslationStream(Stream):
         except orjson.JSONDecodeError:
             problem = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
         if problem is not None and self._at_end:
-            await self._raise_truncated(self._fault or "it ends within an event")
+            raise await self._cut_short(self._fault or "it ends within an event")
         if isinstance(value, dict) and value.get("error") and not value.get("choices"):
-            await self._raise_reported(value)
+            cause = error_from_value(500, {}, value)
+            raise await self._cut_short(cause.message, "the service stopped the translation") from cause
         try:
             if problem is None:
                 return read_chunk(value)
         except ContractError as error:
             problem = error
-        await self.aclose()
-        raise self._about(problem)
+        raise await self._failed(problem)
 
     async def _finish(self) -> None:
         # The end of the body is no sign of a complete stream: a broken connection may look the same.
         if not self._complete:
-            await self._raise_truncated(self._fault or "it ends without [DONE]")
+            raise await self._cut_short(self._fault or "it ends without [DONE]")
         await self._drain()
         self._result = self._summary()
         await self._settle(self._operation.spent(self._result))
@@ -177,21 +174,9 @@ class AsyncTranslationStream(Stream):
                         pass
         await self.aclose()
 
-    async def _raise_truncated(self, why: str) -> None:
-        await self.aclose()
-        broken = StreamTruncatedError(
-            f"the translation was cut short after {len(self.text):,} characters: {why}", partial=self.text
-        )
-        raise self._about(broken)
-
-    async def _raise_reported(self, value: dict[str, object]) -> None:
-        await self.aclose()
-        cause = error_from_value(500, {}, value)
-        broken = StreamTruncatedError(
-            f"the service stopped the translation after {len(self.text):,} characters: {cause.message}",
-            partial=self.text,
-        )
-        raise self._about(broken) from cause
+    async def _cut_short(self, why: str, what: str = "the translation was cut short") -> SpeechLabError:
+        text = f"{what} after {len(self.text):,} characters: {why}"
+        return await self._failed(StreamTruncatedError(text, partial=self.text))
 
     def _summary(self) -> Translation:
         replies = [chunk.reply for chunk in self._chunks if chunk.reply is not None]
