@@ -343,6 +343,7 @@ def test_a_notebook_gives_the_same_tables_when_the_service_is_gone(live_service,
     def executed():
         names = {}
         exec(NOTEBOOK, names)
+        names["lab"].close()
         return names["table"].to_json()
 
     monkeypatch.setenv("SPEECHLAB_STORE", str(store))
