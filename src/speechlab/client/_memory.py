@@ -10,6 +10,7 @@ import re
 import unicodedata
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import orjson
@@ -17,10 +18,11 @@ import orjson
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import key_of
 from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS, REMEDY
+from speechlab.client._transport.http import Reply
 from speechlab.errors import ReplayMiss, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from speechlab.client._clock import Clock
@@ -181,27 +183,22 @@ class Tape:
         self._call.keep({"bytes": len(body)}, facts, {"body": (body, ".bin")})
 
 
-class TapedBody:
+class TapedBody(Reply):
     """A recorded body, replayed at once or at the recorded times."""
 
     def __init__(self, body: Path, facts: Mapping[str, Any], clock: Clock, *, at_pace: bool) -> None:
         self.status = 200
-        self.headers: Mapping[str, str] = facts["headers"]
+        self.headers = facts["headers"]
         self.timing = timing_from(facts)
-        self.ended = False
-        self._frames = facts["frames"]
-        self._body, self._clock, self._at_pace = memoryview(body.read_bytes()), clock, at_pace
+        self._frames = iter(facts["frames"])
+        self._body, self._clock, self._at_pace = BytesIO(body.read_bytes()), clock, at_pace
         self._began = clock.monotonic()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes as recorded."""
-        start = 0
-        for at_s, size in self._frames:
-            if self._at_pace:
-                await wait_until(self._clock, self._began, at_s)
-            yield bytes(self._body[start : start + size])
-            start += size
-        self.ended = True
+    async def _next(self) -> bytes | None:
+        at_s, size = next(self._frames, (0.0, None))
+        if size is not None and self._at_pace:
+            await wait_until(self._clock, self._began, at_s)
+        return None if size is None else self._body.read(size)
 
     async def close(self) -> None:
         """Do nothing: a recorded body has no connection."""

@@ -7,7 +7,6 @@ import os
 import weakref
 from abc import abstractmethod
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
@@ -20,7 +19,7 @@ from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from speechlab.client._memory import StoredCall
     from speechlab.client._operations.operation import Operation
@@ -41,7 +40,6 @@ class Stream(AsyncOpenable):
         self._body: StreamBody | None = None
         self._sender = sender
         self._stored_call_of = stored_call_of
-        self._pieces: AsyncIterator[bytes]
         self._tape: Tape | None = None
         self._opening = asyncio.Lock()
         self._reading = False
@@ -94,10 +92,8 @@ class Stream(AsyncOpenable):
 
     async def _open(self, operation: Operation[Any]) -> StreamBody:
         self._body = body = await self._played(operation) or await self._sent(operation)
-        self._pieces = pieces = body.pieces()
         # A stream that is dropped before its end must return its place in the scheduler.
-        close = partial(_close, body, pieces)
-        weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, close).atexit = False
+        weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, body.close).atexit = False
         return body
 
     async def _played(self, operation: Operation[Any]) -> StreamBody | None:
@@ -143,13 +139,14 @@ class Stream(AsyncOpenable):
 
     async def _awaited_bytes(self) -> bytes | None:
         """Wait for the next bytes, within the rest of the call's timeout."""
-        clock = self._sender.settings.clock
+        body, clock = self._body, self._sender.settings.clock
+        assert body is not None
         remaining = None if self._time_s is None else self._time_s - self._waited_s
         began = clock.monotonic()
         try:
             with hearing_interrupts():
                 async with asyncio.timeout(remaining):
-                    return await anext(self._pieces, None)
+                    return await body.next()
         except TimeoutError:
             pass
         finally:
@@ -175,7 +172,7 @@ class Stream(AsyncOpenable):
             self._closed = True
             self._sender.connections.sessions.discard(self)
             if self._body is not None and self._pid == os.getpid():
-                await _close(self._body, self._pieces)
+                await self._body.close()
 
     async def _failed(self, error: SpeechLabError) -> SpeechLabError:
         """Close the stream, and attach its facts to the error that ends it."""
@@ -189,15 +186,8 @@ class Stream(AsyncOpenable):
         return about_reply(error, self.headers, self.timing)
 
 
-async def _close(body: StreamBody, pieces: AsyncIterator[bytes]) -> None:
-    # The innermost generator first: the garbage collector warns of open generators at the end of the program.
-    with suppress(RuntimeError):  # another thread or task is waiting in the generator
-        await pieces.aclose()  # type: ignore[attr-defined]  # a generator
-    await body.close()
-
-
-async def first_text(pieces: AsyncIterator[bytes]) -> str:
+async def first_text(body: StreamBody) -> str:
     """The start of an unexpected body, for error messages."""
     with suppress(WireError):
-        return (await anext(pieces, b""))[:2000].decode("utf-8", "replace")
+        return (await body.next() or b"")[:2000].decode("utf-8", "replace")
     return ""

@@ -70,9 +70,9 @@ class AsyncSpeechStream(Stream):
         self._expected = operation.expected
         if self._copy is not None:
             self._copy.check(self._expected.format)
-        await self._open(operation)
+        body = await self._open(operation)
         try:
-            start = "" if self._media_type.startswith("audio/") else await first_text(self._pieces)
+            start = "" if self._media_type.startswith("audio/") else await first_text(body)
             check_audio_type(self._media_type, start)
         except ContractError as error:
             await self._failed(error)

@@ -71,7 +71,7 @@ class AsyncTranslationStream(Stream):
         if self._media_type == "application/json":
             await self._read_whole(body)
         elif self._media_type != "text/event-stream":
-            start, what = await first_text(self._pieces), self._media_type or "an untyped body"
+            start, what = await first_text(body), self._media_type or "an untyped body"
             text = f"the service answered 200 with {what} instead of text/event-stream: {start[:200]!r}"
             raise await self._failed(ContractError(text, body=start))
 

@@ -17,7 +17,7 @@ from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
 from speechlab.errors import AudioError, ConfigurationError, ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from speechlab.client._openai import OpenAIAdapter
     from speechlab.client._settings.settings import Settings
@@ -31,12 +31,11 @@ class _Whole(Reply):
     def __init__(self, status: int, headers: dict[str, str], content: bytes) -> None:
         self.status = status
         self.headers = headers
-        self._content = content
+        self._content: bytes | None = content
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body."""
-        self.ended = True
-        yield self._content
+    async def _next(self) -> bytes | None:
+        content, self._content = self._content, None
+        return content
 
     async def close(self) -> None:
         """Do nothing: no connection is open."""
@@ -61,10 +60,12 @@ class AdaptedWire(Wire):
         if not self._adapter.reads(call, reply.status):
             return reply
         try:
-            content = b"".join([piece async for piece in reply.pieces()])
+            pieces = []
+            while (piece := await reply.next()) is not None:
+                pieces.append(piece)
         finally:
             await reply.close()
-        status, content = self._adapter.answered(call, reply.status, content)
+        status, content = self._adapter.answered(call, reply.status, b"".join(pieces))
         return _Whole(status, reply.headers, content)
 
     async def close(self) -> None:
@@ -148,13 +149,15 @@ class _FunctionStream(Reply):
         self.headers = {"content-type": kind}
         self._asked, self._pieces, self._read_s, self._name = asked, pieces, read_s, name
         self._first: Any = None
+        self._over = False
         self._encoder: Any = None
 
     async def begin(self) -> None:
         """Wait for the first piece."""
-        self._first = await self._next()
+        self._first = await self._made()
 
-    async def _next(self) -> Any:
+    async def _made(self) -> Any:
+        """The next piece of the function."""
         try:
             async with asyncio.timeout(self._read_s):
                 return await anext(self._pieces, None)
@@ -162,22 +165,21 @@ class _FunctionStream(Reply):
             text = f"the function of {self._name!r} gave nothing for {self._read_s:g} s"
             raise WireError(text, timed_out=True, final=True) from None
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The pieces, encoded."""
-        piece, self._first = self._first, None
-        while piece is not None and not isinstance(piece, float):
-            data = self._sound(piece) if self._speaks else self._text(piece)
-            if data:
-                yield data
-            piece = await self._next()
-        end = (
-            (self._encoder.close() if self._encoder else b"")
-            if self._speaks
-            else self._text("") + b"data: [DONE]\n\n"
-        )
-        self.ended = True
-        if end:
-            yield end
+    async def _next(self) -> bytes | None:
+        data = b""
+        while not data and not self._over:
+            piece, self._first = await self._made() if self._first is None else self._first, None
+            self._over = piece is None or isinstance(piece, float)
+            data = self._end() if self._over else self._encoded(piece)
+        return data or None
+
+    def _encoded(self, piece: Any) -> bytes:
+        return self._sound(piece) if self._speaks else self._text(piece)
+
+    def _end(self) -> bytes:
+        if not self._speaks:
+            return self._text("") + b"data: [DONE]\n\n"
+        return self._encoder.close() if self._encoder else b""
 
     def _sound(self, piece: AudioClip | bytes) -> bytes:
         if isinstance(piece, bytes):

@@ -99,7 +99,7 @@ class AiohttpReply(LibraryReply):
             earlier = self.headers.get(name := name.lower())
             self.headers[name] = value if earlier is None else f"{earlier}, {value}"
 
-    async def _next(self) -> bytes | None:
+    async def _read(self) -> bytes | None:
         return await self._response.content.readany() or None
 
     async def close(self) -> None:

@@ -22,7 +22,7 @@ from speechlab.client._transport.http import Sending, WireError, nothing_came
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import Awaitable, Iterator
 
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._scheduling.waiting import CallPlace
@@ -124,17 +124,13 @@ class ReplyStream:
         """Whether the body is complete."""
         return self._reply.ended
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives; WireError if it is incomplete."""
-        place = self._place
-        place.reads(reading=True)
+    async def next(self) -> bytes | None:
+        """The next piece of the body as it arrives, or None; WireError if it is incomplete."""
+        self._place.reads(reading=True)
         try:
-            async for piece in self._reply.pieces():
-                place.reads(reading=False)
-                yield piece
-                place.reads(reading=True)
+            return await self._reply.next()
         finally:
-            place.reads(reading=False)
+            self._place.reads(reading=False)
 
     async def close(self) -> None:
         """Close the connection unless the body was read completely."""
@@ -270,7 +266,7 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: Sending) -> Raw
 async def _read_body(progress: Progress, reply: Reply, attempt: Sending) -> bytes | Failure:
     pieces: list[bytes] = []
     try:
-        async for piece in reply.pieces():
+        while (piece := await reply.next()) is not None:
             pieces.append(piece)
             attempt.progressed()
     except WireError as error:

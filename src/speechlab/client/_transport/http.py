@@ -25,7 +25,7 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._settings.settings import Settings
@@ -116,10 +116,21 @@ class Reply(ABC):
     status: int
     headers: dict[str, str]
     ended: bool = False
+    _broken_off: bool = False
+    """Whether the reading of a piece failed or was cancelled; also while one is read."""
+
+    async def next(self) -> bytes | None:
+        """The next piece of the body as it arrives; None at its end, and after a read that was broken off."""
+        if self.ended or self._broken_off:
+            return None
+        self._broken_off = True
+        piece = await self._next()
+        self._broken_off, self.ended = False, piece is None
+        return piece
 
     @abstractmethod
-    def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it arrives."""
+    async def _next(self) -> bytes | None:
+        """The next piece, or None at the end; WireError if the body is incomplete."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -129,10 +140,8 @@ class Reply(ABC):
         """The start of an error's body; an incomplete one is no failure."""
         content = b""
         with suppress(WireError):
-            async for piece in self.pieces():
+            while len(content) < limit and (piece := await self.next()) is not None:
                 content += piece
-                if len(content) >= limit:
-                    break
         return content
 
 

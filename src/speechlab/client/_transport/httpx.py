@@ -85,18 +85,16 @@ class HttpxReply(LibraryReply):
         self.status = response.status_code
         self.headers = {name.lower(): value for name, value in response.headers.items()}
 
-    async def _next(self) -> bytes | None:
+    async def _read(self) -> bytes | None:
         if self._body is not None:
             return await anext(self._body, None)
         self._body = self._response.aiter_bytes()
         return await _collecting(self._generators, partial(anext, self._body, None))
 
-    async def _left(self) -> None:
+    async def close(self) -> None:
         for generator in self._generators:
             with suppress(Exception):  # a connection that breaks while closing is closed
                 await generator.aclose()
-
-    async def close(self) -> None:
         try:
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed

@@ -10,8 +10,6 @@ from speechlab.client._transport.http import Reply, Wire, WireError, broken_prox
 from speechlab.errors import SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from speechlab.client._transport.http import Sending
 
 
@@ -22,30 +20,17 @@ class LibraryReply(Reply):
         self._wire, self._attempt = wire, attempt
 
     @abstractmethod
-    async def _next(self) -> bytes | None:
+    async def _read(self) -> bytes | None:
         """The next piece of the body, or None at its end; the library's own errors."""
 
-    async def _left(self) -> None:
-        """End the library's reading, whose caller left it before the end."""
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        failure: WireError | None = None
-        while failure is None:
-            try:
-                piece = await self._next()
-            except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-                failure = self._wire.failure(error, self._attempt, reading=True)
-            except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-                raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
-            else:
-                if piece is None:
-                    self.ended = True
-                    return
-                try:
-                    yield piece
-                except GeneratorExit:
-                    await self._left()
-                    raise
+    async def _next(self) -> bytes | None:
+        failure: WireError
+        try:
+            return await self._read()
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
+            failure = self._wire.failure(error, self._attempt, reading=True)
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
+            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
         raise failure
 
 
