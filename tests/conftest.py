@@ -55,9 +55,9 @@ LONGEST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers():
-    """Two workers more than there are cores: half of a worker's time is spent waiting for others."""
+    """Three workers more than there are cores: more than half of a worker's time is spent waiting for others."""
     count = yield
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 3
 
 
 def pytest_collection_modifyitems(items):
