@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from speechlab.engines import TranslationJob
 from speechlab.engines._chunks import Piece
-from speechlab.engines._speech.reading import split_scripts
+from speechlab.engines._speech.phonemes import split_scripts
 from speechlab.engines._speech.synthesis import speak_pieces, trim
 from speechlab.engines._translation.llama import pieces, tidy
 from speechlab.engines._translation.prompts import Terms, chat_messages, few_shot_prompt

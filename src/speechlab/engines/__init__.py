@@ -24,7 +24,7 @@ from speechlab.engines._protocols import (
     checkpoints,
 )
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
-from speechlab.engines._speech.reading import Reader, ReadHere
+from speechlab.engines._speech.phonemes import Reader, ReadHere
 from speechlab.engines._weights.store import ModelStore
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Failures of attempts, the limits of a call's retries, and a call in its scheduler. Nothing is retried elsewhere."""
+"""The rules of retries: which failures allow another attempt, a call's limits, and its place in the scheduler."""
 
 from __future__ import annotations
 
