@@ -49,8 +49,22 @@ LONGEST = (
     "batch/run/test_kill.py",
     "segments/test_files.py",
     "batch/run/test_cluster.py",
+    "widgets/test_hosts_browser.py",
+    "widgets/test_keys_browser.py",
+    "widgets/test_errors_browser.py",
+    "widgets/test_editor_browser.py",
+    "widgets/test_recorder_browser.py",
+    "widgets/test_table_browser.py",
+    "widgets/test_voices_browser.py",
+    "widgets/test_report_browser.py",
+    "evaluate/test_proofs.py",
+    "evaluate/test_columns.py",
+    "evaluate/test_speech.py",
+    "batch/test_batch.py",
+    "batch/test_guide.py",
+    "batch/run/test_pressure.py",
 )
-"""Files that take a minute or so: first, so that no worker is left with one of them when the others are done."""
+"""Files that take half a minute or more: first, so that no worker is left with one when the others are done."""
 
 
 @pytest.hookimpl(wrapper=True)
