@@ -109,8 +109,8 @@ def test_its_files_are_for_the_user_alone(fake, state):
         for name in ("service.json", "service.log"):
             assert stat.S_IMODE((state / name).stat().st_mode) == 0o600
         fields = json.loads((state / "service.json").read_text())
-        assert set(fields) == {"base_url", "ws_base_url", "api_key", "pid", "version", "python"}
-        assert fields["python"] == sys.executable
+        assert set(fields) == {"base_url", "ws_base_url", "api_key", "pid", "version", "environment"}
+        assert fields["environment"] == sys.prefix
         arguments = Path(f"/proc/{fields['pid']}/cmdline")
         if arguments.exists():
             assert fields["api_key"].encode() + b"\0" not in arguments.read_bytes()
@@ -128,7 +128,7 @@ def test_it_is_found_again_while_it_runs(fake, state):
     [
         {"pid": 2**22 + 1},
         {"version": "0.0.1"},
-        {"python": "/other/bin/python"},
+        {"environment": "/other"},
         {"api_key": "sl:other"},
         {"base_url": "http://127.0.0.1:1"},
         {"api_key": 5},
@@ -363,6 +363,20 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
     wait_for(gone(pid))
+
+
+@pytest.mark.engines
+def test_all_names_of_an_interpreter_share_it_and_another_environment_has_its_own(state, monkeypatch):
+    program = "import speechlab\nwith speechlab.connect() as lab: print(lab.base_url)"
+    with connect() as lab:
+        for name in ("python", "python3"):  # scripts are installed with one name, and people type another
+            command = [Path(sys.prefix) / "bin" / name, "-c", program]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            assert (done.stdout.strip(), done.stderr) == (lab.base_url, "")
+        monkeypatch.setattr(sys, "prefix", "/another/environment")
+        with connect() as other:
+            assert other.base_url != lab.base_url
+            assert other.voices()
 
 
 @pytest.mark.engines

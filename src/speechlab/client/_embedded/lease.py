@@ -165,7 +165,7 @@ def _service(fields: dict[str, str], pid: int, before: EmbeddedService | None) -
         Secret(fields["api_key"]) if before is None else before.api_key,
         pid,
         package_version(),
-        sys.executable,
+        sys.prefix,
     )
 
 

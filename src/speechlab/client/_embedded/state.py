@@ -38,7 +38,7 @@ class EmbeddedService:
     api_key: Secret
     pid: int
     version: str
-    python: str
+    environment: str
 
     @classmethod
     def read(cls, path: Path) -> EmbeddedService | None:
@@ -53,7 +53,7 @@ class EmbeddedService:
                 key,
                 int(fields["pid"]),
                 str(fields["version"]),
-                str(fields["python"]),
+                str(fields["environment"]),
             )
         except (OSError, ValueError, KeyError, TypeError, ConfigurationError):
             return None
@@ -68,7 +68,7 @@ class EmbeddedService:
 
     def is_ours(self) -> bool:
         """Whether it runs this version of speechlab in this environment; other versions may behave differently."""
-        return self.version == package_version() and self.python == sys.executable
+        return (self.version, self.environment) == (package_version(), sys.prefix)
 
     def answers(self) -> bool:
         """Whether it accepts its key; another program may use its port by now."""
@@ -110,7 +110,9 @@ class StateDir:
         self.start_lock = path / "start.lock"
         self.log = path / "service.log"
         self.users = path / "users"
-        self.data = path / "data"
+        # A service of another version or environment may still run, and nobody else may use its data.
+        environment = f"{package_version()} {sys.prefix}"
+        self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
 
     @classmethod
     def of_user(cls, engines: str = "") -> StateDir:
