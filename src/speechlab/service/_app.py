@@ -29,14 +29,26 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 
-_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
-
 
 def create_app(config: ServiceConfig) -> Starlette:
     """Make the ASGI application; engines are loaded on first use."""
     if not config.api_keys:
         raise ConfigurationError("the service needs an API key: set api_keys, for example to (make_key(),)")
     service = ServiceState(config)
+    hosts = config.allowed_hosts
+    if not hosts and is_loopback(config.host):
+        hosts = ("127.0.0.1", "localhost", "::1", config.host)
+    middleware = [Middleware(Guard, service=service, allowed_hosts=hosts)]
+    if config.cors_origins:
+        cors = Middleware(
+            CORSMiddleware,
+            allow_origins=list(config.cors_origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
+            expose_headers=["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"],
+            max_age=600,
+        )
+        middleware.insert(0, cors)
     app = Starlette(
         routes=[
             Route("/healthz", _alive, methods=["GET"]),
@@ -50,35 +62,12 @@ def create_app(config: ServiceConfig) -> Starlette:
             # The path without the slash works too; a redirect would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
-        middleware=[*_cors(config), Middleware(Guard, service=service, allowed_hosts=_allowed_hosts(config))],
+        middleware=middleware,
         exception_handlers={HTTPException: _no_such_route},
     )
     app.router.redirect_slashes = False
     app.state.service = service
     return app
-
-
-def _cors(config: ServiceConfig) -> list[Middleware]:
-    """Replies to CORS requests of browsers; none unless origins are configured."""
-    if not config.cors_origins:
-        return []
-    headers = ["X-Request-Id", "Retry-After", "Server-Timing", "X-Speechlab-Audio-Seconds"]
-    return [
-        Middleware(
-            CORSMiddleware,
-            allow_origins=list(config.cors_origins),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", "X-Request-Id"],
-            expose_headers=headers,
-            max_age=600,
-        )
-    ]
-
-
-def _allowed_hosts(config: ServiceConfig) -> tuple[str, ...]:
-    if config.allowed_hosts or not is_loopback(config.host):
-        return config.allowed_hosts
-    return (*_LOOPBACK_NAMES, config.host)
 
 
 async def _alive(_request: Request) -> Response:

@@ -27,7 +27,7 @@ from speechlab._platform import is_loopback
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
 from speechlab.service._addresses import check_backend_url, checked_host, checked_origin, sends_in_the_clear
-from speechlab.service._keys import check_key
+from speechlab.service._keys import KEY_PREFIX, is_key_form
 from speechlab.service._providers import ServedEngine
 
 if TYPE_CHECKING:
@@ -36,11 +36,9 @@ if TYPE_CHECKING:
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 UNIX = "unix:"
 """Begins the path of a socket in ``host``."""
-_KEY_LIMITS_ELSEWHERE = (600, 32)
 TEXT_BODY_BYTES = 256 * 1024
 """Maximum size of a body with a text; a legal one can need 60,000 bytes."""
 _MIB = 1024 * 1024
-_PYTHON_ONLY = frozenset({"extra_engines"})
 SECRETS = frozenset({"api_keys", "operator_keys", "recognizer_api_key"})
 """Settings whose values are never shown."""
 
@@ -116,18 +114,22 @@ class ServiceConfig(BaseModel):
 
     def key_limits(self) -> tuple[int, int]:
         """Limits of a key without its own: operations within sixty seconds, and concurrent ones; 0 for none."""
-        defaults = (0, 0) if is_loopback(self.host) else _KEY_LIMITS_ELSEWHERE
-        settings = (self.key_requests_per_minute, self.key_concurrent)
-        rate, running = (
-            limit if setting is None else setting for setting, limit in zip(settings, defaults, strict=True)
-        )
+        rate, running = (0, 0) if is_loopback(self.host) else (600, 32)
+        if self.key_requests_per_minute is not None:
+            rate = self.key_requests_per_minute
+        if self.key_concurrent is not None:
+            running = self.key_concurrent
         return rate, running
 
     @field_validator("api_keys", "operator_keys")
     @classmethod
     def _keys_are_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        for key in keys:
-            check_key(key)
+        if not all(map(is_key_form, keys)):
+            message = (
+                f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
+                f"letters, digits or ._~+/=- (for example the output of: speechlab serve --make-key)"
+            )
+            raise ValueError(message)
         return keys
 
     @field_validator("allowed_hosts", mode="before")
@@ -189,7 +191,7 @@ def _listed(given: object, example: str) -> tuple[object, ...]:
 
 def setting_names() -> list[str]:
     """Names of all settings for a file or the environment."""
-    return [name for name in ServiceConfig.model_fields if name not in _PYTHON_ONLY]
+    return [name for name in ServiceConfig.model_fields if name != "extra_engines"]
 
 
 _LISTS = frozenset({"api_keys", "operator_keys", "allowed_hosts", "ws_origins", "cors_origins"})
@@ -209,7 +211,7 @@ def load_config(
     warnings: list[str] = []
     settings: dict[str, Any] = {}
     if path is not None:
-        settings.update(_known(_read_file(path), str(path), warnings))
+        settings.update(_from_file(path, warnings))
     settings.update(_from_environment(os.environ if environment is None else environment, warnings))
     arguments = {name: value for name, value in (overrides or {}).items() if value is not None}
     if isinstance(arguments.get("engines"), dict) and isinstance(settings.get("engines"), dict):
@@ -218,17 +220,7 @@ def load_config(
     return ServiceConfig.of(settings), warnings
 
 
-def _known(settings: Mapping[str, Any], source: str, warnings: list[str]) -> dict[str, Any]:
-    names = setting_names()
-    warnings.extend(
-        f"{source}: unknown setting {name!r} is ignored; there are {', '.join(names)}"
-        for name in settings
-        if name not in names
-    )
-    return {name: value for name, value in settings.items() if name in names}
-
-
-def _read_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path, warnings: list[str]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         read = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -240,6 +232,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         ) from error
     if not isinstance(read, dict):
         raise ConfigurationError(f"the configuration file {path} must contain settings by name")
+    names = setting_names()
+    for name in [name for name in read if name not in names]:
+        warnings.append(f"{path}: unknown setting {name!r} is ignored; there are {', '.join(names)}")
+        del read[name]
     return read
 
 

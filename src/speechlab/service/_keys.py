@@ -19,16 +19,6 @@ def make_key() -> str:
     return f"{KEY_PREFIX}:{secrets.token_urlsafe(32)}"
 
 
-def check_key(key: str) -> None:
-    """Refuse a value that cannot be a key."""
-    if not is_key_form(key):
-        message = (
-            f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
-            f"letters, digits or ._~+/=- (for example the output of: speechlab serve --make-key)"
-        )
-        raise ValueError(message)
-
-
 def is_key_form(token: str) -> bool:
     """Whether a token is a complete key, ``<prefix>:<body>`` (section 5, item 2)."""
     prefix, colon, body = token.partition(":")

@@ -67,11 +67,6 @@ PROVIDERS: dict[str, Provider] = {
 """Providers by name, which is also the name of their engine. All other engines get the defaults."""
 
 
-def provider_of(name: str) -> Provider:
-    """Return the provider with a name; engines outside the table get the defaults."""
-    return PROVIDERS.get(name) or Provider(name)
-
-
 @dataclass(frozen=True, slots=True)
 class ServedEngine:
     """An engine that the service offers.
@@ -93,7 +88,7 @@ class ServedEngine:
     @property
     def promises(self) -> Provider:
         """Formats and rates of this engine's voices."""
-        return self.provider or provider_of(self.name)
+        return self.provider or PROVIDERS.get(self.name) or Provider(self.name)
 
     @property
     def is_heavy(self) -> bool:

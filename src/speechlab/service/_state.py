@@ -30,7 +30,7 @@ from speechlab.service._logs import log
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from starlette.requests import Request
+    from starlette.requests import HTTPConnection, Request
     from starlette.types import Scope
 
     from speechlab.service._accounts.metering import Meter
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from speechlab.service._held_bytes import Held
     from speechlab.service._keys import Principal
 
-_POLL_S = 0.05
 _FAREWELL_S = 1.0
 
 
@@ -115,7 +114,7 @@ class InFlight:
         closing = [asyncio.create_task(conversation.drain()) for conversation in self._conversations]
         while not hurry() and (remaining_s := until - time.monotonic()) > 0:
             # A signal handler wakes no task, so hurry() has to be polled.
-            if await self._wait_idle(min(remaining_s, _POLL_S)):
+            if await self._wait_idle(min(remaining_s, 0.05)):
                 break
         late = list(self._conversations)
         closing += [asyncio.create_task(conversation.give_up()) for conversation in late]
@@ -197,13 +196,13 @@ class ServiceState:
             self.database.close()
 
 
-def service_of(request: Request) -> ServiceState:
-    return cast("ServiceState", request.app.state.service)
+def service_of(connection: HTTPConnection) -> ServiceState:
+    return cast("ServiceState", connection.app.state.service)
 
 
-def principal_of(request: Request) -> Principal:
-    """Return the owner of a request's key, as found by the guard."""
-    return cast("Principal", request.scope[PRINCIPAL])
+def principal_of(connection: HTTPConnection) -> Principal:
+    """Return the owner of a request's or a conversation's key, as found by the guard."""
+    return cast("Principal", connection.scope[PRINCIPAL])
 
 
 def begin_operation(request: Request, operation: str) -> Meter:

@@ -403,15 +403,19 @@ def test_a_failure_after_everybody_left_is_silent(how):
 
 def test_threads_are_reused_and_counted():
     threads = Threads()
-    names = {threads.submit(lambda: threading.current_thread().ident).result(5) for _ in range(20)}
-    gate = threading.Event()
-    waiting = [threads.submit(gate.wait) for _ in range(5)]
-    assert threads.busy == 5
-    gate.set()
-    assert all(future.result(5) for future in waiting)
-    with pytest.raises(ZeroDivisionError):
-        threads.submit(lambda: 1 / 0).result(5)
-    assert len(names) <= 3
+
+    async def main() -> None:
+        names = {await threads.run(lambda: threading.current_thread().ident) for _ in range(20)}
+        gate = threading.Event()
+        waiting = [threads.start(gate.wait) for _ in range(5)]
+        assert threads.busy == 5
+        gate.set()
+        assert all(await asyncio.gather(*waiting))
+        with pytest.raises(ZeroDivisionError):
+            await threads.run(lambda: 1 / 0)
+        assert len(names) <= 3
+
+    asyncio.run(main())
     for _ in range(100):
         if threads.busy == 0:
             break

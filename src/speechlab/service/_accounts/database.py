@@ -22,14 +22,11 @@ from speechlab.errors import StoreError
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 Statement = tuple[str, "Sequence[Any]"]
 
-_FILE = "service.sqlite"
-_JOURNAL = "usage-left.jsonl"
-_LOCK = "service.lock"
 _BUSY_S = 10.0
 _RETRY_S = 0.5
 _MAX_WAITING = 100_000
@@ -83,7 +80,7 @@ class Database:
 
     def __init__(self, folder: Path, *, serving: bool = False) -> None:
         self.folder = folder
-        self._path, self._journal = folder / _FILE, folder / _JOURNAL
+        self._path, self._journal = folder / "service.sqlite", folder / "usage-left.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             # SQLite gives the files beside it (-wal, -shm) the rights of this one.
@@ -97,11 +94,15 @@ class Database:
         self._given = threading.Condition()
         self._writer: threading.Thread | None = None
         self._closing = threading.Event()
-        self._serving = FileLock(folder / _LOCK, timeout=0, mode=0o600, thread_local=False)
+        self._serving = FileLock(folder / "service.lock", timeout=0, mode=0o600, thread_local=False)
         self.failing = False
         self.lost = 0
         if serving:
-            self._be_the_only_one()
+            try:
+                self._serving.acquire()
+            except Timeout:
+                used = f"another service uses the data folder {folder}"
+                raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
         try:
             with self._translated():
                 self._db = self._connect()
@@ -121,7 +122,7 @@ class Database:
         with self._lock, self._translated():
             return self._db.execute(sql, parameters).fetchall()
 
-    def write(self, sql: str, parameters: Sequence[Any] = ()) -> int:
+    def write(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Run one statement as a transaction, and return the number of changed rows."""
         with self._lock, self._translated():
             return self._db.execute(sql, parameters).rowcount
@@ -150,13 +151,6 @@ class Database:
             self._leave_journal()
         self._db.close()
         self._serving.release()
-
-    def _be_the_only_one(self) -> None:
-        try:
-            self._serving.acquire()
-        except Timeout:
-            used = f"another service uses the data folder {self.folder}"
-            raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
 
     def _connect(self) -> sqlite3.Connection:
         db = open_database(self._path, busy_s=_BUSY_S)
@@ -252,18 +246,13 @@ def _migrate(db: sqlite3.Connection) -> None:
         return
     with transaction(db):
         # Read again, because another process may have migrated the file in the meantime.
-        version = _known_version(db)
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > newest:
+            raise StoreError(
+                f"the service's data folder was used by a newer version of speechlab (schema {version}, known here "
+                f"{newest}); install that version again, or choose another folder with --data-dir"
+            )
         for script in _MIGRATIONS[version:]:
             for statement in script.split(";"):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version = {newest}")
-
-
-def _known_version(db: sqlite3.Connection) -> int:
-    version: int = db.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(_MIGRATIONS):
-        raise StoreError(
-            f"the service's data folder was used by a newer version of speechlab (schema {version}, known here "
-            f"{len(_MIGRATIONS)}); install that version again, or choose another folder with --data-dir"
-        )
-    return version

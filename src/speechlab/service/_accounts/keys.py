@@ -11,7 +11,7 @@ import hmac
 import os
 import secrets
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import orjson
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
 
 _SECRET_BYTES = 32
-_SHOWN_CHARS = 6
 _NAME_CHARS = 80
 # Frequent enough for people, and rare enough for a disk.
 _LAST_USE_S = 5.0
@@ -80,7 +79,7 @@ class Access:
         key, now = make_key(), self._clock()
         stored = StoredKey(
             key_id=f"k-{secrets.token_hex(4)}",
-            prefix=key[: len(KEY_PREFIX) + 1 + _SHOWN_CHARS],
+            prefix=key[: len(f"{KEY_PREFIX}:") + 6],
             name=name.strip(),
             created=now,
             expires=None if expires_in_s is None else now + expires_in_s,
@@ -89,17 +88,8 @@ class Access:
         )
         self._database.write(
             "INSERT INTO keys (id, digest, prefix, name, created, expires, providers, recognition) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                stored.key_id,
-                self.digest(key),
-                stored.prefix,
-                stored.name,
-                stored.created,
-                stored.expires,
-                _listed(stored.providers),
-                stored.recognition,
-            ),
+            "VALUES (:key_id, :digest, :prefix, :name, :created, :expires, :providers, :recognition)",
+            {**asdict(stored), "digest": self.digest(key), "providers": _listed(stored.providers)},
         )
         return stored, key
 
@@ -245,9 +235,6 @@ def _stored(row: sqlite3.Row) -> StoredKey:
     )
 
 
-_ID_DIGITS = 8
-
-
 class Keyring:
     """All accepted keys: those of the settings, and those of the data folder.
 
@@ -291,7 +278,7 @@ class Keyring:
 
     def _id(self, key: str) -> str:
         digest = self._digest(key) if self._access is None else self._access.digest(key)
-        return f"{ID_PREFIX}{digest.hex()[:_ID_DIGITS]}"
+        return f"{ID_PREFIX}{digest.hex()[:8]}"
 
     def _digest(self, key: str) -> bytes:
         return _digest(self._secret, key)

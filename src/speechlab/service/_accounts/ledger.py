@@ -170,12 +170,11 @@ class Counters:
         self._seconds = seconds(
             "request_seconds", "Seconds from the head of a request to the end of its reply.", "route"
         )
-        self._first = seconds(
+        self.first_audio = seconds(
             "first_audio_seconds", "Seconds from the admission of a text to its first sound.", "engine"
         )
-        self._refused = counter(
-            "refused", "Operations that a rate limit refused, by whose limit it is.", "scope"
-        )
+        refused = "Operations that a rate limit refused, by whose limit it is."
+        self.refused = counter("refused", refused, "scope")
         self._operations = counter(
             "operations", "Operations that reached an engine, by key id.", *_WHOSE, "transport", "status"
         )
@@ -184,14 +183,6 @@ class Counters:
     def answered(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
-
-    def first_audio(self, engine: str, seconds: float) -> None:
-        """Record the time to the first sound of a text."""
-        self._first.labels(engine).observe(seconds)
-
-    def refused(self, scope: str) -> None:
-        """Count an operation that a limit refused."""
-        self._refused.labels(scope).inc()
 
     def used(self, row: UsageRow) -> None:
         whose = (row.operation, row.provider, row.key_id)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 LimitScope = Literal["key", "service"]
 
 _WINDOW_S = 60.0
-_CONCURRENT_RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class RateLimiter:
         if concurrent and window.running >= concurrent:
             running = counted(concurrent, "requests")
             reason = f"{whose} has {running} running, which is its limit; wait for one of them"
-            raise NotAdmitted(scope, reason, retry_after_s=_CONCURRENT_RETRY_S)
+            raise NotAdmitted(scope, reason, retry_after_s=1.0)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
             reason = f"{whose} may make {counted(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"

@@ -70,7 +70,7 @@ class Meter:
 
     def first_audio(self, engine: str, seconds: float) -> None:
         """Record the time to the first sound of a text."""
-        self._metering.counters.first_audio(engine, seconds)
+        self._metering.counters.first_audio.labels(engine).observe(seconds)
 
     def begun(self) -> None:
         """Record that an engine was reached; from now on there will be a row."""
@@ -126,11 +126,11 @@ class Metering:
             elif self._quotas is not None:
                 limits = self._quotas.limits_of_service(name)
             return self.limiter.admit(scope, name, limits)
-        except NotAdmitted as refusal:
-            self.counters.refused(scope)
-            raise refusal from None
+        except NotAdmitted:
+            self.counters.refused.labels(scope).inc()
+            raise
         except Exception as error:
-            self.counters.refused(scope)
+            self.counters.refused.labels(scope).inc()
             log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
             raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error

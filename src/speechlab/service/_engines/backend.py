@@ -82,9 +82,24 @@ class Backend:
 
     def open(self) -> None:
         """Make the connection pool, which blocks for a moment; for worker threads."""
+        import httpx2
+
         with self._opening:
-            if self._http is None:
-                self._http = self._client()
+            if self._http is not None:
+                return
+            address = urlsplit(self.url)
+            self._http = httpx2.AsyncClient(
+                verify=httpx2.create_ssl_context() if address.scheme == "https" else False,
+                # A proxy for the internet must not see requests to this machine.
+                trust_env=not is_loopback(address.hostname or ""),
+                timeout=httpx2.Timeout(None, connect=_CONNECT_S),
+                # The lane limits the calls.
+                limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+                headers={"User-Agent": "speechlab", "Accept-Encoding": "identity"},
+                follow_redirects=False,
+            )
+            # Cookies that the backend sets for one client are not sent with the request of another.
+            self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
 
     async def close(self) -> None:
         http, self._http = self._http, None
@@ -123,10 +138,14 @@ class Backend:
         headers["Content-Length"] = str(body.size)
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        data = bytearray()
         try:
             async with http.stream("POST", self.url, content=_pieces(body), headers=headers) as response:
-                data = await _read(response)
-                return _checked(response.status_code, data, response.headers)
+                async for chunk in response.aiter_bytes():
+                    data += chunk
+                    if len(data) > _REPLY_BYTES:
+                        raise Unreachable(f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True)
+            return _checked(response.status_code, bytes(data), response.headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             log("connection refused", level="debug", error=type(error).__name__)
             raise Unreachable("cannot be reached; try again later", reached=False) from None
@@ -134,51 +153,21 @@ class Backend:
             # Its message may quote received data, so only its type is reported.
             raise Unreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
 
-    def _client(self) -> httpx2.AsyncClient:
-        import httpx2
-
-        address = urlsplit(self.url)
-        http = httpx2.AsyncClient(
-            verify=httpx2.create_ssl_context() if address.scheme == "https" else False,
-            # A proxy for the internet must not see requests to this machine.
-            trust_env=not is_loopback(address.hostname or ""),
-            timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-            # The lane limits the calls.
-            limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
-            headers={"User-Agent": "speechlab", "Accept-Encoding": "identity"},
-            follow_redirects=False,
-        )
-        # Cookies that the backend sets for one client are not sent with the request of another.
-        http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))
-        return http
-
 
 async def _pieces(body: Held) -> AsyncIterator[bytes]:
     for start in range(0, body.size, _SEND_BYTES):
         yield body.read(start, _SEND_BYTES)
 
 
-async def _read(response: httpx2.Response) -> bytes:
-    data = bytearray()
-    async for chunk in response.aiter_bytes():
-        data += chunk
-        if len(data) > _REPLY_BYTES:
-            raise Unreachable(f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True)
-    return bytes(data)
-
-
 def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
     """Accept transcripts and errors; refuse other replies."""
     if status == 200:
-        if not _is_object(body):
+        try:
+            is_object = isinstance(orjson.loads(body), dict)
+        except orjson.JSONDecodeError:
+            is_object = False
+        if not is_object:
             raise Unreachable("answered 200 with something that is no JSON object", reached=True)
     elif not 400 <= status <= 599:
         raise Unreachable(f"answered with the status {status}, which means nothing here", reached=True)
     return BackendReply(status, body, {name: headers[name] for name in _PASSED_ON if name in headers})
-
-
-def _is_object(body: bytes) -> bool:
-    try:
-        return isinstance(orjson.loads(body), dict)
-    except orjson.JSONDecodeError:
-        return False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,7 @@ from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.voices import Catalogue
+from speechlab.service._logs import log
 from speechlab.service._providers import ServedEngine
 from speechlab.service._workers.pool import Decoders, Readers
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 _REMOTE_RECORDINGS = 8
 """Maximum of recordings of a key that are at another deployment at the same time."""
-_log = logging.getLogger("speechlab.service")
 
 
 class Engines:
@@ -45,13 +43,8 @@ class Engines:
             # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
             recordings = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
             concurrency = {"synthesizer": config.tts_concurrency, "recognizer": recordings}.get(entry.kind, 1)
-            return EngineLane(
-                entry,
-                self.threads,
-                heavy if entry.is_heavy else FairTurns(1),
-                concurrency=concurrency,
-                queue_limit=config.queue_limit,
-            )
+            turns, limit = heavy if entry.is_heavy else FairTurns(1), config.queue_limit
+            return EngineLane(entry, self.threads, turns, concurrency=concurrency, queue_limit=limit)
 
         self.synthesizers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesizer"}
         extra, table = {engine.name for engine in config.extra_engines}, catalogue()
@@ -60,22 +53,15 @@ class Engines:
         self.recognizer = next(iter(recognizers.values()), None)
         self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
         self.lanes = [*self.synthesizers.values(), *recognizers.values(), *self.translators.values()]
-        self.catalogue = Catalogue(
-            list(self.synthesizers.values()), single_rate_override=config.single_rate_override
-        )
-
-        heard = 0 if self.recognizer is None else self.recognizer.concurrency
+        speaking = list(self.synthesizers.values())
+        self.catalogue = Catalogue(speaking, single_rate_override=config.single_rate_override)
         widths = {
             "tts": config.tts_concurrency if self.synthesizers else 0,
-            "asr": heard,
+            "asr": 0 if self.recognizer is None else self.recognizer.concurrency,
             "translate": len(self.translators),
         }
         self.concurrency = ", ".join(f"{service}={number}" for service, number in widths.items() if number)
         """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
-
-    def have_moved(self, within_s: float) -> bool:
-        """Whether an engine made a step in the last seconds."""
-        return any(time.monotonic() - lane.moved < within_s for lane in self.lanes)
 
     def translated_languages(self) -> list[str]:
         """Codes of the languages that one translator or another has. Makes the translators; for worker threads."""
@@ -125,9 +111,7 @@ def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[
         if enabled is None and not is_on and entry.kind == "synthesizer":
             is_on = status(name).ready
             if not is_on:
-                _log.info(
-                    "engine not offered", extra={"fields": {"engine": name, "remedy": status(name).remedy}}
-                )
+                log("engine not offered", engine=name, remedy=status(name).remedy)
         if is_on and name not in extra:
             if options:
                 _check_options(name, options)

@@ -70,11 +70,8 @@ class Readiness:
         if trouble is not None:
             raise Fault("ErrOverloaded", trouble, "router", "ready", headers={"Retry-After": "5"})
         lane = self._lane()
-        status: dict[str, Any] = {
-            "status": "ready",
-            "engine": None if lane is None else lane.entry.name,
-            "seconds": round(self._seconds, 3),
-        }
+        engine = None if lane is None else lane.entry.name
+        status: dict[str, Any] = {"status": "ready", "engine": engine, "seconds": round(self._seconds, 3)}
         if self._engines.backend is not None:
             # The backend's last reply is shown, but does not decide: speech and translation work without it.
             status["recognizer"] = self._engines.backend.status()
@@ -143,8 +140,8 @@ class Readiness:
                 return "weights are still being looked for, or joined for the first time"
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:
-                    database = self._database
-                    await self._engines.threads.run(lambda: database.read("SELECT count(*) FROM keys"))
+                    read = partial(self._database.read, "SELECT count(*) FROM keys")
+                    await self._engines.threads.run(read)
                 if lane is None:
                     await self._engines.threads.run(lambda: None)
                 else:
@@ -192,8 +189,6 @@ _OF_ENGINES = (
 _TRIM_S = 5.0
 _FREED_BYTES = 8 * 1024 * 1024
 """Bytes given back by requests after which free memory is returned to the system."""
-_M_ARENA_MAX = -8
-_ARENAS = 2
 
 
 def spare_memory() -> None:
@@ -202,12 +197,8 @@ def spare_memory() -> None:
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
-    _ask_glibc("mallopt", _M_ARENA_MAX, _ARENAS)
-
-
-def _give_memory_back() -> None:
-    """Return free memory to the system, which glibc keeps otherwise."""
-    _ask_glibc("malloc_trim", 0)
+    m_arena_max = -8
+    _ask_glibc("mallopt", m_arena_max, 2)
 
 
 def _ask_glibc(function: str, *arguments: int) -> None:
@@ -220,11 +211,7 @@ class Upkeep:
     """A task of the event loop, started by the first request."""
 
     def __init__(
-        self,
-        engines: Engines,
-        database: Database | None,
-        budget: BytesBudget,
-        unload_idle_s: float,
+        self, engines: Engines, database: Database | None, budget: BytesBudget, unload_idle_s: float
     ) -> None:
         self._engines = engines
         self._database = database
@@ -241,49 +228,36 @@ class Upkeep:
     def gauges(self) -> list[Metric]:
         """Measure the gauges of the metrics. Blocks for a moment; for worker threads."""
         late_s, self._late_s = self._late_s, 0.0
-        readers, lanes = self._engines.readers, self._engines.lanes
+        readers, database, process = self._engines.readers, self._database, self._process
+        reading = 0 if readers is None else readers.running
+        families: list[Metric] = [
+            gauge(name, text, {lane.entry.name: float(getattr(lane, what)) for lane in self._engines.lanes})
+            for name, text, what in _OF_ENGINES
+        ]
         measured = {
             "decoders": ("Processes that decode recordings.", self._engines.decoders.running),
-            "readers": (
-                "Processes that read texts for the voices.",
-                0 if readers is None else readers.running,
-            ),
+            "readers": ("Processes that read texts for the voices.", reading),
             "event_loop_late_seconds": ("The latest that the event loop was since the last scrape.", late_s),
             "held_bytes": ("Bodies, recordings and replies that are held.", self._budget.held),
             "held_limit_bytes": ("Maximum of them.", self._budget.limit),
         }
-        return [
-            *(
-                gauge(name, text, {lane.entry.name: float(getattr(lane, what)) for lane in lanes})
-                for name, text, what in _OF_ENGINES
-            ),
-            *(gauge(f"speechlab_{name}", text, value) for name, (text, value) in measured.items()),
-            *self._ledger(),
-            *self._own(),
-        ]
-
-    def _ledger(self) -> list[Metric]:
-        if self._database is None:
-            return []
-        waiting, failing = self._database.waiting, float(self._database.failing)
-        text = "Rows that could not be kept."
-        return [
-            gauge("speechlab_ledger_waiting_rows", "Rows that are not written yet.", waiting),
-            gauge("speechlab_ledger_failing", "Whether rows cannot be written now.", failing),
-            CounterMetricFamily("speechlab_ledger_lost_rows", text, value=self._database.lost),
-        ]
-
-    def _own(self) -> list[Metric]:
-        times, memory = self._process.cpu_times(), self._process.memory_info().rss
+        if database is not None:
+            measured["ledger_waiting_rows"] = ("Rows that are not written yet.", database.waiting)
+            measured["ledger_failing"] = ("Whether rows cannot be written now.", float(database.failing))
+        families += [gauge(f"speechlab_{name}", text, value) for name, (text, value) in measured.items()]
+        if database is not None:
+            text = "Rows that could not be kept."
+            families.append(CounterMetricFamily("speechlab_ledger_lost_rows", text, value=database.lost))
+        times, memory = process.cpu_times(), process.memory_info().rss
         text = "Processor time of the service's process."
-        families: list[Metric] = [
+        families += [
             gauge("process_resident_memory_bytes", "Memory of the service's process.", memory),
             CounterMetricFamily("process_cpu_seconds", text, value=times.user + times.system),
-            gauge("process_threads", "Threads of the service's process.", self._process.num_threads()),
+            gauge("process_threads", "Threads of the service's process.", process.num_threads()),
         ]
         with contextlib.suppress(AttributeError, psutil.Error):  # not on every system
             text = "Open files and sockets of the service's process."
-            families.append(gauge("process_open_fds", text, self._process.num_fds()))
+            families.append(gauge("process_open_fds", text, process.num_fds()))
         return families
 
     async def _run(self) -> None:
@@ -298,7 +272,8 @@ class Upkeep:
             freed += self._budget.given_back()
             if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
                 freed, trimmed = 0, now
-                await self._engines.threads.run(_give_memory_back)
+                # Free memory goes back to the system, which glibc keeps otherwise.
+                await self._engines.threads.run(partial(_ask_glibc, "malloc_trim", 0))
             if self._idle_s and now - checked >= pause:
                 checked = now
                 await self._unload()
@@ -314,9 +289,5 @@ class Upkeep:
                 if await lane.unload(self._idle_s):
                     log("idle engine unloaded", engine=lane.entry.name, idle_s=self._idle_s)
             except Exception as error:  # noqa: BLE001 - upkeep continues after any error of an engine
-                log(
-                    "an engine cannot be unloaded",
-                    level="error",
-                    engine=lane.entry.name,
-                    **error_fields(error),
-                )
+                fields = {"engine": lane.entry.name, **error_fields(error)}
+                log("an engine cannot be unloaded", level="error", **fields)

@@ -82,10 +82,6 @@ class Admission:
         finally:
             self.engine_s += time.monotonic() - started
 
-    def server_timing(self) -> str:
-        """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
-        return f"queue;dur={self.queue_s * 1000:.1f}, engine;dur={self.engine_s * 1000:.1f}"
-
 
 class _Left(Exception):  # noqa: N818 - raised for a client that waits no more
     """The client of a request has left."""
@@ -249,7 +245,8 @@ class EngineLane:
             async for piece in pieces:
                 yield piece
         finally:
-            await self._finish(pieces, puller)
+            await pieces.aclose()
+            self._close(puller)
 
     async def _pull_pieces(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         later = asyncio.get_running_loop().call_later
@@ -302,10 +299,6 @@ class EngineLane:
             if isinstance(piece, _End):
                 return
             made.put_nowait(piece)
-
-    async def _finish(self, pieces: AsyncGenerator[Any], puller: _Puller[Any]) -> None:
-        await pieces.aclose()
-        self._close(puller)
 
     def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
         """Close an iterator in a thread, and release the engine after it.

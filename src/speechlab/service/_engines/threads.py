@@ -26,24 +26,8 @@ class Threads:
         self._tasks: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
-        self._busy = 0
-
-    @property
-    def busy(self) -> int:
+        self.busy = 0
         """Number of tasks that run or are about to."""
-        return self._busy
-
-    def submit(self, task: Callable[[], T]) -> Future[T]:
-        future: Future[T] = Future()
-        with self._lock:
-            self._busy += 1
-            start = self._idle == 0
-            if not start:
-                self._idle -= 1
-        self._tasks.put((future, task))
-        if start:
-            threading.Thread(target=self._work, name="speechlab-work", daemon=True).start()
-        return future
 
     async def run(self, task: Callable[[], T]) -> T:
         """Run a task in a thread and wait for it; a cancelled wait does not stop the task."""
@@ -51,7 +35,16 @@ class Threads:
 
     def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
         """Run a task in a thread; a failure is not reported if nothing waits for the task."""
-        future = asyncio.wrap_future(self.submit(task))
+        passed: Future[T] = Future()
+        with self._lock:
+            self.busy += 1
+            is_new = self._idle == 0
+            if not is_new:
+                self._idle -= 1
+        self._tasks.put((passed, task))
+        if is_new:
+            threading.Thread(target=self._work, name="speechlab-work", daemon=True).start()
+        future = asyncio.wrap_future(passed)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
 
@@ -72,7 +65,7 @@ class Threads:
             except BaseException as caught:  # noqa: BLE001 - passed to the waiting caller
                 error = caught
             with self._lock:
-                self._busy -= 1
+                self.busy -= 1
                 self._idle += 1
             if error is not None:
                 future.set_exception(error)

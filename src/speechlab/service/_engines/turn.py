@@ -81,7 +81,8 @@ class Turn:
 
     def server_timing(self) -> str:
         """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
-        return self._admission.server_timing()
+        queue_ms, engine_ms = self._admission.queue_s * 1000, self._admission.engine_s * 1000
+        return f"queue;dur={queue_ms:.1f}, engine;dur={engine_ms:.1f}"
 
     def _reach(self) -> None:
         self.reached = True

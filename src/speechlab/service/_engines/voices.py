@@ -69,18 +69,14 @@ class Catalogue:
         self._broken: dict[str, Exception] = {}
         self._read_at = float("-inf")
 
-    def _of(self, provider: str) -> dict[str, CatalogueVoice]:
-        return {
-            identity: voice for identity, voice in self._voices.items() if voice.provider.name == provider
-        }
-
     def read(self, *, again: bool = False) -> list[CatalogueVoice]:
         """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads."""
         voices_by_id: dict[str, CatalogueVoice] = {}
         broken: dict[str, Exception] = {}
         for lane in self._lanes:
             provider = lane.entry.promises
-            if not (lane.created or again) and (former := self._of(provider.name)):
+            former = {known.id: known for known in self._voices.values() if known.lane is lane}
+            if former and not (lane.created or again):
                 # Unloaded when idle: its voices are known, and it is not made again for them.
                 voices_by_id.update(former)
                 continue
@@ -90,12 +86,8 @@ class Catalogue:
             except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
                 broken[provider.name] = error
                 if provider.name not in self._broken:
-                    log(
-                        "an engine has no voices",
-                        level="error",
-                        provider=provider.name,
-                        **error_fields(error),
-                    )
+                    fields = {"provider": provider.name, **error_fields(error)}
+                    log("an engine has no voices", level="error", **fields)
                 continue
             for voice in voices:
                 identity = voice_uuid(provider.name, voice.name)

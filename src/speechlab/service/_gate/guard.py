@@ -93,7 +93,7 @@ class _Pulse:
         self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._beat)
 
     def _beat(self) -> None:
-        if self._service.engines.have_moved(_ALIVE_S):
+        if any(time.monotonic() - lane.moved < _ALIVE_S for lane in self._service.engines.lanes):
             self._send()
         self._wait()
 
@@ -207,10 +207,23 @@ class Guard:
     def _let_in(self, scope: Scope) -> None:
         """Find the owner of the key, and check the key's rights."""
         path = scope["path"]
+        headers = Headers(scope=scope).getlist("authorization")
+        token = ""
+        if len(headers) == 1:
+            scheme, _, credentials = headers[0].partition(" ")
+            token = credentials.strip(" ") if scheme.lower() == "bearer" else ""
+        # A malformed token is looked up as well, so that the duration does not depend on the form.
+        principal = self._service.keyring.find(token)
+        if not is_key_form(token):
+            principal = None
+        scope[PRINCIPAL] = principal
         if path in _OPEN:
-            scope[PRINCIPAL] = self._find(scope)
             return
-        principal = scope[PRINCIPAL] = self._authenticate(scope)
+        if principal is None:
+            service, demand = service_name(path), {"WWW-Authenticate": "Bearer"}
+            raise Fault(
+                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, service, "authentication", headers=demand
+            )
         if path in _OPERATORS and not principal.operator:
             message = "metrics are for operators; see the setting operator_keys"
             raise Fault("ErrPermissionDenied", message, "router", "operator")
@@ -233,25 +246,6 @@ class Guard:
         if len(hosts) != 1 and scope.get("http_version") == "1.1":
             return False  # RFC 9112 requires exactly one
         return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in hosts)
-
-    def _authenticate(self, scope: Scope) -> Principal:
-        owner = self._find(scope)
-        if owner is None:
-            where, headers = service_name(scope["path"]), {"WWW-Authenticate": "Bearer"}
-            raise Fault(
-                "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, where, "authentication", headers=headers
-            )
-        return owner
-
-    def _find(self, scope: Scope) -> Principal | None:
-        headers = Headers(scope=scope).getlist("authorization")
-        token = ""
-        if len(headers) == 1:
-            scheme, _, credentials = headers[0].partition(" ")
-            token = credentials.strip(" ") if scheme.lower() == "bearer" else ""
-        # A malformed token is looked up as well, so that the duration does not depend on the form.
-        owner = self._service.keyring.find(token)
-        return owner if is_key_form(token) else None
 
 
 async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:

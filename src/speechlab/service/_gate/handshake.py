@@ -68,13 +68,8 @@ class HandshakeGuard:
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            log(
-                "internal error",
-                level="error",
-                request_id=request_id,
-                path=REALTIME_PATH,
-                **error_fields(error),
-            )
+            fields = {"request_id": request_id, "path": REALTIME_PATH, **error_fields(error)}
+            log("internal error", level="error", **fields)
         finally:
             leave()
 
@@ -126,10 +121,5 @@ def _known_path(scope: Scope) -> str:
 
 
 def _log_refusal(refused: HandshakeRefused, request_id: str, scope: Scope) -> None:
-    log(
-        "handshake refused",
-        request_id=request_id,
-        path=_known_path(scope),
-        status=refused.status,
-        code=refused.code.value,
-    )
+    path, code = _known_path(scope), refused.code.value
+    log("handshake refused", request_id=request_id, path=path, status=refused.status, code=code)

@@ -19,8 +19,6 @@ from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, Pace
 from speechlab.service._state import hold, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from speechlab.service._held_bytes import Held
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
@@ -120,7 +118,7 @@ def _part(part: bytes) -> tuple[str, str]:
     if not blank or len(head) > _MAX_PART_HEADERS:
         raise _damaged("a part has no blank line after its headers")
     name, is_file, disposed = None, False, False
-    for line in _unfolded(_text(head, "the headers of a part")):
+    for line in _text(head, "the headers of a part").split("\r\n"):
         key, _, value = line.partition(":")
         lowered = key.strip().lower()
         if lowered == "content-disposition":
@@ -145,12 +143,6 @@ def _part(part: bytes) -> tuple[str, str]:
     if is_file:
         raise _refused(f"the field {name[:40]!r} is a file; send it as text", name)
     return name, _text(content, f"the field {name[:40]!r}", name)
-
-
-def _unfolded(head: str) -> Iterator[str]:
-    for line in head.split("\r\n"):
-        if line.strip():
-            yield line
 
 
 def _text(data: bytes, what: str, parameter: str | None = None) -> str:

@@ -40,7 +40,7 @@ from speechlab.service._faults import Fault, detail
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import PRINCIPAL, abort_of, request_id_of
+from speechlab.service._state import abort_of, principal_of, request_id_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,9 +59,8 @@ _STOPPING = "the service is stopping; try again later"
 
 async def realtime(socket: WebSocket) -> None:
     """Run one conversation; :class:`HandshakeGuard` has checked the handshake."""
-    service = cast("ServiceState", socket.app.state.service)
-    conversation = Conversation(socket, service, cast("Principal", socket.scope[PRINCIPAL]))
-    with service.in_flight.conversation(conversation):
+    conversation = Conversation(socket, service_of(socket), principal_of(socket))
+    with service_of(socket).in_flight.conversation(conversation):
         await conversation.run()
 
 
@@ -177,8 +176,13 @@ class Conversation:
         if not engines.synthesizers:
             message = "no text-to-speech engine is registered here"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
+
+        def find() -> tuple[CatalogueVoice, str] | None:
+            voice = engines.catalogue.find(voice_id)
+            return None if voice is None else (voice, str(voice.lane.engine().model))
+
         try:
-            voice_and_model = await engines.threads.run(partial(_find_voice, self._service, voice_id))
+            voice_and_model = await engines.threads.run(find)
         except Exception as error:  # noqa: BLE001 - any error means that voices are not available
             log("voices cannot be listed", level="error", **error_fields(error))
             message = f"voices are not available now: {detail(error)}"
@@ -286,8 +290,7 @@ class Conversation:
             case [AskLimiter(text)]:
                 await self._perform(self._ask_limiter(text))
                 return
-        outgoing = self._perform_now(actions)
-        if outgoing:
+        if outgoing := self._perform_now(actions):
             async with self._sending:
                 for action in outgoing:
                     await self._send(action)
@@ -349,8 +352,3 @@ class Conversation:
         # Called by the task that speaks or drains, while the other waits for a message that is not needed any more.
         if self._receiving is not None:
             self._receiving.reschedule(0)
-
-
-def _find_voice(service: ServiceState, voice_id: str) -> tuple[CatalogueVoice, str] | None:
-    voice = service.engines.catalogue.find(voice_id)
-    return None if voice is None else (voice, str(voice.lane.engine().model))

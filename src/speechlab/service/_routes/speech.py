@@ -119,14 +119,10 @@ async def speak(request: Request) -> Response:
     if not principal_of(request).may_speak(utterance.voice.provider.name, utterance.voice.id):
         message = f"this key may not use this voice of the provider {utterance.voice.provider.name!r}"
         raise Fault("ErrPermissionDenied", message, "tts", "voice_id")
-    meter.accept(
-        utterance.voice.provider.name,
-        characters=len(utterance.text),
-        input_bytes=len(utterance.text.encode("utf-8")),
-    )
-    if not fields.stream:
-        return await until_gone(request.receive, _whole(request, utterance, meter))
-    return await until_gone(request.receive, _stream(utterance, meter))
+    size = len(utterance.text.encode("utf-8"))
+    meter.accept(utterance.voice.provider.name, characters=len(utterance.text), input_bytes=size)
+    work = _stream(utterance, meter) if fields.stream else _whole(request, utterance, meter)
+    return await until_gone(request.receive, work)
 
 
 def _require_speech(service: ServiceState) -> None:
@@ -169,13 +165,8 @@ async def _whole(request: Request, utterance: Utterance, meter: Meter) -> Respon
 
 
 async def _stream(utterance: Utterance, meter: Meter) -> Response:
-    pieces = _spoken(utterance, meter)
-    return StreamReply(
-        await anext(pieces, b""),
-        pieces,
-        media_type=CONTENT_TYPES[utterance.format],
-        headers=utterance.headers(),
-    )
+    pieces, media_type = _spoken(utterance, meter), CONTENT_TYPES[utterance.format]
+    return StreamReply(await anext(pieces, b""), pieces, media_type=media_type, headers=utterance.headers())
 
 
 async def _spoken(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:

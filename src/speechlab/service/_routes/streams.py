@@ -51,12 +51,7 @@ class StreamReply(Response):
     """
 
     def __init__(
-        self,
-        first: bytes,
-        rest: AsyncGenerator[bytes],
-        *,
-        media_type: str,
-        headers: Mapping[str, str] | None = None,
+        self, first: bytes, rest: AsyncGenerator[bytes], *, media_type: str, headers: Mapping[str, str]
     ) -> None:
         super().__init__(None, 200, headers=headers, media_type=media_type)
         del self.headers["content-length"]

@@ -100,7 +100,7 @@ async def _whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) ->
             }
         ],
         **_source(wanted),
-        "usage": _usage(deltas[-1]) if deltas else _usage(None),
+        "usage": _usage(deltas[-1] if deltas else None),
     }
     headers = {**turn.lane.headers(), "Server-Timing": turn.server_timing()}
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")

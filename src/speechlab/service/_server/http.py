@@ -41,12 +41,7 @@ class HttpProtocol(HttpToolsProtocol):
     """One HTTP connection."""
 
     def __init__(
-        self,
-        *args: Any,
-        header_timeout_s: float,
-        max_connections: int,
-        max_per_address: int,
-        **options: Any,
+        self, *args: Any, header_timeout_s: float, max_connections: int, max_per_address: int, **options: Any
     ) -> None:
         super().__init__(*args, **options)
         self._max_connections = max_connections
@@ -198,20 +193,16 @@ class HttpProtocol(HttpToolsProtocol):
     def _make_room(self, among: Iterable[Any]) -> None:
         """Close the connection among these that has been idle for longest, or else this one."""
         log("too many connections", level="warning", once_a_minute=True, connections=len(self.connections))
-        idle = [
-            other
-            for other in among
-            if isinstance(other, HttpProtocol) and other.is_idle and other is not self
-        ]
+        http = [other for other in among if isinstance(other, HttpProtocol)]
+        idle = [other for other in http if other.is_idle and other is not self]
         if idle:
             oldest = min(idle, key=lambda other: other._since)  # noqa: SLF001 - an object of this class
             self.connections.discard(oldest)
             oldest.transport.abort()
         else:
             self._idle = True
-            self._answer(
-                Fault("ErrOverloaded", "too many connections; try again later", "router", "connections")
-            )
+            message = "too many connections; try again later"
+            self._answer(Fault("ErrOverloaded", message, "router", "connections"))
 
     def _should_upgrade(self) -> bool:
         # RFC 6455 requires HTTP/1.1; an older handshake is answered like any request that is not a handshake.
@@ -269,11 +260,9 @@ class HttpProtocol(HttpToolsProtocol):
 def whole_reply(status: int, body: bytes, headers: Mapping[str, str]) -> bytes:
     """A reply that ends its connection, as it is sent."""
     fields = {**headers, "Date": formatdate(usegmt=True), "Content-Length": len(body), "Connection": "close"}
-    lines = [
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
-        *(f"{name}: {fields[name]}" for name in fields),
-    ]
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+    lines = [f"{name}: {value}\r\n" for name, value in fields.items()]
+    head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{''.join(lines)}\r\n"
+    return head.encode("ascii") + body
 
 
 def _address(protocol: Any) -> str | None:

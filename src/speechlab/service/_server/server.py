@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-LOST_STATUS = 3
-"""Exit status of a service that lost usage."""
 _KEEP_ALIVE_S = 75
 _BACKLOG = 512
 _MOST_FILES = 8_192
@@ -74,18 +72,16 @@ class Server(uvicorn.Server):
         self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
     ) -> None:
         backlog, most = _room(config.max_connections)
+        http: Any = partial(
+            HttpProtocol,
+            header_timeout_s=config.header_timeout_s,
+            max_connections=most,
+            max_per_address=config.address_connections or max(1, most // 2),
+        )
         super().__init__(
             uvicorn.Config(
                 app,
-                http=cast(
-                    "Any",
-                    partial(
-                        HttpProtocol,
-                        header_timeout_s=config.header_timeout_s,
-                        max_connections=most,
-                        max_per_address=config.address_connections or max(1, most // 2),
-                    ),
-                ),
+                http=http,
                 ws=WebSocketProtocol,
                 backlog=backlog,
                 ws_max_size=WS_READ_MAX_BYTES,
@@ -174,7 +170,10 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
         listener, base_url = _bind_unix(Path(config.host.removeprefix(UNIX))), config.host
         return config, listener, Ready(base_url, base_url, config.api_keys[0])
     listener = _bind(config.host, config.port)
-    base_url = f"http://{_url_host(config.host)}:{listener.getsockname()[1]}"
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    if config.host in {"0.0.0.0", "::"}:  # noqa: S104 - all addresses, including this machine's
+        host = "127.0.0.1"
+    base_url = f"http://{host}:{listener.getsockname()[1]}"
     # Print a generated key only on loopback; elsewhere the log may be public.
     prints_key = is_new_key and is_loopback(config.host)
     return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], prints_key)
@@ -197,9 +196,8 @@ def serve(config: ServiceConfig) -> None:
     ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once.
     The status is 0, or 3 if usage could be written neither to the ledger nor beside it.
     """
-    if (
-        config.users_dir is not None and not config.users_dir.is_dir()
-    ):  # or it would look like one without users
+    # Or it would look like a folder without users.
+    if config.users_dir is not None and not config.users_dir.is_dir():
         raise ConfigurationError(
             f"the users folder {config.users_dir} does not exist; create it before the start"
         )
@@ -214,12 +212,8 @@ def serve(config: ServiceConfig) -> None:
 
         def on_ready() -> None:
             service = app.state.service
-            log(
-                "ready",
-                base_url=ready.base_url,
-                recognizer=service.engines.recognizer_text(),
-                keys=service.keyring.ids,
-            )
+            recognizer, keys = service.engines.recognizer_text(), service.keyring.ids
+            log("ready", base_url=ready.base_url, recognizer=recognizer, keys=keys)
             sys.stdout.write(ready.line() + "\n")
             sys.stdout.flush()
 
@@ -231,7 +225,7 @@ def serve(config: ServiceConfig) -> None:
         if watch is not None:
             watch.stop()
     database = app.state.service.database
-    status = LOST_STATUS if database is not None and database.lost else 0
+    status = 3 if database is not None and database.lost else 0
     log("stopped")
     if app.state.service.engines.threads.busy:
         # It is not safe to end the interpreter while a thread computes in C.
@@ -261,12 +255,6 @@ def _room(wanted: int) -> tuple[int, int]:
     free = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_FILES)
     backlog = max(4, min(_BACKLOG, free // 4))
     return backlog, min(wanted or _MOST_CONNECTIONS, free - backlog)
-
-
-def _url_host(host: str) -> str:
-    if host in {"0.0.0.0", "::"}:  # noqa: S104 - all addresses, including this machine's
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def _prepare(fields: dict[str, Any]) -> Work:
-    _warm_up()
+    silence = np.zeros(4_800, dtype=np.float32)
+    for name in ("wav", "flac", "ogg", "mp3"):  # loads the decoders before the first recording
+        clip = decode(encode(silence, name, 24_000))
+        resample(clip.samples, clip.sample_rate, 16_000)
     limits = DecodeLimits(**fields["decoding"])
 
     def work(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes | memoryview]:
@@ -32,13 +35,6 @@ def _prepare(fields: dict[str, Any]) -> Work:
         return {}, np.ascontiguousarray(samples).data.cast("B") if len(samples) else b""
 
     return work
-
-
-def _warm_up() -> None:
-    silence = np.zeros(4_800, dtype=np.float32)
-    for name in ("wav", "flac", "ogg", "mp3"):
-        clip = decode(encode(silence, name, 24_000))
-        resample(clip.samples, clip.sample_rate, 16_000)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Worker:
     ) -> Answer:
         """Send a message and wait for the reply; starts the process if necessary. Blocks."""
         try:
-            process = self._started()
+            process = self.start()
         except OSError as error:
             raise WorkerFailed("start") from error
         try:
@@ -81,10 +81,6 @@ class Worker:
         if answer is not None:
             raise WorkerFailed("memory")
         raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
-
-    def start(self) -> None:
-        """Start the process now, if it does not run. Blocks for a second or more."""
-        self._started()
 
     def kill(self) -> None:
         """Kill the process from another thread; the thread that waits for its reply cleans up."""
@@ -107,7 +103,8 @@ class Worker:
             process.wait()
         return True
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start the process now, if it does not run. Blocks for a second or more."""
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.end()
@@ -235,8 +232,7 @@ def _asked(
         late.set()
         process.kill()
 
-        # Some systems have no timeout for reading a pipe, but killing the process ends the read on all of them.
-
+    # Some systems have no timeout for reading a pipe, but killing the process ends the read on all of them.
     alarm = threading.Timer(within_s, stop)
     alarm.daemon = True
     alarm.start()
@@ -266,12 +262,7 @@ class Decoders(Pool):
         size = max(1, round(seconds * _BYTES_S))
         decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": _CHANNELS}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
-        super().__init__(
-            config.decode_workers,
-            _DECODING,
-            limits,
-            within_s=config.decode_wall_s,
-        )
+        super().__init__(config.decode_workers, _DECODING, limits, within_s=config.decode_wall_s)
 
     def decode(self, recording: Held, samples: Held, sample_rate: int) -> None:
         """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads."""
@@ -279,7 +270,13 @@ class Decoders(Pool):
             fields, _ = self.ask({"sample_rate": sample_rate}, recording.view, samples)
         except WorkerFailed as failure:
             raise self._fault(failure) from failure
-        _check(fields, samples)
+        match fields.get("refused"):
+            case "limit":
+                raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
+            case "damaged":
+                raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
+        if not samples.size:
+            raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
 
     def _fault(self, failure: WorkerFailed) -> Fault:
         match failure.reason:
@@ -295,16 +292,6 @@ class Decoders(Pool):
         return Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
 
 
-def _check(fields: dict[str, Any], samples: Held) -> None:
-    match fields.get("refused"):
-        case "limit":
-            raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
-        case "damaged":
-            raise Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
-    if not samples.size:
-        raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
-
-
 def _too_large(reason: str) -> Fault:
     return Fault(
         "ErrTooLarge", f"the recording cannot be decoded within the limits: {reason}", "asr", "audio"
@@ -313,12 +300,10 @@ def _too_large(reason: str) -> Fault:
 
 _READING = "speechlab.service._workers.reading_child"
 _WARM = {
-    "english": {
-        "english": "Ready."
-    },  # British English has its own dictionary, loaded for voices that need it
+    # British English has its own dictionary, loaded for voices that need it.
+    "english": {"english": "Ready."},
     "japanese": {"japanese": "準備。", "labels": "準備。"},
 }
-
 _LANGUAGES = {"en": "english", "ja": "japanese"}
 
 
@@ -329,9 +314,7 @@ class Readers:
         limits = {"memory_bytes": config.read_memory_bytes, "cpu_s": config.read_wall_s}
         self._within_s = config.read_wall_s
         self._pools = {
-            language: Pool(
-                config.read_workers, _READING, {**limits, "warm": warm}, within_s=config.read_wall_s
-            )
+            language: Pool(config.read_workers, _READING, {**limits, "warm": warm}, within_s=self._within_s)
             for language, warm in _WARM.items()
         }
 
