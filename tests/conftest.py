@@ -39,7 +39,6 @@ LONGEST = (
     "cli/test_cli.py",
     "engines/test_whisper.py",
     "widgets/test_lab_browser.py",
-    "widgets/test_guide_browser.py",
     "widgets/test_listening_browser.py",
     "conform/test_conform.py",
     "batch/test_command.py",

@@ -101,6 +101,15 @@ def violations(page, selector="html", *, every_rule=False):
     return [(one["id"], one["nodes"][0]["html"]) for one in found]
 
 
+def looks(page, *schemes_and_widths):
+    """Give each scheme of colors with a width in pixels, once the page has them."""
+    for scheme, width in schemes_and_widths:
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        yield scheme, width
+
+
 class Page:
     """A page that can load only what a test gave it, and that remembers every attempt at more."""
 

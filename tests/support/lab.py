@@ -1,4 +1,4 @@
-"""JupyterLab itself, and the notebooks that one page of a browser shows in it."""
+"""JupyterLab and Notebook 7 themselves, and the notebooks that one page of a browser shows in them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ OPEN = """async ([path, kernel]) => {
   const app = window.jupyterapp;
   await app.restored;
   const others = [...app.shell.widgets("main")];
-  const widget = await app.commands.execute("docmanager:open", { path, kernel });
   for (const other of others) {
     if (other.context) other.context.model.dirty = false;
     other.close();
   }
+  while (others.some((other) => !other.isDisposed)) await new Promise((done) => setTimeout(done, 20));
+  const widget = await app.commands.execute("docmanager:open", { path, kernel });
   await widget.context.ready;
   await widget.sessionContext.ready;
   await widget.sessionContext.session.kernel.info;
-  while (others.some((other) => !other.isDisposed)) await new Promise((done) => setTimeout(done, 20));
 }"""
 RUN = "async () => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 SAVE = "() => window.jupyterapp.commands.execute('docmanager:save')"
@@ -43,6 +43,11 @@ START = """async () => {
   const { id, name } = kernel;
   kernel.dispose();
   return { id, name };
+}"""
+SESSION = """async ([path, kernel]) => {
+  const { sessions } = window.jupyterapp.serviceManager;
+  const session = await sessions.startNew({ path, kernel, name: path, type: "notebook" });
+  session.dispose();
 }"""
 CLEAR = """async (model) => {
   const code = `
@@ -61,18 +66,18 @@ get_ipython().run_line_magic("reset", "-sf")
 
 @contextlib.contextmanager
 def jupyterlab(root):
-    """Run a JupyterLab with folders of its own; give its address and the folder that it serves."""
-    settings = root / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    quiet = {"fetchNews": "false", "checkForUpdates": False}
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps(quiet))
-    with jupyter_server(root, "jupyterlab", "LabApp") as address:
-        yield address
-
-
-@contextlib.contextmanager
-def jupyter_server(root, module, application):
-    """Run JupyterLab or Notebook 7, whose page has its application as ``jupyterapp``."""
+    """Run a JupyterLab, which has Notebook 7 too; give its address and the folder that it serves."""
+    settings = root / "settings" / "@jupyterlab"
+    written = {
+        "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+        "notebook-extension/tracker": {
+            "windowingMode": "none"
+        },  # cells that are out of sight stay in the page
+    }
+    for name, values in written.items():
+        file = settings / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(values))
     (root / "work").mkdir()
     port = free_port()
     folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "runtime"}
@@ -80,12 +85,10 @@ def jupyter_server(root, module, application):
     environment["JUPYTERLAB_SETTINGS_DIR"] = str(root / "settings")
     # Where it finds Node.js, it asks yarn for its settings with each page: half a second of processor time.
     environment["PATH"] = str(Path(sys.executable).parent)
-    command = [sys.executable, "-m", module, "--no-browser", "--allow-root", "--ServerApp.token=test"]
-    command += [
-        f"--port={port}",
-        f"--ServerApp.root_dir={root / 'work'}",
-        f"--{application}.expose_app_in_browser=True",
-    ]
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.token=test"]
+    command += [f"--port={port}", f"--ServerApp.root_dir={root / 'work'}"]
+    # both have their application as ``jupyterapp`` of their page
+    command += [f"--{name}.expose_app_in_browser=True" for name in ("LabApp", "JupyterNotebookApp")]
     url = f"http://127.0.0.1:{port}"
     with server(command, f"{url}/api?token=test", environment):
         yield url, root / "work"
@@ -119,7 +122,7 @@ def server(command, url, environment):
 
 
 class LabVisit:
-    """A page of a browser in JupyterLab, a kernel for the cells of its notebooks, and one that runs nothing.
+    """A page of a browser in JupyterLab, and a kernel for all of its notebooks.
 
     A page of JupyterLab takes three seconds of processor time, a kernel that has imported the package two.
     """
@@ -127,7 +130,7 @@ class LabVisit:
     def __init__(self, context, address):
         self.context = context
         self.url, self.folder = address
-        self.page = self._working = self._idle = None
+        self.page = self._kernel = None
 
     def load(self):
         """Load JupyterLab anew, without a notebook."""
@@ -138,36 +141,22 @@ class LabVisit:
         self.page.goto(f"{self.url}/lab?token=test&reset")
         self.page.wait_for_function("() => window.jupyterapp")
 
-    def working(self):
-        """The kernel for cells, with no variables and no widgets."""
-        if self._working is None:
-            self._working = self._start_kernel()
-        self.page.evaluate(CLEAR, self._working)
-        return self._working
-
-    def idle(self):
-        """The kernel that has run nothing."""
-        if self._idle is None:
-            self._idle = self._start_kernel()
-        return self._idle
-
-    def end_kernel(self):
-        """End the kernel for cells; the next notebook has a new one."""
-        self._working = None
-        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+    def kernel(self):
+        """The kernel, with no variables and no widgets."""
+        if self._kernel is None:
+            self._kernel = self.page.evaluate(START)
+        self.page.evaluate(CLEAR, self._kernel)
+        return self._kernel
 
     def leave(self):
-        """Close the page, and let the kernel for cells be: the next notebook has new ones."""
+        """Close the page, and let the kernel be: the next notebook has new ones."""
         if self.page is not None:
             self.page.close()
-        self.page = self._working = None
-
-    def _start_kernel(self):
-        return self.page.evaluate(START)
+        self.page = self._kernel = None
 
 
 class LabNotebook:
-    """A notebook of one cell in JupyterLab, as the page of a browser shows it."""
+    """A notebook in JupyterLab, as the page of a browser shows it."""
 
     def __init__(self, visit, name):
         self.visit = visit
@@ -181,19 +170,28 @@ class LabNotebook:
     def output(self):
         return self.page.locator(".jp-OutputArea-output")
 
+    def outputs_of(self, cell):
+        """The outputs of a cell, by its number from 0."""
+        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
+
     @property
     def cells(self):
         return self.page.locator(".jp-CodeCell").count()
 
-    def open(self, code, outputs=()):
-        """Write the notebook and open it; nothing runs."""
-        self._write(code, outputs)
-        self._open(self.name, self.visit.idle())
+    def run(self, *codes):
+        """Write the notebook with these cells, open it, and run it."""
+        self._write(codes)
+        self._open(self.name, self.visit.kernel())
+        self.page.evaluate(RUN)
 
-    def run(self, code):
-        """Write the notebook, open it, and run its cell."""
-        self._write(code)
-        self._open(self.name, self.visit.working())
+    def run_in_notebook_7(self, code):
+        """Write the notebook with this cell, open it in Notebook 7, and run it."""
+        self._write([code])
+        self.page.evaluate(SESSION, [self.name, self.visit.kernel()])
+        self.page.goto("about:blank")
+        self.page.goto(f"{self.visit.url}/notebooks/{self.name}?token=test")
+        self.page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel")
+        self.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
         self.page.evaluate(RUN)
 
     def press(self, *keys):
@@ -213,10 +211,11 @@ class LabNotebook:
 
     def show_again(self, name):
         """Have a widget's plain HTML made anew, and wait until it is."""
-        self.page.evaluate("() => document.querySelector('[class*=speechlab-place-]').dataset.old = 'yes'")
+        place = f".{self.ask(f'{name}._place')[1:-1]}"
+        self.page.evaluate("(place) => { document.querySelector(place).dataset.old = 'yes'; }", place)
         self.ask(f"{name}._show_again()")
         self.page.wait_for_function(
-            "() => document.querySelector('[class*=speechlab-place-]:not([data-old])')"
+            "(place) => document.querySelector(`${place}:not([data-old])`)", arg=place
         )
 
     def save(self):
@@ -224,9 +223,18 @@ class LabNotebook:
         self.page.evaluate(SAVE)
         return (self.visit.folder / self.name).read_text()
 
+    def file_with(self, text):
+        """What its file holds, once it holds a text."""
+        file = self.visit.folder / self.name
+        deadline = time.monotonic() + 60
+        while text not in file.read_text() and time.monotonic() < deadline:
+            self.page.wait_for_timeout(200)
+        assert text in file.read_text()
+        return file.read_text()
+
     def open_again(self):
-        self.visit.load()
-        self._open(self.name, None)
+        """Close the notebook and open it again, with nothing of its widgets in the kernel."""
+        self._open(self.name, self.visit.kernel())
 
     def open_as_stranger(self):
         """Open a copy of the saved notebook, which nobody trusts."""
@@ -235,22 +243,16 @@ class LabNotebook:
         notebook["metadata"]["title"] = "a copy"  # the server trusts what it has signed, wherever it lies
         (self.visit.folder / copy).write_text(json.dumps(notebook))
         self.visit.load()
-        self._open(copy, self.visit.idle())
-        assert self.page.evaluate(TRUSTED) == [False]
+        self._open(copy, self.visit.kernel())
+        assert not any(self.page.evaluate(TRUSTED))
 
-    def _write(self, code, outputs=()):
+    def _write(self, codes):
         if self.page is None:
             self.visit.load()
-        cell = {
-            "cell_type": "code",
-            "id": uuid.uuid4().hex[:8],
-            "execution_count": None,
-            "metadata": {},
-            "outputs": list(outputs),
-            "source": code,
-        }
+        cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+        cells = [{**cell, "id": uuid.uuid4().hex[:8], "source": code} for code in codes]
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": [cell]}
+        notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}, "cells": cells}
         (self.visit.folder / self.name).write_text(json.dumps(notebook))
 
     def _open(self, name, kernel):

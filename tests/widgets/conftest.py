@@ -15,13 +15,19 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 
 @pytest.fixture(scope="module")
-def chromium():
+def flags():
+    """How a file's browser is started."""
+    return FLAGS
+
+
+@pytest.fixture(scope="module")
+def chromium(flags):
     """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here."""
     path = chromium_path()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
         yield browser
         browser.close()
 
@@ -160,8 +166,9 @@ export function stand(model) {
   };
   window.standing = setInterval(async () => {
     await model.send({ type: "nothing" });
-    for (const [number, fill] of filled) fill(await window.control(number));
-  }, 60);
+    const states = await window.controls();
+    for (const [number, fill] of filled) fill(states[number]);
+  }, 150);
 }
 """
 
@@ -198,6 +205,7 @@ def show_table(shown):
         if table._controls:
             shown.page.expose_function("keep", keep)
             shown.page.expose_function("control", control)
+            shown.page.expose_function("controls", lambda: [control(n) for n in range(len(table._controls))])
             shown.files["/controls.js"] = ("text/javascript", CONTROLS)
         names = "columns count revision reference max_rating editable chosen sound title view"
         state = {name: getattr(table, name) for name in names.split()}

@@ -1,8 +1,7 @@
-"""Other hosts than JupyterLab: Notebook 7 and marimo themselves, and frames with the policies of two others."""
+"""Other hosts than JupyterLab and Notebook 7: marimo itself, and frames with the policies of two others."""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
@@ -13,7 +12,7 @@ import pytest
 from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable, Recorder
 from support.browser import FAKE_MODEL
-from support.lab import RUN, jupyter_server, server
+from support.lab import server
 from support.sockets import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -62,35 +61,6 @@ def new_page(chromium):
     page = chromium.new_context(viewport={"width": 1100, "height": 900}).new_page()
     page.set_default_timeout(60_000)
     return page
-
-
-def test_a_table_lives_in_notebook_7_and_stays_in_its_file(chromium, tmp_path):
-    pytest.importorskip("notebook")
-    cell = {"cell_type": "code", "id": "one", "execution_count": None, "metadata": {}, "outputs": []}
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"kernelspec": kernel}}
-    notebook["cells"] = [{**cell, "source": TABLE + "table"}]
-    page = new_page(chromium)
-    with jupyter_server(tmp_path, "notebook", "JupyterNotebookApp") as (url, folder):
-        file = folder / "table.ipynb"
-        file.write_text(json.dumps(notebook))
-        page.goto(f"{url}/notebooks/table.ipynb?token=test")
-        page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel")
-        page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.info")
-        page.evaluate(RUN)
-        heard_and_marked(page, folder)
-        assert page.locator(".jp-CodeCell").count() == 1
-        page.locator("details pre").get_by_text("1,1,3,").wait_for(state="attached")
-        page.keyboard.press("Control+s")  # which is the notebook's, also in a widget
-        until = time.monotonic() + 60
-        while "1,1,3," not in file.read_text() and time.monotonic() < until:
-            page.wait_for_timeout(200)
-        assert "widget-view" not in file.read_text()
-        page.goto("about:blank")
-        page.goto(f"{url}/notebooks/table.ipynb?token=test")
-        page.get_by_text("★ marked · rated 3").wait_for()
-        assert page.evaluate(SOUND) == 3
-    page.context.close()
 
 
 def test_a_table_lives_in_marimo(chromium, tmp_path):

@@ -79,12 +79,15 @@ def test_the_page_of_errors_is_marked_and_given_back_too(shown, tmp_path):
     assert ErrorBrowser(frame, marks=file).marked == [worst]
 
 
-def test_two_pages_keep_their_marks_apart(shown, tmp_path):
+def test_two_pages_keep_their_marks_apart_and_a_report_s_page_cannot_be_marked(shown, tmp_path):
     page = saved(AudioTable(rows()), tmp_path, shown)
     mark_some(page)
     page = saved(AudioTable(rows(4)), tmp_path, shown)
     page.get_by_text("4 rows").wait_for()
     assert page.get_by_text("1 marked").count() == 0
+    page = shown.show(AudioTable(rows())._table.page("Report"))
+    page.locator(".sl-row").first.wait_for()
+    assert page.locator(".sl-star, .sl-rate, .sl-noted").count() == 0
 
 
 def test_a_page_in_a_browser_that_keeps_nothing_says_so_and_still_gives_the_file(shown, tmp_path):
@@ -95,12 +98,6 @@ def test_a_page_in_a_browser_that_keeps_nothing_says_so_and_still_gives_the_file
     mark_some(page)
     page.get_by_text("This browser keeps nothing. Save your marks before you leave this page.").wait_for()
     assert sl.show(rows(), marks=marked_file(page, tmp_path)).marked == ["k1"]
-
-
-def test_a_report_s_page_cannot_be_marked(shown):
-    page = shown.show(AudioTable(rows())._table.page("Report"))
-    page.locator(".sl-row").first.wait_for()
-    assert page.locator(".sl-star, .sl-rate, .sl-noted").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from speechlab.batch import Counts, Outcome
 from speechlab.errors import SpeechLabError
 from speechlab.store import Stored
 from speechlab.widgets import BatchPreview
-from support.browser import needs_axe, violations
+from support.browser import FAKE_MODEL, looks, needs_axe, violations
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +38,6 @@ def preview():
     return made
 
 
-@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
 def test_rows_and_the_line_are_there_and_hostile_text_stays_text(show_preview, preview):
     page = show_preview(preview)
     assert page.get_by_role("group", name="Batch: Recognition").count() == 1
@@ -53,11 +52,12 @@ def test_rows_and_the_line_are_there_and_hostile_text_stays_text(show_preview, p
         == "errorthe service is busy: <b>wait</b>9.10 s, 3 tries"
     )
     assert page.get_by_text("<img src=x").count() == 1
-    inks = page.locator("strong, tbody .sl-text").evaluate_all(
-        "nodes => nodes.map((node) => getComputedStyle(node).color)"
-    )
-    assert len(inks) == 5
-    assert len(set(inks)) == 1
+    for look in looks(page, ("light", 820), ("dark", 820)):
+        inks = page.locator("strong, tbody .sl-text").evaluate_all(
+            "nodes => nodes.map((node) => getComputedStyle(node).color)"
+        )
+        assert len(inks) == 5
+        assert len(set(inks)) == 1, look
     page.evaluate("model.set('title', '<svg onload=window.fired=1>')")
     page.evaluate("model.set('summary', '<svg onload=window.fired=1>')")
     assert page.locator("img, svg, b").count() == 0
@@ -75,18 +75,14 @@ def test_it_follows_the_model_says_the_end_and_lets_go(show_preview, preview):
     assert page.locator("[aria-live]").text_content() != "soon"  # not at every step
     page.evaluate("model.set('running', false)")
     assert page.locator("[aria-live]").text_content() == "soon"
+    # a bar that would say nothing is not there
+    assert page.get_by_role("progressbar").is_visible()
+    page.evaluate("model.set('total', 0)")
+    assert not page.get_by_role("progressbar").is_visible()
     page.evaluate("cleanup()")
     assert page.evaluate("model.listeners.length") == 0
 
 
-def test_a_bar_that_would_say_nothing_is_not_there(show_preview, preview):
-    page = show_preview(preview)
-    assert page.get_by_role("progressbar").is_visible()
-    page.evaluate("model.set('total', 0)")
-    assert not page.get_by_role("progressbar").is_visible()
-
-
-@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
 def test_in_a_narrow_place_nothing_is_cut_off(show_preview, preview):
     page = show_preview(preview, body_style="width:240px")
     page.wait_for_selector(".sl-narrow")
@@ -102,11 +98,43 @@ def test_in_a_narrow_place_nothing_is_cut_off(show_preview, preview):
     assert text.bounding_box()["x"] < latency.bounding_box()["x"]
 
 
+def test_the_live_view_replaces_the_html_wherever_it_stands_and_gives_it_back(shown):
+    preview = BatchPreview()
+    shown.files["/preview.js"] = ("text/javascript", preview._esm)
+    html = preview._repr_mimebundle_()["text/html"]
+    page = shown.show(
+        f"<!DOCTYPE html><script>{FAKE_MODEL}</script><body><div id=one>{html}</div><div id=two></div>"
+    )
+    names = "_place title summary running done total recent earlier"
+    page.evaluate(
+        """async (state) => {
+          const widget = (await import("/preview.js")).default;
+          window.model = new FakeModel(state);
+          window.end = widget.initialize({ model });
+        }""",
+        {name: getattr(preview, name) for name in names.split()},
+    )
+    live, place = page.locator(".speechlab-preview"), page.locator(f".{preview._place}")
+    assert (live.count(), place.is_visible()) == (1, False)
+    # a second view of the same output, as notebooks offer them
+    page.evaluate(
+        "two.append(one.firstElementChild.cloneNode(true)); two.firstElementChild.style.display = ''"
+    )
+    live.nth(1).wait_for()
+    # other HTML in the same place: the view goes on, and is not made anew
+    page.evaluate("live = one.querySelector('.speechlab-preview')")
+    page.evaluate("html => { one.innerHTML = html; }", html)
+    page.wait_for_function("one.querySelector('.speechlab-preview') === live")
+    assert live.count() == 2
+    page.evaluate("end()")
+    assert (live.count(), place.first.is_visible()) == (0, True)
+
+
 @needs_axe
-@pytest.mark.parametrize(("shown", "width"), [("light", 820), ("dark", 240)], indirect=["shown"])
-def test_axe_finds_nothing_serious(show_preview, preview, shown, width):
+def test_axe_finds_nothing_serious(show_preview, preview):
     preview.begin("transcribe")
     preview.update([heard(HOSTILE), heard("聞き取れてますか", "ja")], Counts(2, 5, 0, 0, 1.0))
     preview.end()
-    page = show_preview(preview, body_style=f"width:{width}px")
-    assert violations(page, "#cell") == []
+    page = show_preview(preview)
+    for look in looks(page, ("light", 820), ("dark", 240)):
+        assert violations(page, "#cell") == [], look

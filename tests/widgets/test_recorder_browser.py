@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from speechlab.widgets import Recorder
-from support.browser import FLAGS, MICROPHONE, chromium_path, needs_axe, violations
+from support.browser import FLAGS, MICROPHONE, chromium_path, looks, needs_axe, violations
 from support.recorders import LOCAL, ShownRecorder
 
 pytestmark = pytest.mark.browser
@@ -27,17 +27,11 @@ def played():
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory):
-    """A Chromium whose microphone plays a file, once for each take."""
+def flags(tmp_path_factory):
+    """Those of a microphone that plays a file, once for each take."""
     file = tmp_path_factory.mktemp("microphone") / "played.wav"
     soundfile.write(file, played(), RATE, subtype="PCM_16")
-    fake = [*MICROPHONE, f"--use-file-for-fake-audio-capture={file}%noloop"]
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium_path(), args=[*FLAGS, *fake])
-        yield browser
-        browser.close()
+    return [*FLAGS, *MICROPHONE, f"--use-file-for-fake-audio-capture={file}%noloop"]
 
 
 @pytest.fixture
@@ -217,24 +211,21 @@ def test_an_origin_that_is_not_secure_gets_none_and_it_says_so(show_recorder):
     assert shown.page.get_by_role("button", name="Record").is_disabled()
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
+def test_other_refusals_are_words(show_recorder):
+    shown = show_recorder(Recorder())
+    for name, said in (
         ("NotReadableError", "another program may be using it"),
         ("OverconstrainedError", "Choose another one"),
         ("StrangeError", "The microphone cannot be used: <b>why</b>"),
-    ],
-)
-def test_other_refusals_are_words(show_recorder, name, said):
-    shown = show_recorder(Recorder())
-    shown.page.evaluate(
-        """(name) => {
-          navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("<b>why</b>", name); };
-        }""",
-        name,
-    )
-    shown.press("Record")
-    shown.page.get_by_text(said).wait_for()
+    ):
+        shown.page.evaluate(
+            """(name) => {
+              navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("<b>why</b>", name); };
+            }""",
+            name,
+        )
+        shown.press("Record")
+        shown.page.get_by_text(said).wait_for()
 
 
 def test_code_that_may_not_run_in_the_audio_thread_is_words_and_closes_the_microphone(show_recorder):
@@ -317,18 +308,16 @@ def test_a_kernel_that_is_gone_is_words_and_the_microphone_closes_with_the_widge
 
 
 @needs_axe
-@pytest.mark.parametrize(("scheme", "width"), [("light", 820), ("dark", 380)])
-def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_recorder, scheme, width):
-    shown = show_recorder(
-        Recorder(title=HOSTILE), color_scheme=scheme, viewport={"width": width, "height": 640}
-    )
+def test_axe_finds_nothing_serious_and_nothing_is_cut_off(show_recorder):
+    shown = show_recorder(Recorder(title=HOSTILE))
     page = shown.page
-    shown.record(0.3)
+    shown.record(0.2)
     shown.taken(1)
     shown.press("Record again")
     shown.heard(0.1)
-    assert violations(page, "#cell") == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    for look in looks(page, ("light", 820), ("dark", 380)):
+        assert violations(page, "#cell") == [], look
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.get_by_role("button", name="Stop", exact=True).focus()
     page.keyboard.press("Space")
     shown.taken(2)

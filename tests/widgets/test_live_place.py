@@ -13,8 +13,6 @@ from speechlab.batch import Counts, Outcome
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview, Player, SegmentEditor
 
-pytestmark = pytest.mark.browser
-
 
 def test_the_output_is_plain_html_and_no_widget():
     clip = AudioClip(np.zeros(100), 24_000, "costs $5 <b>")
@@ -103,37 +101,3 @@ def test_a_preview_ends_as_plain_html_and_begins_again_as_a_view_in_every_host(m
     assert views == [False, bool(host), False]
     live = [preview._place in bundle["text/html"] for bundle in put]
     assert live == [False, True, False]
-
-
-def test_the_live_view_replaces_the_html_wherever_it_stands(shown):
-    from support.browser import FAKE_MODEL
-
-    preview = BatchPreview()
-    shown.files["/preview.js"] = ("text/javascript", preview._esm)
-    html = preview._repr_mimebundle_()["text/html"]
-    page = shown.show(
-        f"<!DOCTYPE html><script>{FAKE_MODEL}</script><body><div id=one>{html}</div><div id=two></div>"
-    )
-    names = "_place title summary running done total recent earlier"
-    page.evaluate(
-        """async (state) => {
-          const widget = (await import("/preview.js")).default;
-          window.model = new FakeModel(state);
-          window.end = widget.initialize({ model });
-        }""",
-        {name: getattr(preview, name) for name in names.split()},
-    )
-    live, place = page.locator(".speechlab-preview"), page.locator(f".{preview._place}")
-    assert (live.count(), place.is_visible()) == (1, False)
-    # a second view of the same output, as notebooks offer them
-    page.evaluate(
-        "two.append(one.firstElementChild.cloneNode(true)); two.firstElementChild.style.display = ''"
-    )
-    live.nth(1).wait_for()
-    # other HTML in the same place: the view goes on, and is not made anew
-    page.evaluate("live = one.querySelector('.speechlab-preview')")
-    page.evaluate("html => { one.innerHTML = html; }", html)
-    page.wait_for_function("one.querySelector('.speechlab-preview') === live")
-    assert live.count() == 2
-    page.evaluate("end()")
-    assert (live.count(), place.first.is_visible()) == (0, True)
