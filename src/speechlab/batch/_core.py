@@ -234,12 +234,12 @@ def _planned(
 
         service, voices = caller.ask(ask, kind.operation)
         fit = partial(fitted_to, caller.lab)
-        step = kind(parameters, source.columns, service=service, voices=voices, fit=fit)
+        step = kind(parameters, source.columns, service, voices, fit)
         store = store or stack.enter_context(opened(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
         with_bar = progress is True or progress == BAR  # only a bar shows the reading
         with counted(with_bar, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
-            plan = make_plan(source, step, keeping, store, service=service, tell=tell)
+            plan = make_plan(source, step, keeping, store, service, tell)
         yield plan, store
 
 

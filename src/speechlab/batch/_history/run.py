@@ -92,7 +92,13 @@ class Run:
 
     def _part(self, part: RunPart) -> pd.DataFrame:
         with opened(self.store) as store:
-            return moved(_read(store.part_path(part)), store)
+            path = store.part_path(part)
+            try:
+                frame = read_table(path)
+            except (OSError, ValueError) as error:
+                message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
+                raise StoreError(message) from error
+            return moved(frame, store)
 
     @briefly
     def dask(self, *, columns: Literal["all", "result"] = "all") -> Any:
@@ -243,7 +249,12 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
     if isinstance(run, Run):
         return run
     if store is None and isinstance(run, (str, Path)) and is_there(run):
-        return _latest(user_path(run))
+        folder = user_path(run)
+        with opened(folder) as open_store:
+            records = open_store.runs()
+        if not records:
+            raise StoreError(f"the store {folder} has no run yet")
+        return Run(records[-1], folder)
     if not isinstance(run, str):
         name = getattr(run, "attrs", {}).get(RUN_ATTRIBUTE)
         if not isinstance(name, str):
@@ -255,14 +266,6 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
         run = name
     with opened_if_there(store) as open_store:
         return Run(open_store.run(run), store if store is open_store else open_store.path)
-
-
-def _latest(folder: Path) -> Run:
-    with opened(folder) as store:
-        records = store.runs()
-        if not records:
-            raise StoreError(f"the store {folder} has no run yet")
-        return Run(records[-1], folder)
 
 
 @briefly
@@ -299,14 +302,6 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         reason = record.manifest.get("reason")
         lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
     return make_frame(lines, _RUNS)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    try:
-        return read_table(path)
-    except (OSError, ValueError) as error:
-        message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
-        raise StoreError(message) from error
 
 
 @briefly

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.store import RunRecord, Store, Stored
+    from speechlab.store import RunRecord, Store
 
 
 _IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
@@ -63,7 +63,10 @@ def verify(run: RunRecord, store: Store) -> Verification:
             stored = stored_results.get(key) if key is not None and status in {"ok", "cached"} else None
             if status in {"ok", "cached"}:
                 results += 1
-                problems += _problems(key, stored, store)
+                if stored is None:
+                    problems.append(f"the result {str(key)[:12]} or its audio is missing or truncated")
+                else:
+                    problems += _changed(stored.files.values(), store)
             digest.add(row_text(key, error), stored)
     written = run.manifest.get("output_sha256")
     if not problems and run.ended and written != digest.hexdigest():
@@ -71,12 +74,6 @@ def verify(run: RunRecord, store: Store) -> Verification:
     if not run.ended:
         problems.append(f"the run has not ended; its status is {run.status}")
     return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
-
-
-def _problems(key: str | None, stored: Stored | None, store: Store) -> list[str]:
-    if stored is None:
-        return [f"the result {str(key)[:12]} or its audio is missing or truncated"]
-    return _changed(stored.files.values(), store)
 
 
 def _changed(paths: Iterable[Path], store: Store) -> list[str]:

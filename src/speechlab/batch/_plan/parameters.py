@@ -148,29 +148,27 @@ def read_parameters(
         elif isinstance(value, Column) or (
             isinstance(value, str) and value in have and not _knows(name, value)
         ):
-            columns[name] = _present(value.name if isinstance(value, Column) else value, have)
-        elif isinstance(value, str) and (noun := _lacking(name, value, numbers)):
-            names = ", ".join(map(repr, have)) or "none"
-            message = f"{name} {value!r:.60} is no {noun}, and no column; the table has {names}"
-            raise InvalidRequestError(message, parameter=name)
+            column = value.name if isinstance(value, Column) else value
+            if column not in have:
+                raise InvalidRequestError(no_column(have, column), parameter=str(column)[:60])
+            columns[name] = column
         else:
-            if isinstance(value, str) and not _knows(name, value):
-                ask_if_mistyped(name, value, have)
+            if isinstance(value, str):
+                _check_value(name, value, have, numbers)
             same[name] = _listed(name, plain_number(value))
     return Parameters(same, columns)
 
 
-def _lacking(name: str, value: str, numbers: Collection[str]) -> str:
-    """What a parameter must be, if a text is not that."""
-    if name in _LANGUAGES and not _TAG.fullmatch(value):
-        return "language code, such as 'ja'"
-    return "number" if name in numbers else ""
-
-
-def _present(name: Any, have: Sequence[Any]) -> Any:
-    if name not in have:
-        raise InvalidRequestError(no_column(have, name), parameter=str(name)[:60])
-    return name
+def _check_value(name: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
+    """Refuse a text that a parameter cannot have, or that is a mistyped name of a column."""
+    lacking_tag = name in _LANGUAGES and not _TAG.fullmatch(value)
+    if lacking_tag or name in numbers:
+        noun = "language code, such as 'ja'" if lacking_tag else "number"
+        names = ", ".join(map(repr, have)) or "none"
+        message = f"{name} {value!r:.60} is no {noun}, and no column; the table has {names}"
+        raise InvalidRequestError(message, parameter=name)
+    if not _knows(name, value):
+        ask_if_mistyped(name, value, have)
 
 
 def _knows(name: str, value: str) -> bool:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import is_number, no_column
 from speechlab._brief import briefly
-from speechlab.batch._keeping import CHUNK_ROWS, KeepingOptions, StoreLike, opened
+from speechlab.batch._keeping import KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import check_unique, taken_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store
@@ -83,7 +83,7 @@ class Chunk:
     frame: pd.DataFrame
     calls: dict[str, PlannedCall]
     rows: list[str | SpeechLabError]
-    found: dict[str, Stored] = field(default_factory=dict, repr=False)
+    found: dict[str, Stored] = field(repr=False)
 
     @property
     def pending(self) -> list[PlannedCall]:
@@ -113,10 +113,10 @@ class Plan:
     step: RowStep
     source: TableSource
     store: StoreLike
-    prefix: str = ""
-    columns: str = "all"  # "result" leaves out the bookkeeping
-    service: str = ""  # its identity, without a credential
-    chunk_rows: int = CHUNK_ROWS
+    prefix: str
+    columns: str  # "all", or "result" to leave out the bookkeeping
+    service: str  # its identity, without a credential
+    chunk_rows: int
     _whole: list[Chunk] = field(default_factory=list, repr=False)
 
     def chunks(self, store: Store) -> Iterator[Chunk]:
@@ -200,9 +200,8 @@ def make_plan(
     step: RowStep,
     keeping: KeepingOptions,
     open_store: Store,
-    *,
     service: str,
-    tell: Callable[[], object] = lambda: None,
+    tell: Callable[[], object],
 ) -> Plan:
     """Plan the calls for a table. A table in memory is planned at once, any other while it is read."""
     store = keeping["store"]
@@ -245,9 +244,10 @@ def make_chunk(
     """Plan the calls for some rows, and look up which results the store has."""
     calls: dict[str, PlannedCall] = {}
     rows: list[str | SpeechLabError] = []
-    for record in _records(frame, step):
+    names = list(dict.fromkeys(step.needs))
+    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         try:
-            call = step.call(record)
+            call = step.call(dict(zip(names, cells, strict=True)))
         except SpeechLabError as error:
             rows.append(error)
         else:
@@ -255,9 +255,3 @@ def make_chunk(
             rows.append(call.key)
         tell()
     return Chunk(frame, calls, rows, store.get_many(calls))
-
-
-def _records(frame: pd.DataFrame, step: RowStep) -> Iterator[dict[str, Any]]:
-    names = list(dict.fromkeys(step.needs))
-    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
-        yield dict(zip(names, cells, strict=True))

@@ -153,7 +153,12 @@ def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
 
     for piece in pieces:
         if isinstance(piece, Mapping):
-            yield pd.DataFrame([piece, *map(_row, islice(pieces, rows - 1))])
+            dicts = [piece, *islice(pieces, rows - 1)]
+            for row in dicts:
+                if not isinstance(row, Mapping):
+                    message = f"the iterable gives dicts, and then a {type(row).__name__}"
+                    raise InvalidRequestError(f"{message}; all of its rows must be dicts", parameter="source")
+            yield pd.DataFrame(dicts)
         elif (table := as_frame(piece)) is not None:
             yield table
         else:
@@ -161,10 +166,3 @@ def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
             if isinstance(piece, str):
                 message += "; for a list of texts or paths, give pd.Series(…) of it"
             raise InvalidRequestError(message, parameter="source")
-
-
-def _row(value: object) -> Mapping[str, Any]:
-    if isinstance(value, Mapping):
-        return value
-    message = f"the iterable gives dicts, and then a {type(value).__name__}; all of its rows must be dicts"
-    raise InvalidRequestError(message, parameter="source")

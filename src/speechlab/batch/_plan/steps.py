@@ -59,14 +59,16 @@ class RowStep(ABC):
         self,
         given: Mapping[str, Any],
         have: Sequence[Any],
-        *,
         service: str,
-        voices: VoiceCatalogue | None = None,
-        fit: Callable[[Any], Any] = lambda operation: operation,
+        voices: VoiceCatalogue | None,
+        fit: Callable[[Any], Any],
     ) -> None:
         values = dict(given)
         self._have, self._service, self._voices, self._fit = have, service, voices, fit
-        self._column = _column(values.pop(self.works_on), self.works_on)
+        column = values.pop(self.works_on)
+        if column is None or not isinstance(column, Hashable):
+            raise refused(self.works_on, column, "the name of a column")
+        self._column: Any = column.name if isinstance(column, Column) else column
         self._repeat = int(values.pop("repeat"))
         types = types_of(self.parameters)
         numbers = {name for name, kind in types.items() if _NUMBER.match(kind)}
@@ -75,7 +77,17 @@ class RowStep(ABC):
         self.needs = (self._column, *self._parameters.columns.values())
         texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
         self.texts = frozenset({self._column, *texts})
-        self.settings = self._settings()
+        same = {
+            name: value.id if isinstance(value, Voice) else value
+            for name, value in self._parameters.same.items()
+            if value is not None
+        }
+        columns = {self.works_on: self._column, **self._parameters.columns}
+        for name, at in columns.items():
+            if isinstance(at, str):  # JSON does not allow half a surrogate pair
+                columns[name] = at.encode("utf-8", "replace").decode()
+        self.settings = {**same, "repeat": self._repeat, "columns": columns}
+        """The parameters for the manifest: the values for all rows, and the names of columns."""
         # a value that is invalid for every row is refused before any work
         self._check(dict(self._parameters.same))
 
@@ -138,28 +150,6 @@ class RowStep(ABC):
         """Return the content of a stored result as JSON values; audio by its SHA-256."""
         values = cls.values(stored)
         return [values[name] for name in cls.content or cls.columns]
-
-    def _settings(self) -> dict[str, Any]:
-        """The parameters for the manifest: the values for all rows, and the names of columns."""
-        same = {
-            name: value.id if isinstance(value, Voice) else value
-            for name, value in self._parameters.same.items()
-            if value is not None
-        }
-        columns = {self.works_on: self._column, **self._parameters.columns}
-        for name, at in columns.items():
-            if isinstance(at, str):  # JSON does not allow half a surrogate pair
-                columns[name] = at.encode("utf-8", "replace").decode()
-        return {**same, "repeat": self._repeat, "columns": columns}
-
-
-def _column(name: object, parameter: str) -> Any:
-    """The label of the column of texts or recordings."""
-    if isinstance(name, Column):
-        return name.name
-    if name is None or not isinstance(name, Hashable):
-        raise refused(parameter, name, "the name of a column")
-    return name
 
 
 class SynthesisStep(RowStep):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.plan import Amounts
-from speechlab.batch._run.lease import CallLease, Returned, Work, parts_of, read_part, run_folder, tell
+from speechlab.batch._run.lease import PARTS_FOLDER, CallLease, Returned, Work, parts_of, read_part, tell
 from speechlab.batch._run.window import GRACE_S, LAST_S, CallsUnderWay, Writer, outcome_of
 from speechlab.errors import APIConnectionError, InvalidRequestError
 
@@ -116,23 +116,23 @@ class Crew:
                 self.leases[address] -= 1
             self.changed.set()
         if isinstance(returned, Returned):
-            self._learn(len(lease.calls), time.monotonic() - began)
+            took_s = time.monotonic() - began
+            if took_s < _SHORT_S and len(lease.calls) >= self.size:
+                self.size = min(2 * self.size, _MOST)
+            elif took_s > _LONG_S:
+                self.size = max(self.size // 2, self.options["concurrency"])
             return returned
-        if not _is_lost(returned):  # speechlab is not installed there, for example
+        killed = type(returned).__name__ == "KilledWorker"  # by the third of its workers
+        cancelled = type(returned).__name__ == "CancelledError"  # of asyncio, or of distributed
+        # what is lost with its scheduler or workers is no fault of theirs; that speechlab is not installed there is
+        if not killed and not cancelled and not isinstance(returned, OSError):
             self._faults[address] = f"{address}: {type(returned).__name__}: {returned}"
             self.leases.pop(address, None)
-        killed = type(returned).__name__ == "KilledWorker"  # by the third of its workers
         return Returned(await self.parts(lease.name), lost=_ALONE if killed else 0)
 
     async def parts(self, name: str) -> bytes:
         """The parts of a lease that is over."""
         return await asyncio.to_thread(parts_of, self.folder, name)
-
-    def _learn(self, calls: int, took_s: float) -> None:
-        if took_s < _SHORT_S and calls >= self.size:
-            self.size = min(2 * self.size, _MOST)
-        elif took_s > _LONG_S:
-            self.size = max(self.size // 2, self.options["concurrency"])
 
     async def tell(self, **what: Any) -> None:
         """Tell all workers something; a worker that does not listen is left to the end of its lease."""
@@ -203,7 +203,7 @@ async def crew(
         message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
         raise InvalidRequestError(message, parameter="executor")
     limits = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
-    workers = Crew(executor, pickle.dumps((lab, step, limits)), run_folder(store, run), options)
+    workers = Crew(executor, pickle.dumps((lab, step, limits)), store.path / PARTS_FOLDER / run, options)
     mine = store.claims()
     mine.take(run)  # as long as it is claimed, nobody adopts the parts
     watch = asyncio.create_task(workers.watch())
@@ -322,7 +322,12 @@ class Leases(CallsUnderWay):
             if call.key in results:
                 outcome = outcome_of(call, results[call.key], stored[call.key])
             elif returned.lost:
-                outcome = self._lose(call, returned.lost)
+                self._lost[call.key] += returned.lost
+                if self._lost[call.key] >= _MAX_LOST:
+                    text = f"no worker could finish the call: {_MAX_LOST} were lost with it"
+                    error = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
+                    error.retryable = False
+                    outcome = Outcome("error", error=error, attempts=_MAX_LOST)
             self._rules.ended(
                 call, None if outcome is None or outcome.status == "cancelled" else outcome, reserved
             )
@@ -336,16 +341,6 @@ class Leases(CallsUnderWay):
         elif returned.reason is not None:
             self._rules.stop.set(returned.reason)
 
-    def _lose(self, call: PlannedCall, workers: int) -> Outcome | None:
-        """Count the workers that were lost with a call, and return the outcome of one that was lost too often."""
-        self._lost[call.key] += workers
-        if self._lost[call.key] < _MAX_LOST:
-            return None
-        text = f"no worker could finish the call: {_MAX_LOST} were lost with it"
-        error = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
-        error.retryable = False
-        return Outcome("error", error=error, attempts=_MAX_LOST)
-
 
 async def _asked(future: Any) -> Any:
     """The result of a future, or its error."""
@@ -355,11 +350,3 @@ async def _asked(future: Any) -> Any:
         return error
     except Exception as error:  # noqa: BLE001 - judged by the run's own loop
         return error
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Whether a lease was lost with its scheduler or its workers, through no fault of theirs."""
-    from distributed import CancelledError
-    from distributed.scheduler import KilledWorker
-
-    return isinstance(error, asyncio.CancelledError | CancelledError | KilledWorker | OSError | TimeoutError)

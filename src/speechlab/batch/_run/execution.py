@@ -110,7 +110,9 @@ class Execution:
         manifest = {
             **environment(),
             "service": self.plan.service,
-            "parameters": _plain(dict(step.settings)),
+            "parameters": orjson.loads(
+                orjson.dumps(step.settings, default=str, option=orjson.OPT_NON_STR_KEYS)
+            ),
             "prefix": self.plan.prefix,
         }
         self.failures = Failures(self.plan.prefix)
@@ -195,7 +197,7 @@ class Execution:
         reason = self.stop.reason or "the run ended before its turn came"
         unasked = Outcome("cancelled", error_text=f"not asked: {reason}")
         outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
-        frame = assemble_chunk(chunk, self.plan.step, outcomes, prefix=self.plan.prefix)
+        frame = assemble_chunk(chunk, self.plan.step, outcomes, self.plan.prefix)
         prefix = self.plan.prefix
         if self.recorded:
             frame.attrs[RUN_ATTRIBUTE] = self.record.id
@@ -215,23 +217,21 @@ class Execution:
             self.frames.append(frame)
 
     def _end(self, store: Store, status: str, reason: str | None) -> None:
+        usage = {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}}
+        if (prices := (self.options["budget"] or Budget()).prices) is not None:
+            usage["cost"] = round(Amounts(**usage).cost(prices), 6)
         manifest = {
             **self.record.manifest,
             "reason": reason,
             "rows": self.failures.statuses.total(),
             "statuses": dict(self.failures.statuses),
-            "usage": self._spent(),
+            "usage": usage,
             "input_sha256": self._input.hexdigest(),
             "output_sha256": self._output.hexdigest(),
         }
         # a monotonic clock, which is never set back
         ended = self.record.started + time.monotonic() - self._began
         self._save(replace(self.record, status=status, ended=ended, manifest=manifest), store)
-
-    def _spent(self) -> dict[str, float]:
-        usage = {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}}
-        prices = (self.options["budget"] or Budget()).prices
-        return usage if prices is None else {**usage, "cost": round(Amounts(**usage).cost(prices), 6)}
 
     def _save(self, record: RunRecord, store: Store) -> None:
         self.record = record
@@ -257,25 +257,19 @@ class Execution:
     def finish(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
         sentences = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
-        if self.options["on_error"] != "raise" and (failures := self._told()):
-            sentences.append(failures)
+        if self.options["on_error"] != "raise":
+            prefix = self.plan.prefix
+            table, rows = f"table, prefix={prefix!r}" if prefix else "table", ""
+            if not self.keep:
+                table = "run"
+            elif self.plan.columns != "all":
+                table = self._loaded()
+            else:
+                rows = f"table[table[{prefix + 'status'!r}] == 'error']"
+            if failures := self.failures.told(table, rows):
+                sentences.append(failures)
         if sentences:
             warnings.warn(". ".join(sentences), stacklevel=calls_from_outside())
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)
-
-    def _told(self) -> str:
-        """Message about failed rows, with the expression that selects them."""
-        prefix = self.plan.prefix
-        if not self.keep:
-            return self.failures.told("run")
-        if self.plan.columns != "all":
-            return self.failures.told(self._loaded())
-        rows = f"table[table[{prefix + 'status'!r}] == 'error']"
-        return self.failures.told(f"table, prefix={prefix!r}" if prefix else "table", rows)
-
-
-def _plain(value: Any) -> Any:
-    """Convert parameters to JSON values."""
-    return orjson.loads(orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS))

@@ -11,6 +11,7 @@ import time
 from concurrent.futures import wait
 from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass, field
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from speechlab.client import AsyncClient
     from speechlab.store import Store, Stored
 
-_PARTS = "parts"
+PARTS_FOLDER = "parts"
 """The folder in a store with a folder for each run on a cluster."""
 _ENDS_S = 2 * GRACE_S
 """Seconds that a worker whose driver or scheduler was lost has to end."""
@@ -53,31 +54,24 @@ class PartWriter(Writer):
 
     def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
         """Append results to the file."""
-        self._file.write(b"".join(self._line(*entry) for entry in made))
+        for key, result, attempt in made:
+            files = {
+                role: astuple(file if isinstance(file, Blob) else self._blobs.add(*file))
+                for role, file in result.files.items()
+            }
+            facts = {"key": key, "timing": asdict(result.timing), "files": files, "attempt": astuple(attempt)}
+            facts |= {name: getattr(result, name) for name in ("request", "response", "audio_s", "tokens")}
+            self._file.write(orjson.dumps(facts, option=orjson.OPT_APPEND_NEWLINE))
         return [None] * len(made)
 
     def failed(self, attempt: Attempt) -> None:
         """Hold a failed attempt for the driver."""
         self.failures.append(attempt)
 
-    def _line(self, key: str, result: CallResult, attempt: Attempt) -> bytes:
-        files = {
-            role: astuple(file if isinstance(file, Blob) else self._blobs.add(*file))
-            for role, file in result.files.items()
-        }
-        facts: dict[str, Any] = {"timing": asdict(result.timing), "files": files, "attempt": astuple(attempt)}
-        facts |= {name: getattr(result, name) for name in ("request", "response", "audio_s", "tokens")}
-        return orjson.dumps({"key": key, **facts}, option=orjson.OPT_APPEND_NEWLINE)
-
     def close(self) -> None:
         """Close the file, and say that it is complete."""
         self._file.close()
         self._claims.give_back(list(self._claims.taken))
-
-
-def run_folder(store: Store, run: str) -> Path:
-    """The folder of the parts of a run."""
-    return store.path / _PARTS / run
 
 
 def read_part(data: bytes) -> list[Made]:
@@ -109,7 +103,7 @@ def parts_of(folder: Path, name: str) -> bytes:
 
 def adopt_parts(store: Store) -> None:
     """Take the results of runs whose driver was lost into the store."""
-    for folder in sorted((store.path / _PARTS).glob("*")) if not store.read_only else ():
+    for folder in sorted((store.path / PARTS_FOLDER).glob("*")) if not store.read_only else ():
         drivers = store.claims()
         if not drivers.take(folder.name):  # its driver lives
             continue
@@ -256,7 +250,7 @@ class _Station:
             self._mine, self.group = grouped(lab, rate=lease.rate, **shares)
         self.group.limit_rate(lease.rate)
         rules = Rules(lease.spending, options["max_error_share"], stop)
-        window = Window(self._send, writer, Tally(), self.group, rules)
+        window = Window(partial(self._step.send, lab=self._mine), writer, Tally(), self.group, rules)
         returned = Returned(b"", failures=writer.failures)
         try:
             await window.run(lease.calls)
@@ -269,9 +263,6 @@ class _Station:
         }
         returned.reason = None if stop.gently else stop.reason
         return returned
-
-    async def _send(self, call: PlannedCall) -> Any:
-        return await self._step.send(call, self._mine)
 
     def end(self) -> None:
         """Close the client."""

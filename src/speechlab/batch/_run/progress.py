@@ -158,7 +158,10 @@ class Display:
         if not (begun or self._tally.waiting()) or (progress := self._progress()) is False:
             return
         if isinstance(progress, Watcher):
-            self._watch(progress)
+            if not self._watched:
+                self._watched = True
+                progress.begin(self._label)
+            progress.update(self._tally.take(), self._tally.counts())
         elif callable(progress):
             if not self._tally.started:
                 return
@@ -168,12 +171,6 @@ class Display:
                 progress(self._told, total)
         elif self._tally.total or not self._tally.started:
             self._draw()
-
-    def _watch(self, watcher: Watcher) -> None:
-        if not self._watched:
-            self._watched = True
-            watcher.begin(self._label)
-        watcher.update(self._tally.take(), self._tally.counts())
 
     def _draw(self) -> None:
         if self._bar is None:

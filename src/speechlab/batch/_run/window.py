@@ -214,7 +214,13 @@ class Window(CallsUnderWay):
             try:
                 outcome = await self._make(call)
             except RunStoppedError as error:
-                self._left(call, error)
+                if error.timing is not None and error.timing.attempts:  # which will not be made again
+                    text = (
+                        f"not asked again after {error.timing.attempts} attempts that failed: {stop.reason}"
+                    )
+                    self.outcomes[call.key] = Outcome(
+                        "cancelled", error_text=text, attempts=error.timing.attempts
+                    )
                 return
             except asyncio.CancelledError:
                 return
@@ -227,18 +233,11 @@ class Window(CallsUnderWay):
             self.outcomes[call.key] = outcome
             self._tally.ended(outcome)
 
-    def _left(self, call: PlannedCall, error: RunStoppedError) -> None:
-        """Record the attempts of a call that will not be retried."""
-        timing = vars(error).get("timing")
-        if timing is not None and timing.attempts:
-            text = f"not asked again after {timing.attempts} attempts that failed: {self._rules.stop.reason}"
-            self.outcomes[call.key] = Outcome("cancelled", error_text=text, attempts=timing.attempts)
-
     def _fatal(self, error: Exception) -> Outcome:
         """Stop the run, and return the outcome of the call at which that became clear."""
         self._stop_for(error)
         ours = error if isinstance(error, SpeechLabError) else None
-        timing = error.__dict__.get("timing")
+        timing = getattr(error, "timing", None)
         attempts = 0 if timing is None else timing.attempts
         return Outcome("error", error=ours, error_text=str(error), attempts=attempts)
 
@@ -252,24 +251,20 @@ class Window(CallsUnderWay):
             if error.service_lost and not getattr(error, "attempts", 1):
                 self._rules.lost(error)
                 raise RunStoppedError(str(error)) from None
-            return self._failed(call, error, started, time.perf_counter() - clock)
+            latency_s = time.perf_counter() - clock
+            status = getattr(error, "status", None) or None
+            where = getattr(error, "traceback", "")
+            text = f"{error}\n\n{where}" if where else str(error)
+            self._writer.failed(
+                Attempt(call.key, started, latency_s, "error", status, type(error).__name__, text)
+            )
+            timing = error.timing
+            return Outcome(
+                "error",
+                error=error,
+                attempts=timing.attempts if timing is not None else getattr(error, "attempts", 0),
+                latency_s=latency_s,
+                first_byte_s=timing.first_byte_s if timing is not None else None,
+            )
         attempt = Attempt(call.key, started, result.timing.latency_s, "ok", 200)
         return outcome_of(call, result, await self._writer.keep(call, result, attempt))
-
-    def _failed(self, call: PlannedCall, error: SpeechLabError, started: float, latency_s: float) -> Outcome:
-        status = getattr(error, "status", None) or None
-        where = getattr(error, "traceback", "")
-        facts: tuple[Any, ...] = (
-            status,
-            type(error).__name__,
-            f"{error}\n\n{where}" if where else str(error),
-        )
-        self._writer.failed(Attempt(call.key, started, latency_s, "error", *facts))
-        timing = vars(error).get("timing")
-        return Outcome(
-            "error",
-            error=error,
-            attempts=timing.attempts if timing is not None else getattr(error, "attempts", 0),
-            latency_s=latency_s,
-            first_byte_s=timing.first_byte_s if timing is not None else None,
-        )

@@ -10,6 +10,7 @@ import orjson
 
 from speechlab._brief import briefly
 from speechlab._platform import installed_version
+from speechlab._require import require
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.steps import RowStep
-    from speechlab.store import Store, Stored
+    from speechlab.store import Stored
 
 RUN_ATTRIBUTE = "speechlab_run"
 """Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
@@ -60,56 +61,51 @@ def assemble(plan: Plan) -> pd.DataFrame:
     if not plan.source.again:
         message = "an iterator can be read only once; load the run instead: speechlab.batch.load(run)"
         raise InvalidRequestError(message, parameter="source")
+    frames = []
     with opened(plan.store) as store:
-        frames = [
-            assemble_chunk(chunk, plan.step, known_outcomes(chunk, store), prefix=plan.prefix)
-            for chunk in plan.chunks(store)
-        ]
+        for chunk in plan.chunks(store):
+            outcomes = dict.fromkeys(chunk.calls, Outcome("cancelled", error_text="not asked yet"))
+            failed = store.failures(list(chunk.calls))
+            outcomes |= {key: Outcome.failed_before(attempt, "error") for key, attempt in failed.items()}
+            results = store.get_many(chunk.calls)
+            outcomes |= {key: Outcome("cached", stored) for key, stored in results.items()}
+            frames.append(assemble_chunk(chunk, plan.step, outcomes, plan.prefix))
     return as_asked(join_frames(frames, type(plan.step), plan.prefix), plan)
 
 
-def known_outcomes(chunk: Chunk, store: Store) -> dict[str, Outcome]:
-    """Return the outcomes of those calls that the store has a result or a failed attempt of."""
-    results = store.get_many(chunk.calls)
-    failed = store.failures([key for key in chunk.calls if key not in results])
-    outcomes: dict[str, Outcome] = {}
-    for key in chunk.calls:
-        if key in results:
-            outcomes[key] = Outcome("cached", results[key])
-        elif key in failed:
-            outcomes[key] = Outcome.failed_before(failed[key], "error")
-        else:
-            outcomes[key] = Outcome("cancelled", error_text="not asked yet")
-    return outcomes
-
-
-def assemble_chunk(
-    chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], *, prefix: str = ""
-) -> pd.DataFrame:
-    """Return rows with the result columns added: same index, same order."""
+def assemble_chunk(chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], prefix: str) -> pd.DataFrame:
+    """Return rows with the result columns added, in place of the bookkeeping of an earlier step."""
     counted: set[str] = set()
     rows = [_row(row, step, outcomes, counted) for row in chunk.rows]
-    result = _with_room(chunk.frame, prefix)
+    columns = chunk.frame.columns
+    if earlier := earlier_columns(columns, prefix):
+        result = chunk.frame.drop(columns=[label(name, columns) for name in earlier])
+    else:
+        taken = taken_columns(columns, prefix)
+        result = _renamed(
+            chunk.frame.copy(), {label(name, columns): label(name + _INPUT, columns) for name in taken}
+        )
     for name, kind in result_columns(step).items():
         column = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
         result[label(prefix + name, result.columns)] = column
     return result
 
 
-def _with_room(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
-    """A copy of rows without the bookkeeping of an earlier step; other columns of such names are renamed."""
-    columns = frame.columns
-    if earlier := earlier_columns(columns, prefix):
-        return frame.drop(columns=[label(name, columns) for name in earlier])
-    away = {
-        label(name, columns): label(f"{name}{_INPUT}", columns) for name in taken_columns(columns, prefix)
-    }
-    return _renamed(frame.copy(), away)
-
-
 def as_asked(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Return a joined table in the user's form: with the requested columns, and of polars if the input was."""
-    return _in_kind(table if plan.columns == "all" else without_bookkeeping(table, plan.prefix), plan)
+    booked = {plan.prefix + name for name in BOOKKEEPING} if plan.columns == "all" else set()
+    if plan.columns != "all":
+        table = without_bookkeeping(table, plan.prefix)
+    given: Any = plan.source.polars
+    if given is None:
+        return table
+    polars = require("polars")
+    given = given.collect() if hasattr(given, "collect") else given
+    # the input's columns are unchanged; a column of the bookkeeping is the result's, even if the input had its name
+    inputs = [name for name in given.columns if name in table.columns and name not in booked]
+    new = table[[name for name in table.columns if name not in inputs]]
+    result: pd.DataFrame = given.select(inputs).hstack(polars.from_pandas(new.reset_index(drop=True)))
+    return result
 
 
 def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
@@ -135,23 +131,6 @@ def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
         else pd.Index(labels, name=columns.name, tupleize_cols=False)
     )
     return frame
-
-
-def _in_kind(frame: pd.DataFrame, plan: Plan) -> pd.DataFrame:
-    """Convert a table to polars if the input was of polars, with the input's columns unchanged."""
-    table: Any = plan.source.polars
-    if table is None:
-        return frame
-    from speechlab._require import require
-
-    polars = require("polars")
-    table = table.collect() if hasattr(table, "collect") else table
-    # columns of the result that are not the input's of the same name
-    made = {plan.prefix + name for name in BOOKKEEPING} if plan.columns == "all" else set()
-    inputs = [name for name in table.columns if name in frame.columns and name not in made]
-    new = frame[[name for name in frame.columns if name not in inputs]]
-    result: pd.DataFrame = table.select(inputs).hstack(polars.from_pandas(new.reset_index(drop=True)))
-    return result
 
 
 def _row(

@@ -77,14 +77,18 @@ class Failures:
         table["first"] = pd.Series([label for _, (_, _, label) in ordered], dtype=object).infer_objects()
         return table
 
-    def told(self, where: str, rows: str = "") -> str:
+    def told(self, where: str, expression: str) -> str:
         """Return the message about failed rows; empty if no row failed."""
         if not _told_here.get():
             return ""
         sentences = []
         failed, skipped, count = self.statuses["error"], self.statuses["skipped"], self.statuses.total()
         if failed:
-            sentences.append(f"{failed:,} of {count:,} rows failed{self._commonest()}")
+            reasons = sorted(self._reasons.values(), key=lambda reason: -reason[0])
+            examples = [f"{rows:,} like {error[:_LONGEST]!r}" for rows, error, _ in reasons[:_TOLD]]
+            if more := sum(rows for rows, *_ in reasons[_TOLD:]):
+                examples.append(f"{more:,} for other reasons")
+            sentences.append(f"{failed:,} of {count:,} rows failed: {'; '.join(examples)}")
         if skipped:
             sentences.append(
                 f"{skipped:,} of {count:,} rows failed in an earlier run, and were not asked again"
@@ -92,10 +96,4 @@ class Failures:
         if not sentences:
             return ""
         see = f"sl.batch.failures({where}) lists the reasons"
-        return f"{'. '.join(sentences)}. {see}{f', {rows} the rows' if rows else ''}"
-
-    def _commonest(self) -> str:
-        ordered = sorted(self._reasons.values(), key=lambda reason: -reason[0])
-        examples = [f"{count:,} like {error[:_LONGEST]!r}" for count, error, _ in ordered[:_TOLD]]
-        more = sum(count for count, *_ in ordered[_TOLD:])
-        return ": " + "; ".join([*examples, *([f"{more:,} for other reasons"] if more else [])])
+        return f"{'. '.join(sentences)}. {see}{f', {expression} the rows' if expression else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -117,7 +118,11 @@ def timed_pieces(
     keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
     with opened(store) as open_store:
         results = open_store.get_many([key for key in keys if key is not None])
-        recordings = _recordings(result, open_store) if audio is None else audio
+        recordings = audio
+        if audio is None:
+            recordings, run = "audio", result.attrs.get(RUN_ATTRIBUTE)
+            with suppress(StoreError):  # of another store
+                recordings = column_of_recordings(open_store.run(run)) if isinstance(run, str) else "audio"
     statuses = result[f"{prefix}status"].tolist() if f"{prefix}status" in columns else []
     if not results and {"ok", "cached"}.intersection(statuses):
         message = (
@@ -176,17 +181,6 @@ def column_of_recordings(run: RunRecord) -> Any:
     """Return the label of the column of a run's recordings; JSON has lists in place of tuples."""
     noted = run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio")
     return tuple(noted) if isinstance(noted, list) else noted
-
-
-def _recordings(result: pd.DataFrame, store: Store) -> Any:
-    """The column of the recordings in the run's manifest; ``audio`` if the run is unknown."""
-    run = result.attrs.get(RUN_ATTRIBUTE)
-    if isinstance(run, str):
-        try:
-            return column_of_recordings(store.run(run))
-        except StoreError:  # another store
-            return "audio"
-    return "audio"
 
 
 def write_segments(
