@@ -1,25 +1,30 @@
-"""The editor widget: a player whose first tier can be edited."""
+"""The editor widget: a player whose first tier can be edited; and the edited segments, as rows with ids."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import orjson
 import traitlets
 
-from speechlab._arguments import is_frame, is_number, refused
+from speechlab._arguments import is_frame, is_number, is_whole_number, refused
+from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
-from speechlab.widgets._editor.rows import EditedRows
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
 
     from speechlab.contract import AudioFormat
@@ -28,6 +33,12 @@ if TYPE_CHECKING:
 _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"
 _NAME = "segments"
+_MAX_SEGMENTS = 20_000
+_MAX_CHARACTERS = 20_000
+_TOLERANCE_S = 1e-6
+_LATE_S = 0.01
+"""Seconds after the end that rounding explains."""
+_SHOWN = ("start", "end", "text", "speaker")
 
 
 class SegmentEditor(RefreshedWidget, Player):
@@ -206,3 +217,143 @@ class SegmentEditor(RefreshedWidget, Player):
 def _frame_of(segments: Any) -> pd.DataFrame:
     inner = segments if is_frame(segments) else getattr(segments, "segments", segments)
     return segment_frame([] if inner is None else inner)
+
+
+class EditedRow(NamedTuple):
+    """One segment in the form of the browser, in seconds."""
+
+    start: float
+    end: float
+    text: str
+    speaker: str
+    like: int  # position in the given frame of the row whose other columns it has; -1 for none
+
+
+class EditedRows:
+    """The segments of one recording, with ids that they keep when moved; of given ones, the positions."""
+
+    def __init__(self, given: pd.DataFrame, file: str, duration_s: float) -> None:
+        files = [name for name in given["file"].unique() if name]
+        if len(files) > 1:
+            message = (
+                f"the segments are of {len(files)} recordings ({files[0]!r}, {files[1]!r} …); give those of one: "
+                'frame[frame["file"] == name]'
+            )
+            raise InvalidRequestError(message, parameter="segments")
+        if len(given) > _MAX_SEGMENTS:
+            message = f"{len(given):,} segments are more than the {_MAX_SEGMENTS:,} that a page can hold; give a part"
+            raise InvalidRequestError(message, parameter="segments")
+        late = given["end"] > duration_s + _LATE_S
+        if late.any():
+            first = given["end"][late].iloc[0]
+            message = (
+                f"{int(late.sum()):,} of {len(given):,} segments end after the recording of {duration_s:.2f} s, the "
+                f"first at {first:.2f} s; sl.segments.crop(frame, {duration_s:.2f}) cuts them"
+            )
+            warnings.warn(message, stacklevel=3)
+        self.given = given
+        self._file = files[0] if files else file
+        self._duration_s = duration_s
+        speakers = given["speaker"] if "speaker" in given else [""] * len(given)
+        cells = zip(given["start"], given["end"], given["text"], speakers, strict=True)
+        self._rows = {
+            number: EditedRow(float(start), float(end), str(text), str(speaker), number)
+            for number, (start, end, text, speaker) in enumerate(cells)
+        }
+        self._first = dict(self._rows)
+
+    def in_order(self) -> list[tuple[int, EditedRow]]:
+        """Return ids and rows by start and end."""
+        return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
+
+    def edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
+        """Apply rows ``[id, start, end, text, speaker, like]`` and removals by id: all, or none (ValueError)."""
+        rows = dict(self._rows)
+        for number in removed:
+            rows.pop(number, None)
+        for number, *values in put:
+            if not is_whole_number(number):
+                raise ValueError(f"{number!r} is not an id")
+            rows[int(number)] = self._checked(rows.get(number), self._first.get(number), *values)
+        if len(rows) > _MAX_SEGMENTS:
+            raise ValueError(f"there are too many segments; the maximum is {_MAX_SEGMENTS:,}")
+        self._rows = rows
+
+    def _checked(
+        self,
+        before: EditedRow | None,
+        first: EditedRow | None,
+        start: Any,
+        end: Any,
+        text: Any,
+        speaker: Any,
+        like: Any,
+    ) -> EditedRow:
+        for value in (start, end):
+            if not is_number(value) or not math.isfinite(value):
+                raise ValueError(f"{value!r} is not a time")
+        ends = [row.end for row in (before, self._first.get(like)) if row]
+        latest = max([self._duration_s, *ends]) + _TOLERANCE_S
+        if not 0 <= start <= end <= latest:
+            raise ValueError(f"a segment cannot go from {start} to {end} s")
+        for value in (text, speaker):
+            if not isinstance(value, str) or len(value) > _MAX_CHARACTERS:
+                raise ValueError(f"texts have at most {_MAX_CHARACTERS:,} characters")
+        copied = is_whole_number(like) and 0 <= like < len(self.given)
+        # Edited times are whole microseconds, because sums and multiples in the browser end in …0001.
+        begin, stop = (
+            float(value) if first and value in (first.start, first.end) else round(float(value), 6)
+            for value in (start, end)
+        )
+        return EditedRow(begin, stop, text, speaker, int(like) if copied else -1)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the segments as a segment frame, by start and end."""
+        import pandas as pd
+
+        rows = [row for _, row in self.in_order()]
+        likes = [row.like for row in rows]
+        table = self.given
+        if -1 in likes:  # nullable integers and booleans, because added rows have no values in them
+            kinds = {name: column.dtype for name, column in table.items()}
+            table = table.astype(
+                {
+                    name: "boolean" if kind.kind == "b" else kind.name.replace("i", "I").replace("u", "U")
+                    for name, kind in kinds.items()
+                    if isinstance(kind, np.dtype) and kind.kind in "biu"
+                }
+            )
+        table = table.reindex(likes).reset_index(drop=True)
+        table["file"] = table["file"].fillna(self._file)
+        for name in ("start", "end"):
+            table[name] = np.array([getattr(row, name) for row in rows], dtype=np.float64)
+        table["text"] = pd.Series([row.text for row in rows], dtype=text_dtype())
+        if "speaker" in table or any(row.speaker for row in rows):
+            table["speaker"] = pd.Series([row.speaker for row in rows], dtype=text_dtype())
+        return segment_frame(table, file=self._file or None)
+
+    def changes(self) -> pd.DataFrame:
+        """Return the differences from the given frame, see :attr:`SegmentEditor.changes`."""
+        import pandas as pd
+
+        edits: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
+        for number, before in self._first.items():
+            now = self._rows.get(number)
+            if now is None:
+                edits.append(("deleted", number, before, None))
+            elif now[:-1] != before[:-1]:
+                edits.append(("changed", number, before, now))
+        edits += [
+            ("added", None, None, row) for number, row in self._rows.items() if number not in self._first
+        ]
+        edits.sort(key=lambda edit: (edit[3] or edit[2] or ())[:2])
+        table: dict[str, Any] = {
+            "change": pd.Series([edit[0] for edit in edits], dtype=text_dtype()),
+            "row": pd.array([edit[1] for edit in edits], dtype="Int64"),
+        }
+        for suffix, place in (("_before", 2), ("", 3)):
+            for name in _SHOWN:
+                values = [getattr(edit[place], name) if edit[place] else None for edit in edits]
+                kind = "float64" if name in {"start", "end"} else "str"
+                table[f"{name}{suffix}"] = pd.Series(values, dtype=kind)
+        return pd.DataFrame(table)

@@ -255,16 +255,14 @@ def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
 
 
 def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    try:
-        return bool(one.equals(other)) or not _plain([*one.head(20), *other.head(20)])
-    except (TypeError, ValueError):  # cells that cannot be compared
-        return True
-
-
-def _plain(cells: Sequence[Any]) -> bool:
     import pandas as pd
 
-    return all(pd.api.types.is_scalar(cell) for cell in cells)
+    try:
+        return bool(one.equals(other)) or not all(
+            map(pd.api.types.is_scalar, [*one.head(20), *other.head(20)])
+        )
+    except (TypeError, ValueError):  # cells that cannot be compared
+        return True
 
 
 def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:

@@ -34,32 +34,29 @@ def write_files(
     if file.is_dir():
         message = f"{file} is a folder; give the name of a page in it, such as {file.name}/test.html"
         raise InvalidRequestError(message, parameter="path")
-    if beside.exists():
-        _keep_other_key(beside, key)
+    if beside.exists():  # of another test it stays, because its answers cannot be read without it
+        try:
+            earlier = orjson.loads(beside.read_bytes())
+        except orjson.JSONDecodeError:
+            earlier = None
+        if not isinstance(earlier, dict) or earlier.get("format") != key.format:
+            message = (
+                f"{beside.name} exists and is not the key of a listening test; give the page another name"
+            )
+            raise InvalidRequestError(message, parameter="path")
+        if earlier.get("test") != key.test:
+            message = (
+                f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot "
+                "be read without it. Give this page another name, or move that key. To make that test again, give "
+                "ListeningTest the same rows and options, and the number in the key as seed=."
+            )
+            raise InvalidRequestError(message, parameter="path")
     page = make_page()
     written = orjson.dumps(key.model_dump(), option=orjson.OPT_INDENT_2).decode()
     for target, text in ((beside, written), (file, page)):
         with whole_file(target) as draft:
             draft.write_text(text, encoding="utf-8")
     return file
-
-
-def _keep_other_key(beside: Path, key: ListeningKey) -> None:
-    """Refuse to replace the key of another test, because its answers cannot be read without it."""
-    try:
-        earlier = orjson.loads(beside.read_bytes())
-    except orjson.JSONDecodeError:
-        earlier = None
-    if not isinstance(earlier, dict) or earlier.get("format") != key.format:
-        message = f"{beside.name} exists and is not the key of a listening test; give the page another name"
-        raise InvalidRequestError(message, parameter="path")
-    if earlier.get("test") != key.test:
-        message = (
-            f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot be "
-            "read without it. Give this page another name, or move that key. To make that test again, give "
-            "ListeningTest the same rows and options, and the number in the key as seed=."
-        )
-        raise InvalidRequestError(message, parameter="path")
 
 
 def encoded_sounds(

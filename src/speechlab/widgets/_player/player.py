@@ -17,7 +17,7 @@ from speechlab.widgets._player.recordings import (
     OVERVIEW,
     PIECE_S,
     described,
-    figures_of,
+    figure_of,
     piece_of,
     readers_of,
     spectrogram_of,
@@ -157,7 +157,10 @@ class Player(LiveWidget):
     def static_html(self) -> Html:
         """Return the figures of the clips, and their first segments."""
         if self._figures is None:
-            self._figures = figures_of(self._readers, [clip["facts"] for clip in self.clips])
+            self._figures = [
+                figure_of(name, reader, clip["facts"])
+                for (name, reader), clip in zip(self._readers.items(), self.clips, strict=True)
+            ]
         return element(
             "div", *self._figures, *[block for tier in self._all_tiers() for block in tier_html(tier)]
         )

@@ -15,8 +15,6 @@ from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import recording_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from speechlab.display import Html
@@ -105,6 +103,8 @@ def piece_of(reader: SoundReader, number: int, sound_format: str) -> tuple[dict[
 
 def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
     """Return a PNG of the upper 65 dB, dark on transparent, a Hann window of 20 ms a column; and its top in Hz."""
+    from PIL import Image
+
     if end_s - start_s > MAX_SPECTROGRAM_S:
         raise AudioError(f"zoom in: a spectrogram shows at most {MAX_SPECTROGRAM_S / 60:.0f} minutes")
     rate = reader.sample_rate
@@ -120,26 +120,16 @@ def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: i
     bins = max(int(top / (rate / 2) * (power.shape[1] - 1)), 1)
     levels: NDArray[np.float64] = 20 * np.log10(np.maximum(power[:, : bins + 1].T[::-1], 1e-6))
     shade = np.clip((levels - levels.max()) / _RANGE_DB + 1, 0, 1) if levels.max() > -100 else levels * 0
-    return _picture(shade), top
-
-
-def _picture(shade: NDArray[np.float64]) -> bytes:
-    from PIL import Image
-
     image = Image.fromarray(np.rint(shade * 15).astype(np.uint8), mode="P")
     image = image.resize((image.width, _ROWS), Image.Resampling.NEAREST)
     image.putpalette([0] * 48)
     buffer = BytesIO()
     image.save(buffer, format="PNG", transparency=bytes(17 * step for step in range(16)))
-    return buffer.getvalue()
+    return buffer.getvalue(), top
 
 
-def figures_of(readers: Mapping[str, SoundReader], facts: Sequence[str]) -> list[Html]:
-    """Return the figures of the recordings, each with a preview of its sound."""
-    return [_figure(name, reader, fact) for (name, reader), fact in zip(readers.items(), facts, strict=True)]
-
-
-def _figure(name: str, reader: SoundReader, facts: str) -> Html:
+def figure_of(name: str, reader: SoundReader, facts: str) -> Html:
+    """Return the figure of a recording, with a preview of its sound."""
     try:
         if reader.duration_s <= _WHOLE_S:
             return clip_figure(reader.read(0.0, reader.duration_s), title=name or None)

@@ -21,18 +21,18 @@ def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
     """Return a tier for each name of a mapping, or one without a name; segments end with the recording."""
     if segments is None:
         return []
-    if not isinstance(segments, Mapping) or set(segments) & {"start", "end"}:
-        return [_tier("", segments, duration_s, lang)]
-    return [_tier(str(name), timed, duration_s, lang) for name, timed in segments.items()]
-
-
-def _tier(name: str, given: Any, duration_s: float, lang: str) -> Tier:
-    language = getattr(given, "language", None) or lang
-    return {"name": name, "lang": str(language), "segments": _segments_of(given, duration_s)}
+    named = isinstance(segments, Mapping) and not set(segments) & {"start", "end"}
+    return [
+        {
+            "name": str(name),
+            "lang": str(getattr(given, "language", None) or lang),
+            "segments": _segments_of(given, duration_s),
+        }
+        for name, given in (segments if named else {"": segments}).items()
+    ]
 
 
 def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
-    """Return dicts with start, end and text for the browser."""
     inner = getattr(segments, "segments", segments)
     if inner is None:
         return []
@@ -59,10 +59,10 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
         raise AudioError(f"{item!r} is not a segment; it needs start and end in seconds, and text") from error
     if not (0 <= first <= last and math.isfinite(last)):
         raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
-    # Recognisers round: the last segment often ends a few milliseconds after the recording.
-    limit = duration_s
     empty = text is None or (isinstance(text, float) and math.isnan(text))
-    return {"start": min(first, limit), "end": min(last, limit), "text": "" if empty else str(text)}
+    # Recognisers round: the last segment often ends a few milliseconds after the recording.
+    start, end = min(first, duration_s), min(last, duration_s)
+    return {"start": start, "end": end, "text": "" if empty else str(text)}
 
 
 def tier_html(tier: Tier) -> list[Html | str | None]:

@@ -94,7 +94,17 @@ class BatchPreview(RefreshedWidget):
             )
             for line in lines
         ]
-        body = table(("Status", "Text", "Latency"), map(_static_row, self.recent), right=(2,))
+        rows = [
+            (
+                element("span" if row["status"] == "ok" else "strong", row["status"]),
+                element(
+                    "span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"
+                ),
+                element("span", row["latency"], style="white-space:nowrap"),
+            )
+            for row in self.recent
+        ]
+        body = table(("Status", "Text", "Latency"), rows, right=(2,))
         return element("div", *heads, body if self.recent else None, style=_BOX)
 
     def begin(self, operation: str) -> None:
@@ -158,14 +168,6 @@ def _entry(outcome: Outcome) -> dict[str, str]:
     if outcome.attempts > 1:
         latency += f", {outcome.attempts} tries"
     return {"status": outcome.status, "text": text, "lang": lang, "latency": latency}
-
-
-def _static_row(row: dict[str, str]) -> tuple[Html, ...]:
-    return (
-        element("span" if row["status"] == "ok" else "strong", row["status"]),
-        element("span", row["text"], lang=row["lang"] or None, dir="auto", style="overflow-wrap:anywhere"),
-        element("span", row["latency"], style="white-space:nowrap"),
-    )
 
 
 def _summary(counts: Counts, *, running: bool) -> str:

@@ -56,18 +56,16 @@ class LiveWidget(anywidget.AnyWidget):
                 raise  # it is the error of a function that observes the widget
             return
         facts, data = facts if isinstance(facts, tuple) else (facts, None)
-        if facts is not None:
-            self._answer({"ask": content.get("ask"), **facts}, data)
-
-    def _answer(self, facts: dict[str, Any], data: bytes | None) -> None:
-        """Send an answer in messages below 5 MB."""
+        if facts is None:
+            return
+        answer = {"ask": content.get("ask"), **facts}
         if data is None:
-            self.send(facts)
+            self.send(answer)
             return
         starts = range(0, max(len(data), 1), _MAX_MESSAGE_BYTES)
         for number, start in enumerate(starts):
-            piece = data[start : start + _MAX_MESSAGE_BYTES]
-            self.send({**facts, "part": number, "parts": len(starts)} if len(starts) > 1 else facts, [piece])
+            part = {"part": number, "parts": len(starts)} if len(starts) > 1 else {}
+            self.send({**answer, **part}, [data[start : start + _MAX_MESSAGE_BYTES]])
 
     def static_html(self) -> Html:
         """Return the HTML for the saved notebook."""

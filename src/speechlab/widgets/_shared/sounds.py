@@ -148,21 +148,21 @@ class Sounds:
         """Return the waveform of a row, or the reason for its absence."""
         key = row, bins
         outline = self._outlines.get(key)
-        if outline is None:
-            outline = self._outlines[key] = self._draw(row, bins)
-            if len(self._outlines) > _MAX_KEPT:
-                self._outlines.popitem(last=False)
-        return outline
-
-    def _draw(self, row: int, bins: int) -> Outline:
+        if outline is not None:
+            return outline
         try:
             clip = self.clip(row, _DRAWN)
         except (AudioError, OSError) as error:
-            return Outline(b"", 0.0, reason(error))
-        peaks = np.zeros((bins, 2), np.float32)
-        count = min(bins, clip.frames)
-        peaks[:count] = clip.peaks(count)
-        return Outline(small_peaks(peaks), clip.duration_s)
+            outline = Outline(b"", 0.0, reason(error))
+        else:
+            peaks = np.zeros((bins, 2), np.float32)
+            count = min(bins, clip.frames)
+            peaks[:count] = clip.peaks(count)
+            outline = Outline(small_peaks(peaks), clip.duration_s)
+        self._outlines[key] = outline
+        if len(self._outlines) > _MAX_KEPT:
+            self._outlines.popitem(last=False)
+        return outline
 
 
 def _exact(recording: AudioClip | bytes | Path) -> Sound | None:

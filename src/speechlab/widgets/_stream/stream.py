@@ -209,13 +209,6 @@ class StreamPlayer(RefreshedWidget):
             clip = AudioClip.from_pcm(b"".join(self._pieces), self.rate)
         self.clip, self.error = clip, None if self._stopping else error
         self._times = TimedCall(self._arrivals.elapsed_s, self._arrivals, result=clip).times()
-        with self.hold_sync():
-            self.facts, self.frames = self._facts(), self._frames
-            self.state = "stopped" if self._stopping else "failed" if error is not None else "ended"
-        self._over.set()
-        self._show_again()
-
-    def _facts(self) -> str:
         facts = [] if self.error is None else [str(self.error)]
         for name, words in (("first_byte_s", "first byte"), ("first_audible_s", "first sound")):
             if self._times.get(name) is not None:
@@ -225,7 +218,11 @@ class StreamPlayer(RefreshedWidget):
             facts.append(f"{stalls} stall{'' if stalls == 1 else 's'}, {self._times['stalled_s']:.2f} s")
         elif stalls == 0:
             facts.append("no stall")
-        return " · ".join(facts)
+        with self.hold_sync():
+            self.facts, self.frames = " · ".join(facts), self._frames
+            self.state = "stopped" if self._stopping else "failed" if error is not None else "ended"
+        self._over.set()
+        self._show_again()
 
     def _words(self) -> str:
         return " · ".join(filter(None, ("" if self.state == "ended" else self.state, self.facts)))

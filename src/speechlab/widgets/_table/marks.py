@@ -80,7 +80,11 @@ def take_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
     lines = _lines(file.read_bytes(), file.name)
     places = {key: row for row, key in enumerate(rows.keys())}
     strangers = [line["key"] for line in lines if line["key"] not in places]
-    changed = [line for line in lines if line["key"] in places and _differs(rows, places[line["key"]], line)]
+    changed = [
+        line
+        for line in lines
+        if line["key"] in places and line.get("text") and line["text"] != rows.named(places[line["key"]])
+    ]
     if strangers or changed:
         what = f"are not in this table ({', '.join(repr(key[:40]) for key in strangers[:3])})"
         if changed:
@@ -101,10 +105,6 @@ def take_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
         }
         for name, value in values.items():
             rows.noted[name][row] = rows.checked(name, value)
-
-
-def _differs(rows: Rows, row: int, line: dict[str, str]) -> bool:
-    return bool(line.get("text")) and line["text"] != rows.named(row)
 
 
 def _lines(data: bytes, name: str) -> list[dict[str, str]]:

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab._arguments import column_names, is_frame, is_whole_number, refused
-from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.browser import module_source, style_sheet
+from speechlab.display import Html, element
+from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.widgets._shared.browser import base64_text, json_text, module_source, page_of, style_sheet
+from speechlab.widgets._shared.sounds import reason
 from speechlab.widgets._table.columns import ColumnRoles, layout_of
-from speechlab.widgets._table.page import table_page
-from speechlab.widgets._table.rows import NOTED, Rows
+from speechlab.widgets._table.rows import NOTED, NOTHING, Rows
 from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Unpack
 
     import pandas as pd
-
-    from speechlab.display import Html
 
 _BROWSER = Path(__file__).parent / "browser"
 MODULE = module_source(_BROWSER / "table.js")
@@ -29,6 +30,19 @@ STYLE = style_sheet(_BROWSER / "table.css")
 _MAX_ROWS = 200_000
 _MAX_STATIC_ROWS = 50
 _MAX_RATING = 10
+_MAX_BYTES = 270_000_000
+"""Maximum size of a page: browsers do not support texts above about half a gigabyte."""
+_BINS = 100
+_AT_ONCE = 64
+"""Number of sounds that are encoded between two checks of the remaining space."""
+_MANY = 1_000
+"""Rows from which the size of a page is estimated first: of fewer, all sounds are encoded soon enough."""
+_TRIED = 16
+"""Number of sounds from which the size of a page is estimated. A page a quarter above the limit is refused by it."""
+_DOUBT = 1.25
+_MARGIN = 1_000
+"""Bytes for the sentence about sounds that are left out."""
+_NO_ROOM = "not in this page, which is full"
 
 
 class TableOptions(ColumnRoles, total=False):
@@ -173,4 +187,110 @@ class ShownTable:
             InvalidRequestError: The sounds do not fit into the largest possible page.
         """
         described = {**self.described(), "title": title}
-        return table_page(self.rows, described, MODULE, STYLE, above, below, max_bytes, editable=editable)
+        return _page(self.rows, described, above, below, max_bytes, editable=editable)
+
+
+def _page(
+    rows: Rows,
+    described: dict[str, Any],  # the traits of the widget
+    above: Html | None,
+    below: Html | None,
+    max_bytes: int | None,
+    *,
+    editable: bool,
+) -> str:
+    if max_bytes is None and len(rows) >= _MANY:
+        _refuse_too_large(rows)
+    state = {**described, "max_rating": rows.max_rating, "editable": editable}
+    data: dict[str, Any] = {"state": state, **_content(rows)}
+    if editable:
+        data["keys"] = [[key, rows.named(row)] for row, key in enumerate(rows.keys())]
+    # The page's name in the browser's storage: the same table has the same marks.
+    data["name"] = hashlib.sha256(json_text(data["rows"]).encode("utf-8")).hexdigest()[:24]
+    held = json_text(data)
+
+    def page(above: Html | None, sounds: object) -> str:
+        return page_of(
+            described["title"],
+            MODULE,
+            _BROWSER / "page.js",
+            STYLE,
+            {"data": held},
+            later={"sounds": json_text(sounds)},
+            noscript="The rows need JavaScript, which this page holds itself.",
+            above=above,
+            below=below,
+        )
+
+    most = _MAX_BYTES if max_bytes is None else max_bytes
+    sounds = _sounds(rows, most - len(page(above, ()).encode("utf-8")) - _MARGIN)
+    silent = range(len(sounds), len(rows))
+    if silent and max_bytes is None:
+        message = (
+            f"the sounds up to row {len(sounds):,} are all that a page can hold; save a part of the table"
+        )
+        raise InvalidRequestError(message, parameter="frame")
+    if silent:
+        left_out = sum(not rows.sounds.outline(row, _BINS).error for row in silent)
+        warning = (
+            f"The sound of {left_out:,} of {len(rows):,} rows is not in this page: it would be larger than "
+            f"{most / 1e6:,.0f} MB."
+        )
+        above = (above or Html()) + element("p", element("strong", warning))
+    return page(above, [*sounds, *[("", _NO_ROOM)] * len(silent)])
+
+
+def _refuse_too_large(rows: Rows) -> None:
+    """Refuse a table that is clearly larger than a page, before all of its sounds are read."""
+    tried = range(0, len(rows), max(len(rows) // _TRIED, 1))
+    expected = sum(len(data) for data, _ in _encoded(rows, tried)) / max(len(tried), 1) * len(rows)
+    if expected > _DOUBT * _MAX_BYTES:
+        message = (
+            f"the sounds of {len(rows):,} rows take about {expected / 1e6:,.0f} MB, and a page holds "
+            f"{_MAX_BYTES / 1e6:.0f} MB; save a part of the table"
+        )
+        raise InvalidRequestError(message, parameter="frame")
+
+
+def _content(rows: Rows) -> dict[str, Any]:
+    """The rows, outlines and differences of a page."""
+
+    def drawn(row: int) -> list[Any]:
+        outline = rows.sounds.outline(row, _BINS)
+        return [base64_text(outline.peaks), round(outline.seconds, 3), outline.error]
+
+    with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
+        outlines = list(pool.map(drawn, range(len(rows))))
+    nothing = {f"n:{name}": [NOTHING[name]] * len(rows) for name in NOTED}
+    reference, places = rows.layout.reference, range(len(rows))
+    compared = [column.title for column in rows.layout.columns if reference and column.compared]
+    return {
+        "rows": {**rows.piece(0, len(rows)), **nothing},
+        "outlines": outlines,
+        "differences": {title: rows.differences(places, reference, title) for title in compared},
+    }
+
+
+def _sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
+    """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
+    sounds: list[tuple[str, str]] = []
+    room -= (len(_NO_ROOM) + 8) * len(rows)
+    for data, note in _encoded(rows, range(len(rows))):
+        room -= len(data) + 3 * len(note)
+        if data and room < 0:
+            break
+        sounds.append((data, note))
+    return sounds
+
+
+def _encoded(rows: Rows, places: range) -> Iterator[tuple[str, str]]:
+    def encoded(row: int) -> tuple[str, str]:
+        try:
+            sound = rows.sounds.sound(row, preview=True)
+        except (AudioError, OSError) as error:
+            return "", reason(error)
+        return base64_text(sound.data), sound.note
+
+    with ThreadPoolExecutor() as pool:  # encoders do not hold the interpreter's lock
+        for first in range(0, len(places), _AT_ONCE):
+            yield from pool.map(encoded, places[first : first + _AT_ONCE])

@@ -65,7 +65,17 @@ def static_table(
         first = first or list(islice(noted, count))
         order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
         view = None
-    differences = _differences(rows, order[:count], columns)
+    reference = rows.layout.reference
+    differences = {
+        (row, column.title): pieces
+        for column in columns
+        if reference and column.compared and column.title != reference
+        for row, pieces in zip(
+            order[:count],
+            rows.differences(order[:count], reference, column.title, classes=False),
+            strict=True,
+        )
+    }
     for row in order[:count]:
         texts = _texts(rows, row, columns, differences)
         if rows.layout.audio is None:
@@ -117,18 +127,6 @@ def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     return join("", [element("div", sound, style=_BUTTON), wave]), len(url) + len(picture)
 
 
-def _differences(rows: Rows, shown: Sequence[int], columns: list[ShownColumn]) -> _Differences:
-    reference = rows.layout.reference
-    return {
-        (row, column.title): pieces
-        for column in columns
-        if reference and column.compared and column.title != reference
-        for row, pieces in zip(
-            shown, rows.differences(shown, reference, column.title, classes=False), strict=True
-        )
-    }
-
-
 def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
     """Return the cells of a row: short values in one line, and each text in its own line."""
     short = [_judged(rows, row)]
@@ -151,23 +149,21 @@ def _judged(rows: Rows, row: int) -> Html | None:
 
 
 def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:
-    cell = _cell(rows, row, column, differences.get((row, column.title)))
-    return None if cell is None else element("span", element("span", column.label, " ", style=_NAME), cell)
-
-
-def _cell(rows: Rows, row: int, column: ShownColumn, pieces: list[Piece] | None) -> object:
     value: Any = cell_value(rows.frame[column.name].iloc[row], column.kind)
-    if value is None:
+    if value is None or value == []:
         return None
+    lang, pieces = column.lang or rows.lang_of(row), differences.get((row, column.title))
+    cell: object = value
     if column.kind == "number":
-        return value if isinstance(value, str) else _number(value, column.decimals)
-    if column.kind == "list":
+        cell = value if isinstance(value, str) else _number(value, column.decimals)
+    elif column.kind == "list":
         each = [element("span", text, dir="auto", style="unicode-bidi:isolate") for text in value]
-        return join(", ", each) if each else None
-    lang = column.lang or rows.lang_of(row)
-    if pieces is not None:
-        return _difference(pieces, lang)
-    return element("span", value, lang=lang or None, dir="auto")
+        cell = join(", ", each)
+    elif pieces is not None:
+        cell = _difference(pieces, lang)
+    else:
+        cell = element("span", value, lang=lang or None, dir="auto")
+    return element("span", element("span", column.label, " ", style=_NAME), cell)
 
 
 def _number(value: float, decimals: int) -> str:
