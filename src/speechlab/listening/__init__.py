@@ -22,8 +22,8 @@ from speechlab.listening._material import instructions_of as instructions_of
 from speechlab.listening._material import material_of as material_of
 from speechlab.listening._material import page_words as page_words
 from speechlab.listening._material import training_of as training_of
-from speechlab.listening._methods import ANCHORS_HZ as ANCHORS_HZ
-from speechlab.listening._methods import METHODS as METHODS
+from speechlab.listening._questions import ANCHORS_HZ as ANCHORS_HZ
+from speechlab.listening._questions import METHODS as METHODS
 from speechlab.listening._questions import Planner as Planner
 from speechlab.listening._questions import Stimulus as Stimulus
 from speechlab.listening._questions import check_count as check_count

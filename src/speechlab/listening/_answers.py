@@ -13,7 +13,7 @@ from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import AnswerFile, ListeningKey, parse
-from speechlab.listening._methods import METHODS
+from speechlab.listening._questions import METHODS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +138,12 @@ def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
         raise InvalidRequestError(message, parameter="answers")
     for file in files:
         data = _content(file, "answers")
-        if not _is_key(data):
+        try:
+            content = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            content = None
+        form = content.get("format", "") if isinstance(content, dict) else ""
+        if not str(form).startswith("speechlab listening key"):  # which may be in one folder with answers
             yield file.name, data
 
 
@@ -150,15 +155,6 @@ def _content(path: Path, argument: str) -> bytes:
     except (OSError, ValueError) as error:
         message = f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
     raise InvalidRequestError(message, parameter=argument)
-
-
-def _is_key(data: bytes) -> bool:
-    """Whether a file is a key; answers and key may be in one folder."""
-    try:
-        held = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return False
-    return isinstance(held, dict) and str(held.get("format", "")).startswith("speechlab listening key")
 
 
 def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:

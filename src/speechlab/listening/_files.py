@@ -91,9 +91,11 @@ _Model = TypeVar("_Model", bound=_Read)
 def parse(model: type[_Model], data: object, what: str) -> _Model:
     """Read JSON or its content; a message names ``what`` it was and the first wrong place."""
     try:
-        return (
-            model.model_validate_json(_plain(data)) if isinstance(data, bytes) else model.model_validate(data)
-        )
+        if not isinstance(data, bytes):
+            return model.model_validate(data)
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            data = data.decode("utf-16", "replace").encode()
+        return model.model_validate_json(data.removeprefix(codecs.BOM_UTF8))  # some editors add the mark
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
@@ -105,10 +107,3 @@ def parse(model: type[_Model], data: object, what: str) -> _Model:
         )
         message = f"{what} holds no {kind} of a listening test: {place}: {first['msg']}; {remedy}"
         raise InvalidRequestError(message, parameter=kind) from None
-
-
-def _plain(data: bytes) -> bytes:
-    """Return JSON as UTF-8 without the byte-order mark that some editors add."""
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return data.decode("utf-16", "replace").encode()
-    return data.removeprefix(codecs.BOM_UTF8)

@@ -11,8 +11,7 @@ import orjson
 
 from speechlab._arguments import is_missing, is_whole_number, refused, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.listening._methods import ANCHORS_HZ
-from speechlab.listening._questions import Material
+from speechlab.listening._questions import ANCHORS_HZ, Material
 
 if TYPE_CHECKING:
     import pandas as pd
