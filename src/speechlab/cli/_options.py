@@ -86,21 +86,17 @@ def command(
     """Make a command from a function; its ``**shared`` are these options, without some of them."""
 
     def register(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        own = [
+            parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+            for parameter in inspect.signature(function).parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         kept = [parameter for parameter in shared if parameter.name not in without]
-        app.command(name, cls=Command)(with_parameters(function, [*parameters_of(function), *kept]))
+        app.command(name, cls=Command)(with_parameters(function, [*own, *kept]))
         return function
 
     return register
-
-
-def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
-    """The parameters of a function with their types, all by name, and without ``**others``."""
-    hints = get_type_hints(function, include_extras=True)
-    return [
-        parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in inspect.signature(function).parameters.values()
-        if parameter.kind is not parameter.VAR_KEYWORD
-    ]
 
 
 def with_parameters(

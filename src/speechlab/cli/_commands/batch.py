@@ -36,6 +36,8 @@ def print_summary(counts: dict[str, float]) -> None:
 
 def print_run(run: Run, written: Path) -> None:
     """Print the outcome of a run; the process ends with an error if rows are missing."""
+    from speechlab import batch
+
     counts = run.manifest["statuses"]
     table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
@@ -53,8 +55,14 @@ def print_run(run: Run, written: Path) -> None:
     if run.status != "finished":
         errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
         sys.exit(3)
-    if counts.get("error"):
-        _print_errors(run)
+    if counts.get(
+        "error"
+    ):  # the most frequent reasons, each with its first message; the table contains all of them
+        reasons = batch.failures(run).head(_KINDS_OF_ERRORS)
+        cells = (reasons[name] for name in ("error_type", "error", "rows"))
+        for kind, error, count in zip(*cells, strict=True):
+            such = f", and {count - 1:,} more such" if count > 1 else ""
+            errors.print(f"[yellow]{escape(kind)}:[/] {escape(error)}{such}", soft_wrap=True)
         sys.exit(1)
 
 
@@ -67,16 +75,6 @@ def print_segments(files: list[Written]) -> None:
     console.print(f"segments: {rows:,} in {escape(where)}", soft_wrap=True)
     for note in sorted({note for file in files for note in file.notes}):
         console.print(f"  {escape(note)}", soft_wrap=True)
-
-
-def _print_errors(run: Run) -> None:
-    """Print the most frequent reasons, each with its first message; the table contains all of them."""
-    from speechlab import batch
-
-    reasons = batch.failures(run).head(_KINDS_OF_ERRORS)
-    for kind, error, count in zip(*(reasons[name] for name in ("error_type", "error", "rows")), strict=True):
-        such = f", and {count - 1:,} more such" if count > 1 else ""
-        errors.print(f"[yellow]{escape(kind)}:[/] {escape(error)}{such}", soft_wrap=True)
 
 
 app = typer.Typer(

@@ -116,17 +116,13 @@ def _run(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:
 
     errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")
     with errors.status("trying …") as status:
-        return run(
-            options,
-            selected,
-            told=lambda check, number, count: status.update(_progress(check, number, count)),
-        )
 
+        def told(check: Check, number: int, count: int) -> None:
+            line = f"{number + 1}/{count}  {check.id}  {check.title}"
+            # a wrapped line would stay on the screen
+            status.update(Text(line[: max(errors.width - 4, 20)]))
 
-def _progress(check: Check, number: int, of: int) -> Text:
-    line = f"{number + 1}/{of}  {check.id}  {check.title}"
-    # A wrapped line would stay on the screen.
-    return Text(line[: max(errors.width - 4, 20)])
+        return run(options, selected, told=told)
 
 
 def _list(selected: tuple[Check, ...]) -> None:

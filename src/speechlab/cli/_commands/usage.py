@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from speechlab.service import UsageRow
 
 # Columns of the table, without bytes, which are in the CSV.
 _SHOWN = {
@@ -72,7 +71,13 @@ def _usage(
         _, *figures = [field.name for field in fields(UsageTotal)]
         _write_csv([*groups, *figures], [[*total.group, *astuple(total)[1:]] for total in totals])
     elif rows:
-        _print_table(_ROW_TEXTS, _ROW_FIGURES, [(_texts(row), row) for row in usage_rows])
+        lines: list[tuple[tuple[str, ...], Any]] = []
+        for row in usage_rows:
+            how = row.operation if row.transport == "http" else f"{row.operation} ws"
+            ended = "" if row.status == "completed" else "\n" + row.status.replace("_", "\n")
+            at = local_time(row.time).replace(" ", "\n")
+            lines.append(((at, row.key_id, how + ended, row.model), row))
+        _print_table(_ROW_TEXTS, _ROW_FIGURES, lines)
     else:
         _print_table(groups, _SHOWN, [(total.group, total) for total in totals])
 
@@ -97,12 +102,6 @@ def _print_table(
     for texts, amounts in lines:
         table.add_row(*map(escape, texts), *(_shown(getattr(amounts, name)) for name in used.values()))
     console.print(table)
-
-
-def _texts(row: UsageRow) -> tuple[str, ...]:
-    how = row.operation if row.transport == "http" else f"{row.operation} ws"
-    ended = "" if row.status == "completed" else "\n" + row.status.replace("_", "\n")
-    return local_time(row.time).replace(" ", "\n"), row.key_id, how + ended, row.model
 
 
 def _shown(value: float) -> str:

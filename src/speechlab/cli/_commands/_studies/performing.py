@@ -69,7 +69,13 @@ def performed(
     from speechlab.evaluate import Report
 
     Report.check_path(out)
-    before = _earlier(earlier, fail_if or (), timed=bool(options.get("speed")))
+    # the earlier report is read before the work, not after it
+    if earlier is None and fail_if:
+        message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
+        raise InvalidRequestError(message, parameter="earlier")
+    before: Report | None = None if earlier is None else saved(earlier)
+    if "slower" in (fail_if or ()) and not (options.get("speed") and len(getattr(before, "speed", ()))):
+        raise InvalidRequestError(_UNTIMED, parameter="speed")
     report = made(study, source, before, **options)
     written = report.save(out)
     changes = None if before is None else report.compare(before)
@@ -189,17 +195,6 @@ def _recorded(
         raise InvalidRequestError(message, parameter="service")
     named["audio"] = audio
     return {"audio": "audio", "voice": voice or "voice"}
-
-
-def _earlier(folder: Path | None, fail_if: Sequence[str], *, timed: bool) -> Report | None:
-    """Read the earlier report before the work, not after it."""
-    if folder is None and fail_if:
-        message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
-        raise InvalidRequestError(message, parameter="earlier")
-    report: Report | None = None if folder is None else saved(folder)
-    if "slower" in fail_if and not (timed and len(getattr(report, "speed", ()))):
-        raise InvalidRequestError(_UNTIMED, parameter="speed")
-    return report
 
 
 def _systems(study: str, settings: Mapping[str, object] | None, services: Sequence[str]) -> set[str]:

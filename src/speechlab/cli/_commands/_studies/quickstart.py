@@ -115,9 +115,14 @@ def _study(
         concurrency=concurrency,
         progress=lambda _, done, total: told("recognising Chinese recordings", done, total),
     )
+    texts = chosen[["id", "text"]].assign(
+        source_lang=chosen["language"].astype(str),
+        target_lang=chosen["language"].astype(str).map({"ja": "en", "en": "ja"}),
+        reference=chosen["translation_en"].where(chosen["language"] == "ja", chosen["translation_ja"]),
+    )
     translated = evaluate.translation(
         lab,
-        _to_translate(chosen),
+        texts,
         concurrency=concurrency,
         title="Translations",
         progress=lambda _, done, total: told("translating", done, total),
@@ -129,16 +134,6 @@ def _spread(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     """Take rows from all over a table: its categories stand one after the other."""
     count = min(count, len(frame))
     return frame.iloc[[index * len(frame) // count for index in range(count)]]
-
-
-def _to_translate(chosen: pd.DataFrame) -> pd.DataFrame:
-    target = chosen["language"].astype(str).map({"ja": "en", "en": "ja"})
-    japanese = chosen["language"] == "ja"
-    return chosen[["id", "text"]].assign(
-        source_lang=chosen["language"].astype(str),
-        target_lang=target,
-        reference=chosen["translation_en"].where(japanese, chosen["translation_ja"]),
-    )
 
 
 def _print_end(speech: Report, translated: Report, out: Path, seconds: float) -> None:
