@@ -37,17 +37,12 @@ Row = tuple[str, "Path | FileSegment | None", "str | None", "str | None", "str |
 
 @dataclass(frozen=True)
 class Corpus:
-    """The layout of a corpus.
-
-    Attributes:
-        name: Name of the layout.
-        find: Function of a folder and its text files that returns the transcripts; empty for another layout.
-        read: Function of a transcript that returns its rows.
-    """
+    """The layout of a corpus."""
 
     name: str
+    # the transcripts, of a folder and its text files; none for another layout
     find: Callable[[Path, list[Path]], list[Path]]
-    read: Callable[[Path], Iterator[Row]]
+    read: Callable[[Path], Iterator[Row]]  # the rows of a transcript
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -155,7 +150,16 @@ def _kaldi(path: Path) -> Iterator[Row]:
     )
     cells: dict[str, Path | FileSegment | None] = dict(sounds)
     if (folder / "segments").is_file():
-        cells = {name: _kaldi_segment(folder, name, line, sounds) for name, line in segments.items()}
+        cells = {}
+        for name, line in segments.items():
+            try:
+                recording, start, end, *_ = line.split()
+                file = sounds.get(recording)
+                last = None if float(end) == -1 else float(end)
+                cells[name] = None if file is None else FileSegment(file, float(start), last)
+            except (ValueError, AudioError):
+                message = f"{folder / 'segments'} has {line!r:.80} for {name!r}; give a recording, a start and an end"
+                raise InvalidRequestError(message, parameter="path") from None
     for name in (*cells, *(name for name in texts if name not in cells)):
         yield (name, cells.get(name), texts.get(name), speakers.get(name), languages.get(name), folder.name)
 
@@ -184,17 +188,6 @@ def _kaldi_sound(path: Path, line: str) -> Path:
     file = Path(command[2] if command else line)
     places = [folder / file for folder in (Path.cwd(), *path.parents)]
     return next((place for place in places if place.is_file()), places[0])
-
-
-def _kaldi_segment(folder: Path, name: str, line: str, sounds: dict[str, Path]) -> FileSegment | None:
-    recording, *times = line.split()
-    try:
-        start, end = (float(time) for time in times[:2])
-        file = sounds.get(recording)
-        return None if file is None else FileSegment(file, start, None if end == -1 else end)
-    except (ValueError, AudioError):
-        message = f"{folder / 'segments'} has {line!r:.80} for {name!r}; give a recording, a start and an end"
-        raise InvalidRequestError(message, parameter="path") from None
 
 
 def _named(pattern: str) -> Callable[[Path, list[Path]], list[Path]]:
@@ -257,7 +250,14 @@ def corpus_rows(
     root: Path, corpus: Corpus, files: list[Path], splits: set[str] | None
 ) -> tuple[list[Row], list[str]]:
     """Read a corpus: its rows, also of other splits, and the ids of those whose recordings are lost."""
-    rows = [row for path in files for row in _wanted(corpus, path, files, splits)]
+    rows: list[Row] = []
+    for path in files:
+        if corpus.name == "common_voice":
+            names = {file.stem for file in files if file.parent == path.parent}
+            splits_read = names & set(_COMMON_VOICE_SPLITS) or names
+            if path.stem not in (splits_read if splits is None else splits):
+                continue
+        rows += corpus.read(path)
     present = [row for row in rows if row[1] is not None]
     if not present and splits is None:
         message = (
@@ -265,12 +265,3 @@ def corpus_rows(
         )
         raise InvalidRequestError(message, parameter="path")
     return present, [row[0] for row in rows if row[1] is None]
-
-
-def _wanted(corpus: Corpus, path: Path, found: list[Path], splits: set[str] | None) -> Iterator[Row]:
-    if corpus.name == "common_voice":
-        names = {file.stem for file in found if file.parent == path.parent}
-        splits_read = names & set(_COMMON_VOICE_SPLITS) or names
-        if path.stem not in (splits_read if splits is None else splits):
-            return iter(())
-    return corpus.read(path)

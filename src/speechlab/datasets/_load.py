@@ -25,23 +25,14 @@ CATEGORIES = (
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """One data set.
+    """One data set."""
 
-    Attributes:
-        name: Name of the data set and of its folder.
-        version: Version, raised with every change of a file.
-        rows: Number of rows of its table.
-        languages: Codes of the languages in it.
-        licence: SPDX expression.
-        files: SHA-256 of each file that is loaded, by name.
-    """
-
-    name: str
-    version: str
-    rows: int
-    languages: tuple[str, ...]
-    licence: str
-    files: dict[str, str]
+    name: str  # of the data set and of its folder
+    version: str  # raised with every change of a file
+    rows: int  # of its table
+    languages: tuple[str, ...]  # codes
+    licence: str  # SPDX expression
+    files: dict[str, str]  # SHA-256 of each file that is loaded, by name
 
     @property
     def sha256(self) -> str:

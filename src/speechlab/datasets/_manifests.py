@@ -77,7 +77,10 @@ def cut(rows: pd.DataFrame) -> pd.DataFrame:
             raise InvalidRequestError(message, parameter="duration_s")
         end = None if duration != duration else round(offset + duration, 9)
         if cell not in lengths:
-            lengths[cell] = _length(cell)
+            try:
+                lengths[cell] = recording_length_s(cell)
+            except (AudioError, OSError, ValueError):
+                lengths[cell] = float("inf")  # its row will say that it cannot be read
         length = lengths[cell]
         if (offset if end is None else end) > length + _SLACK_S:
             late.append(
@@ -89,14 +92,6 @@ def cut(rows: pd.DataFrame) -> pd.DataFrame:
         message = f"{len(late):,} of {len(rows):,} segments end after their recordings, and are cut there: {late[0]}"
         warnings.warn(message, stacklevel=3)
     return rows.assign(audio=pd.Series(cells, rows.index, dtype="object"))
-
-
-def _length(path: str) -> float:
-    """Seconds of a recording; infinity if it cannot be read, which its row will say."""
-    try:
-        return recording_length_s(path)
-    except (AudioError, OSError, ValueError):
-        return float("inf")
 
 
 NAMES: dict[str, tuple[str, ...]] = {
@@ -229,9 +224,8 @@ def manifest_in(folder: Path) -> Path | None:
     """Return the manifest in a folder: the only one, or else the only one that is named so."""
     files = sorted(path for path in folder.iterdir() if _ending(path) in _ENDINGS and path.is_file())
     manifests = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
-    tables = [
-        path for path in files if _ending(path) != ".json"
-    ]  # other programs keep their settings in .json
+    # Other programs keep their settings in .json.
+    tables = [path for path in files if _ending(path) != ".json"]
     return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
 
 

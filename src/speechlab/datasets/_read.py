@@ -11,7 +11,7 @@ from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path
 from speechlab._require import require
 from speechlab.audio import FileSegment
-from speechlab.datasets._corpora import CORPORA, Row, corpus_in, corpus_rows
+from speechlab.datasets._corpora import CORPORA, corpus_in, corpus_rows
 from speechlab.datasets._corrections import corrected
 from speechlab.datasets._manifests import (
     cut,
@@ -92,6 +92,8 @@ def read(
             text language
         0  hello       en
     """
+    import pandas as pd
+
     where = user_path(path)
     splits = _splits(split)
     if layout is not None and layout not in tuple(CORPORA):
@@ -104,8 +106,17 @@ def read(
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
         rows, silent = corpus_rows(where.absolute(), *corpus, splits)
-        _tell_lost(silent, len(rows) + len(silent))
-        table = _kept(_corpus_table(rows, language), splits, f"{where.absolute()} ({corpus[0].name})")
+        if silent:
+            first = ", ".join(silent[:_TOLD]) + (" …" if len(silent) > _TOLD else "")
+            count = f"{len(silent):,} of {len(rows) + len(silent):,}"
+            warnings.warn(f"{count} transcripts have no recording and are left out: {first}", stacklevel=2)
+        table = pd.DataFrame(rows, columns=list(_COLUMNS))
+        sounds = [str(cell) if isinstance(cell, Path) else cell for cell in table["audio"]]
+        table = table.astype(dict.fromkeys(_COLUMNS, "string"))
+        if not all(isinstance(cell, str) for cell in sounds):
+            table["audio"] = pd.Series(sounds, dtype="object")
+        table = table if language is None else table.fillna({"language": language})
+        table = _kept(table, splits, f"{where.absolute()} ({corpus[0].name})")
     elif layout is not None or manifest is None:
         raise _unreadable(where, layout)
     else:
@@ -201,17 +212,6 @@ def from_hugging_face(
     if dataset.version is not None:
         table.attrs["revision"] = str(dataset.version)
     return table
-
-
-def _corpus_table(rows: list[Row], language: str | None) -> pd.DataFrame:
-    import pandas as pd
-
-    table = pd.DataFrame(rows, columns=list(_COLUMNS))
-    sounds = [str(cell) if isinstance(cell, Path) else cell for cell in table["audio"]]
-    table = table.astype(dict.fromkeys(_COLUMNS, "string"))
-    if not all(isinstance(cell, str) for cell in sounds):
-        table["audio"] = pd.Series(sounds, dtype="object")
-    return table if language is None else table.fillna({"language": language})
 
 
 def _unreadable(where: Path, layout: str | None) -> InvalidRequestError:
@@ -316,15 +316,6 @@ def _tell_missing(table: pd.DataFrame) -> None:
         warnings.warn(
             f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "
             "their rows will be errors",
-            stacklevel=3,
-        )
-
-
-def _tell_lost(lost: list[str], transcripts: int) -> None:
-    if lost:
-        first = ", ".join(lost[:_TOLD]) + (" …" if len(lost) > _TOLD else "")
-        warnings.warn(
-            f"{len(lost):,} of {transcripts:,} transcripts have no recording and are left out: {first}",
             stacklevel=3,
         )
 

@@ -12,7 +12,7 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
 _TIMES = (
@@ -269,16 +269,12 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for file in files:
         try:
-            texts |= _reader(file)(file)
+            texts |= _READERS.get(file.suffix, _timed_file)(file)
         except (OSError, ValueError, SpeechLabError) as error:
             raise InvalidRequestError(
                 f"{file} cannot be read as a transcript: {error}", parameter="transcripts"
             ) from error
     return texts
-
-
-def _reader(file: Path) -> Callable[[Path], dict[str, str]]:
-    return {".json": _json_file, ".txt": _text_file, ".trn": _trn_file}.get(file.suffix, _timed_file)
 
 
 def _json_file(file: Path) -> dict[str, str]:
@@ -313,3 +309,6 @@ def _timed_file(file: Path) -> dict[str, str]:
         base = "" if file.suffix in {".srt", ".vtt"} else name.replace("\\", "/").rpartition("/")[2]
         texts_of.setdefault(base or file.stem, []).append(text)
     return {name: _joined(pieces) for name, pieces in texts_of.items()}
+
+
+_READERS = {".json": _json_file, ".txt": _text_file, ".trn": _trn_file}

@@ -34,7 +34,7 @@ from speechlab.text._languages.readings import (
 )
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
-from speechlab.text._tokens import characters, loops, words
+from speechlab.text._tokens import characters, differing_runs, loops, words
 
 __all__ = [
     "characters",

@@ -59,9 +59,8 @@ def _global_values(function: object) -> dict[str, Any]:
         value = value.__func__ if isinstance(value, MethodType) else value
         if isinstance(value, type) or not isinstance(value, FunctionType):
             kind = value if isinstance(value, type) else type(value)
-            waiting += [
-                member for member in vars(kind).values() if isinstance(member, FunctionType) and _is_own(kind)
-            ]
+            members = () if kind.__module__ == "builtins" else vars(kind).values()
+            waiting += [member for member in members if isinstance(member, FunctionType)]
             continue
         for name in _names(value.__code__):
             if name in value.__globals__ and name not in values:
@@ -69,10 +68,6 @@ def _global_values(function: object) -> dict[str, Any]:
                 if isinstance(values[name], FunctionType) and values[name].__module__ == value.__module__:
                     waiting.append(values[name])
     return values
-
-
-def _is_own(kind: type) -> bool:
-    return kind.__module__ != "builtins"
 
 
 def _is_plain(value: object) -> bool:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import check_text
+from speechlab.text._tokens import differing_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -166,31 +167,16 @@ class Normalizer:
 
 def _carry(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
     """The spans of ``after``, from the spans of ``before`` and the cheapest alignment of both texts."""
-    from rapidfuzz.distance import Levenshtein
-
     carried: list[tuple[int, int]] = []
-    start: tuple[int, int] | None = None
-
-    def flush(i: int, j: int) -> None:
-        """Give every new character of a changed run the whole range of the old run."""
-        nonlocal start
-        if start is None:
-            return
-        i0, j0 = start
-        if i > i0:
-            span = (spans[i0][0], spans[i - 1][1])
+    copied = 0
+    for i0, i1, j0, j1 in differing_runs(before, after):
+        carried += spans[copied:i0]
+        copied = i1
+        if i1 > i0:
+            span = (spans[i0][0], spans[i1 - 1][1])
         else:
-            at = spans[i][0] if i < len(spans) else length
-            at = max(at, carried[-1][1]) if carried and i == len(spans) else at
+            at = spans[i0][0] if i0 < len(spans) else length
+            at = max(at, carried[-1][1]) if carried and i0 == len(spans) else at
             span = (at, at)
-        carried.extend([span] * (j - j0))
-        start = None
-
-    for op in Levenshtein.opcodes(before, after):
-        if op.tag == "equal":
-            flush(op.src_start, op.dest_start)
-            carried.extend(spans[op.src_start : op.src_end])
-        elif start is None:
-            start = (op.src_start, op.dest_start)
-    flush(len(before), len(after))
-    return carried
+        carried += [span] * (j1 - j0)  # every new character of a run has the whole range of the old one
+    return carried + spans[copied:]

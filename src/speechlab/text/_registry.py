@@ -46,7 +46,14 @@ def normalizer(name: str) -> Normalizer:
         >>> normalizer("en")("It’s £20, Mr. Brown!")
         'it is £20 mister brown'
     """
-    key, version = _split_version(name)
+    named: object = name
+    if not isinstance(named, str):
+        message = f"a normaliser is named by a str, not {named!r}; use one of {', '.join(NORMALIZERS)}"
+        raise InvalidRequestError(message, parameter="normalize")
+    lower = name.strip().lower()
+    key, mark, number = lower.rpartition("-v")
+    version = int(number) if mark and number.isdecimal() else None
+    key = lower if version is None else key
     if key == "zh-unconverted":
         key = "zh"
     match = _FIXED.get(key) or (chinese() if key == "zh" else None)
@@ -62,16 +69,6 @@ def normalizer(name: str) -> Normalizer:
         message = f"there is no normaliser {name!r} in this release of speechlab; it has {match.id!r}"
         raise InvalidRequestError(message, parameter="normalize")
     return match
-
-
-def _split_version(name: object) -> tuple[str, int | None]:
-    if not isinstance(name, str):
-        message = f"a normaliser is named by a str, not {name!r}; use one of {', '.join(NORMALIZERS)}"
-        raise InvalidRequestError(message, parameter="normalize")
-    key, mark, number = name.strip().lower().rpartition("-v")
-    if mark and number.isdecimal():
-        return key, int(number)
-    return name.strip().lower(), None
 
 
 def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:

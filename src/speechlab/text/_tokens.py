@@ -1,10 +1,14 @@
-"""Words and characters of a text, and its repetitions that nobody said."""
+"""Words and characters of a text, where two texts differ in them, and repetitions that nobody said."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from speechlab._arguments import check_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def words(text: str) -> list[str]:
@@ -30,6 +34,20 @@ def characters(text: str) -> list[str]:
     """
     check_text(text)
     return list(text.strip())
+
+
+def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """Starts and ends, in both, of the runs of characters or words between those that are equal."""
+    from rapidfuzz.distance import Levenshtein
+
+    i = j = 0
+    for op in Levenshtein.opcodes(one, other):
+        if op.tag == "equal":
+            if (i, j) != (op.src_start, op.dest_start):
+                yield i, op.src_start, j, op.dest_start
+            i, j = op.src_end, op.dest_end
+    if (i, j) != (len(one), len(other)):
+        yield i, len(one), j, len(other)
 
 
 _SIGNS = re.compile(r"[\W_]+")

@@ -22,8 +22,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.metrics._differences.differences import differing_runs
-from speechlab.text import pinyin
+from speechlab.text import differing_runs, pinyin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from rapidfuzz.distance import Levenshtein
-
 from speechlab.metrics._columns import typed_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     import pandas as pd
 
@@ -79,18 +77,6 @@ class TextComparison:
         """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
         types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
         return typed_table(self.differences, types)
-
-
-def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[Span]:
-    """The differing runs between equal characters or words."""
-    i = j = 0
-    for op in Levenshtein.opcodes(one, other):
-        if op.tag == "equal":
-            if (i, j) != (op.src_start, op.dest_start):
-                yield i, op.src_start, j, op.dest_start
-            i, j = op.src_end, op.dest_end
-    if (i, j) != (len(one), len(other)):
-        yield i, len(one), j, len(other)
 
 
 def with_notation(

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import FORGIVEN, TextComparison, differing_runs, with_notation
+from speechlab.metrics._differences.differences import FORGIVEN, TextComparison, with_notation
 from speechlab.metrics._differences.english_as_said import MONTHS, Said
 from speechlab.metrics._differences.english_number_words import IN_WORDS
-from speechlab.text import normalizer, words
+from speechlab.text import differing_runs, normalizer, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

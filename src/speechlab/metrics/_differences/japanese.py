@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import differing_runs
 from speechlab.text import (
     Normalizer,
     dictionary_entries,
+    differing_runs,
     kana_key,
     morphemes,
     normalizer,

@@ -221,10 +221,7 @@ def _tables() -> dict[str, dict[str, str]]:
 
 def _contractions() -> dict[str, str]:
     rules = {old: new for old, new in whisper().replacers.items() if old not in _NOT_EXPANDED}
-    return {
-        (_IS if old == _POSSESSIVE else old): (r"\1 is" if old == _POSSESSIVE else rules[old])
-        for old in rules
-    }
+    return dict((_IS, r"\1 is") if old == _POSSESSIVE else (old, new) for old, new in rules.items())
 
 
 @cache

@@ -60,24 +60,12 @@ _FILLERS = substitution(
     f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
     "",
 )
-_DEGREES = substitution("degrees", "°[Cc]", "度", "°")
-_PLUS = substitution("plus", r"\+", "プラス", "+")
-_AND = substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&")
-_PERMILLE = substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰")
-_PLUS_OR_MINUS = substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±")
-_MINUS = substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス", "-−")
-_FULL_HOURS = substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":")
-_CLOCK = substitution(
-    "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
-)
-_HALF_HOURS = substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半")
-_POWERS = powers("の", "マイナス", "乗")
 _SPOKEN_SIGNS = (
-    _DEGREES,
+    substitution("degrees", "°[Cc]", "度", "°"),
     JAPANESE_MONEY,
-    _PERMILLE,
-    _PLUS_OR_MINUS,
-    _MINUS,
+    substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
+    substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
+    substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス", "-−"),
     JAPANESE_BELOW_ZERO,
     DATES,
     MONTH_DAYS,
@@ -86,13 +74,16 @@ _SPOKEN_SIGNS = (
     JAPANESE_FRACTIONS,
     DECIMALS,
     JAPANESE_UNITS,
-    _PLUS,
-    _AND,
-    _FULL_HOURS,
-    _CLOCK,
-    _HALF_HOURS,
+    substitution("plus", r"\+", "プラス", "+"),
+    substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
+    substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
+    substitution(
+        "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
+    ),
+    substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
     JAPANESE_RATIOS,
 )
+_POWERS = powers("の", "マイナス", "乗")
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)

@@ -50,7 +50,6 @@ _SEVERAL = re.compile(
     r"(?<![〇零一二三四五六七八九十百千万億兆点0-9])(一二|二三|三四|四五|五六|六七|七八|八九)"
     r"(?![〇零一二三四五六七八九十百千点0-9])"
 )
-_BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000}
 _NUMERALS = "〇零一二三四五六七八九十百千"
 _ENOUGH = r"十分(?=[になだとすであ、。!?]|$|可能|注意|満足|理解)"
@@ -176,14 +175,6 @@ def _value(numeral: str) -> int:
         else:
             digits = digits * 10 + int(character.translate(_TO_FIGURES))
     return total + group + digits
-
-
-def digits_apart(normalized: str) -> str:
-    """Separate all adjacent digits of a normalised Japanese text, in which numbers are written by value.
-
-    The digits of 1/2, 3-5 or a telephone number are adjacent there, and are spoken one by one.
-    """
-    return _BETWEEN_DIGITS.sub("、", normalized)
 
 
 def _apart(text: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
-from speechlab.text._languages.numbers import APART, digits_apart, japanese_numbers
+from speechlab.text._languages.numbers import APART, japanese_numbers
 from speechlab.text._third_party import load
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ _LONGEST_PIECE = 300
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]*|[。!?\n]+")
 # Symbols that OpenJTalk would keep or read as a pause. Symbols that it reads aloud (%, +, &) stay.
 _UNREADABLE = re.compile(r"[^\w\s.,、。!?%+\-:/&]+")
+# Numbers are written by value in a normalised text. The digits that are adjacent there, of 1/2, 3-5 or a telephone
+# number, are spoken one by one.
+_BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _NOT_SPOKEN = re.compile(r"[^\w]+|_+")
 _SAME_SOUND = str.maketrans("ヲヂヅヮ", "オジズワ")
 _SMALL = frozenset("ァィゥェォャュョヮぁぃぅぇぉゃゅょゎ")
@@ -116,7 +119,7 @@ def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...
 @lru_cache(maxsize=4_096)
 def _spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
     placed = None if written is None else _placed(_frontend(_readable(written)), text)
-    return _placed(_frontend(digits_apart(text)), text) or () if placed is None else placed
+    return _placed(_frontend(_BETWEEN_DIGITS.sub("、", text)), text) or () if placed is None else placed
 
 
 def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
