@@ -94,7 +94,7 @@ def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
     ]
     unit = 1_000 if "audio_url" in reply else 1  # AssemblyAI counts milliseconds
     segments, text = [_segment(item) for item in timed], reply.get("text")
-    words = reply.get("words") or _inner(timed, "words")
+    words = reply.get("words") or _words_of(timed)
     timed_words = [_word(item, _field(item, "word", "text"), unit) for item in words]
     return {
         "text": _joined(item["text"] for item in segments) if text is None else str(text).strip(),
@@ -123,7 +123,7 @@ def _deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
         "language": _first(channels, "detected_language"),
         "confidence": _confidence(best[0]) if len(best) == 1 else None,
         "segments": [_segment(item, item["transcript"]) for item in utterances],
-        "words": [_word(item, _field(item, "punctuated_word", "word")) for item in _inner(best, "words")],
+        "words": [_word(item, _field(item, "punctuated_word", "word")) for item in _words_of(best)],
     }
 
 
@@ -145,7 +145,7 @@ def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
         "text": _joined(alternative.get("transcript", "") for alternative in best),
         "language": _first(results, "languageCode", "language_code"),
         "confidence": _confidence(best[0]) if len(best) == 1 else None,
-        "words": [_word(item, item["word"]) for item in _inner(best, "words")],
+        "words": [_word(item, item["word"]) for item in _words_of(best)],
     }
 
 
@@ -155,7 +155,7 @@ def _azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
         "text": _joined(phrase["text"] for phrase in reply.get("combinedPhrases") or phrases),
         "language": _first(phrases, "locale"),
         "segments": [_segment(phrase) for phrase in phrases],
-        "words": [_word(word, word["text"]) for word in _inner(phrases, "words")],
+        "words": [_word(word, word["text"]) for word in _words_of(phrases)],
     }
 
 
@@ -166,7 +166,7 @@ def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
         "text": _joined(phrase["display"] for phrase in reply.get("combinedRecognizedPhrases") or best),
         "language": _first(phrases, "locale"),
         "segments": [_segment(phrase, phrase["nBest"][0]["display"]) for phrase in phrases],
-        "words": [_word(word, word["word"]) for word in _inner(best, "words")],
+        "words": [_word(word, word["word"]) for word in _words_of(best)],
     }
 
 
@@ -195,9 +195,9 @@ def _first(items: Iterable[Any], *names: str) -> Any:
     return next(filter(None, (_field(item, *names) for item in items)), None)
 
 
-def _inner(items: Iterable[Any], name: str) -> list[Any]:
-    """The items in a field of several items, such as the words of all segments."""
-    return [inner for item in items for inner in _field(item, name) or ()]
+def _words_of(items: Iterable[Any]) -> list[Any]:
+    """The words of several items, such as segments."""
+    return [word for item in items for word in _field(item, "words") or ()]
 
 
 def _segment(value: Any, text: object = None, per_s: int = 1) -> dict[str, Any]:

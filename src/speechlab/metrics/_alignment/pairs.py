@@ -20,7 +20,7 @@ from speechlab.metrics._alignment.units import merged
 from speechlab.text import Normalizer, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -40,11 +40,6 @@ class Pairs:
     Every result is computed on first use and kept. Errors come from distances; counts and alignments come from the
     same edits. With sclite's rules, all results come from the alignments. So the time for one result does not depend
     on earlier requests.
-
-    Attributes:
-        texts: References and hypotheses as written.
-        preparation: The conversion of texts into tokens.
-        counts: As for :func:`speechlab.metrics.error_rate`.
     """
 
     def __init__(
@@ -55,7 +50,7 @@ class Pairs:
         counts: Counts,
         normalized: tuple[list[str], list[str]] | None = None,
     ) -> None:
-        self.texts = (references, hypotheses)
+        self.texts = (references, hypotheses)  # as written
         self.preparation = preparation
         self.counts: Counts = counts
         sides = normalized or map(preparation.normalized, self.texts)
@@ -81,7 +76,31 @@ class Pairs:
         """Errors and reference tokens of each pair."""
         if self._by_sclite:
             return self.tallies[:, 1:].sum(axis=1), self.tallies[:, :3].sum(axis=1)
-        return errors_and_lengths(self._said, self._heard, self.preparation)
+        # Distances take less time than edits.
+        said, heard = self._said, self._heard
+        distance = Levenshtein.distance
+        if not self.preparation.separator:
+            sizes = np.fromiter(map(len, said), np.int64, len(said))
+            if sizes.max(initial=0) < _LONG:
+                # Not a loop in Python, which would take as long as the comparisons.
+                return cpdist(said, heard, scorer=distance, dtype=np.int64), sizes
+            pairs = zip(said, heard, sizes.tolist(), strict=True)
+            distances = [
+                distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs
+            ]
+            return np.array(distances, dtype=np.int64), sizes
+        errors, lengths = [], []
+        for first, second in zip(said, heard, strict=True):
+            reference = first.split()
+            length = len(reference)
+            lengths.append(length)
+            if first == second:
+                errors.append(0)
+            elif length < _LONG:
+                errors.append(distance(reference, second.split()))
+            else:
+                errors.append(distance(reference, second.split(), score_hint=length // 5))
+        return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
 
     @cached_property
     def tallies(self) -> NDArray[np.int64]:
@@ -89,7 +108,7 @@ class Pairs:
         if self._by_sclite:
             tallies = [alignment.tally for alignment in self.alignments]
             return np.array(tallies, dtype=np.int64).reshape(-1, 4)
-        return self._found[1]
+        return self._edits_and_tallies[1]
 
     @cached_property
     def alignments(self) -> tuple[Alignment, ...]:
@@ -101,10 +120,11 @@ class Pairs:
                 Alignment(*side, preparation.separator, preparation.language, self.counts) for side in sides
             )
         separator, language, uncut = preparation.separator, preparation.language, bool(preparation.separator)
+        triples = zip(self._said, self._heard, self._edits_and_tallies[0], strict=True)
         return tuple(
             [
                 Alignment(reference, hypothesis, separator, language, "levenshtein", edits, uncut)
-                for reference, hypothesis, edits in zip(self._said, self._heard, self._found[0], strict=True)
+                for reference, hypothesis, edits in triples
             ]
         )
 
@@ -114,69 +134,38 @@ class Pairs:
         return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._heard))
 
     @cached_property
-    def _found(self) -> tuple[list[Editops | None], NDArray[np.int64]]:
-        return edits_and_counts(self._said, self._heard, self.preparation.cut)
+    def _edits_and_tallies(self) -> tuple[list[Editops | None], NDArray[np.int64]]:
+        """The cheapest edits of each pair, and their counts; None for the edits of equal texts."""
+        cut, editops = self.preparation.cut, Levenshtein.editops
+        all_edits: list[Editops | None] = []
+        columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
+        keep = all_edits.append
+        add_said, add_heard, add_errors, add_substitutions = (column.append for column in columns)
+        for first, second in zip(self._said, self._heard, strict=True):
+            reference = cut(first)
+            add_said(len(reference))
+            if first == second:
+                keep(None)
+                add_heard(len(reference))
+                add_errors(0)
+                add_substitutions(0)
+                continue
+            hypothesis = cut(second)
+            edits = editops(reference, hypothesis)
+            keep(edits)
+            add_heard(len(hypothesis))
+            add_errors(len(edits))
+            add_substitutions([edit[0] for edit in edits.as_list()].count("replace"))
+        references, hypotheses, errors, substitutions = np.array(columns, dtype=np.int64)
+        # The other errors are deletions and insertions. Their difference is the difference of the lengths.
+        deletions = (errors - substitutions + references - hypotheses) // 2
+        insertions = errors - substitutions - deletions
+        hits = references - substitutions - deletions
+        return all_edits, np.column_stack([hits, substitutions, deletions, insertions])
 
     def __getstate__(self) -> dict[str, Any]:
         # The edits of rapidfuzz cannot be pickled. They are computed again on use.
-        return {name: value for name, value in vars(self).items() if name != "_found"}
-
-
-def errors_and_lengths(
-    said: list[str], heard: list[str], preparation: Preparation
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Errors and reference lengths of many pairs of canonical texts, in less time than their edits."""
-    distance = Levenshtein.distance
-    if not preparation.separator:
-        sizes = np.fromiter(map(len, said), np.int64, len(said))
-        if sizes.max(initial=0) < _LONG:
-            # Not a loop in Python, which would take as long as the comparisons.
-            return cpdist(said, heard, scorer=distance, dtype=np.int64), sizes
-        pairs = zip(said, heard, sizes.tolist(), strict=True)
-        distances = [distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs]
-        return np.array(distances, dtype=np.int64), sizes
-    errors, lengths = [], []
-    for first, second in zip(said, heard, strict=True):
-        reference = first.split()
-        length = len(reference)
-        lengths.append(length)
-        if first == second:
-            errors.append(0)
-        elif length < _LONG:
-            errors.append(distance(reference, second.split()))
-        else:
-            errors.append(distance(reference, second.split(), score_hint=length // 5))
-    return np.array(errors, dtype=np.int64), np.array(lengths, dtype=np.int64)
-
-
-def edits_and_counts(
-    said: list[str], heard: list[str], cut: Callable[[str], Tokens]
-) -> tuple[list[Editops | None], NDArray[np.int64]]:
-    """The cheapest edits of many pairs of canonical texts, and their counts."""
-    editops = Levenshtein.editops
-    all_edits: list[Editops | None] = []
-    columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-    keep, add_said, add_heard, add_errors, add_substitutions = all_edits.append, *(c.append for c in columns)
-    for first, second in zip(said, heard, strict=True):
-        reference = cut(first)
-        add_said(len(reference))
-        if first == second:
-            keep(None)
-            add_heard(len(reference))
-            add_errors(0)
-            add_substitutions(0)
-            continue
-        hypothesis = cut(second)
-        edits = editops(reference, hypothesis)
-        keep(edits)
-        add_heard(len(hypothesis))
-        add_errors(len(edits))
-        add_substitutions([edit[0] for edit in edits.as_list()].count("replace"))
-    references, hypotheses, errors, substitutions = np.array(columns, dtype=np.int64)
-    # The other errors are deletions and insertions. Their difference is the difference of the lengths.
-    deletions = (errors - substitutions + references - hypotheses) // 2
-    hits = references - substitutions - deletions
-    return all_edits, np.column_stack([hits, substitutions, deletions, errors - substitutions - deletions])
+        return {name: value for name, value in vars(self).items() if name != "_edits_and_tallies"}
 
 
 PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
@@ -192,7 +181,7 @@ _NOWHERE = (None, None)
 _WORD = re.compile(r"\S+")
 
 
-def edit_table(pairs: Pairs, labels: Sequence[Any] | None = None, *, equal: bool) -> pd.DataFrame:
+def edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd.DataFrame:
     """One row for each step of each alignment, with the number or the given label of its utterance."""
     import pandas as pd
 

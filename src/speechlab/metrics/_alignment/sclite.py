@@ -56,16 +56,11 @@ def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> tuple[Run, ...]:
             "cells; cut the texts into utterances, or use counts='levenshtein'"
         )
         raise InvalidRequestError(message, parameter="counts")
-    moves = _moves(*_numbered(reference, hypothesis))
-    return _blocks(moves, reference, hypothesis)
-
-
-def _numbered(reference: Tokens, hypothesis: Tokens) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     numbers = {token: number for number, token in enumerate(dict.fromkeys(chain(reference, hypothesis)))}
     first, second = (
         np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
     )
-    return first, second
+    return _blocks(_moves(first, second), reference, hypothesis)
 
 
 def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:

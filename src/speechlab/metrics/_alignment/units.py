@@ -36,9 +36,8 @@ from speechlab.text import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_MOST = (
-    250_000  # cells of the table; in longer pairs, each difference between equal words has a table of its own
-)
+_MOST = 250_000
+"""Cells of the table; in longer pairs, each difference between equal words has a table of its own."""
 
 
 def with_variants(
@@ -192,9 +191,13 @@ class Preparation:
 
     def canonical_of(self, normalized: list[str]) -> list[str]:
         """Normalised texts as the input of :meth:`cut`."""
+        if self.unit == "word":
+            return normalized
         if self.unit == "char":
             return list(map(str.strip, normalized))
-        return normalized if self.unit == "word" else [_spoken(text, self.unit) for text in normalized]
+        if self.unit == "reading":
+            return list(map(reading_key, normalized))
+        return [" ".join(pinyin(text, tone=self.unit == "pinyin")) for text in normalized]
 
     def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
         """The computation of the figures of this unit, in one line."""
@@ -227,15 +230,7 @@ class Preparation:
 
     def split(self, normalized: str) -> Tokens:
         """Cut a normalised text into tokens."""
-        if self.unit == "word":
-            return normalized.split()
-        return normalized.strip() if self.unit == "char" else self.cut(_spoken(normalized, self.unit))
-
-
-def _spoken(normalized: str, unit: Unit) -> str:
-    if unit == "reading":
-        return reading_key(normalized)
-    return " ".join(pinyin(normalized, tone=unit == "pinyin"))
+        return self.cut(*self.canonical_of([normalized]))
 
 
 def prepare(
@@ -278,12 +273,12 @@ def check_counts(counts: str, *, merge_compounds: bool = False) -> None:
         raise InvalidRequestError(message, parameter="merge_compounds")
 
 
-def warn_if_unspaced(texts: Sequence[str], remedy: str, stacklevel: int = 3) -> None:
+def warn_if_unspaced(texts: Sequence[str], remedy: str) -> None:
     """Warn of texts without spaces between words if they are to be split at white space."""
     some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
     if 2 * sum(map(looks_unspaced, some)) > len(some):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
-        warnings.warn(message, UserWarning, stacklevel=stacklevel)
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def auto_unit(language: str) -> Unit:
@@ -308,14 +303,10 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
             "function from str to str"
         )
         raise InvalidRequestError(message, parameter="normalize")
-    return _checked(normalize), f"custom:{_name(normalize)}"
-
-
-def _name(function: Callable[[str], str]) -> str:
-    """Name of a function, with a hash of its code and values, because all lambdas have the same name."""
-    inner = function.func if isinstance(function, partial) else function
+    # With a hash of its code and values, because all lambdas have the same name.
+    inner = normalize.func if isinstance(normalize, partial) else normalize
     name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
-    return f"{name}#{function_hash(function)}"
+    return _checked(normalize), f"custom:{name}#{function_hash(normalize)}"
 
 
 def _checked(function: Callable[[str], str]) -> Callable[[str], str]:

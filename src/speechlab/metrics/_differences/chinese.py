@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from speechlab.text import differing_runs, pinyin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
@@ -36,7 +36,29 @@ def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tu
     """The differing parts of two normalised texts with their classes."""
     forms = [pair for pair in _FORMS if pair.sign is None or any(map(pair.sign.search, written))]
     for run in differing_runs(one, other):
-        yield from _classes(one, other, run, forms)
+        i0, i1, j0, j1 = run
+        if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
+            yield "filler", run
+            continue
+        if any(_is_form(form, one, other, run) for form in forms):
+            yield "notation", run
+            continue
+        ways = _ways(one, other, run)
+        if i1 - i0 != j1 - j0:
+            yield _judged(ways), run
+            continue
+        # Both sides have as many characters, and each pair of them has a class.
+        kinds = [
+            _judged(
+                (reference[step : step + 1], hypothesis[step : step + 1]) for reference, hypothesis in ways
+            )
+            for step in range(i1 - i0)
+        ]
+        start = 0
+        for kind, same_kind in groupby(kinds):
+            end = start + len(list(same_kind))
+            yield kind, (i0 + start, i0 + end, j0 + start, j0 + end)
+            start = end
 
 
 class _Form(NamedTuple):
@@ -70,33 +92,6 @@ _FORMS = (
 )
 _FILLERS = frozenset("嗯呃唔")
 _OWN = {"一": "yi1", "不": "bu4"}
-
-
-def _classes(
-    one: str, other: str, run: Span, forms: Sequence[_Form]
-) -> Iterator[tuple[DifferenceClass, Span]]:
-    """The classes of a run, character by character if both sides have as many."""
-    i0, i1, j0, j1 = run
-    if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
-        yield "filler", run
-    elif any(_is_form(form, one, other, run) for form in forms):
-        yield "notation", run
-    elif i1 - i0 != j1 - j0:
-        yield _judged(_ways(one, other, run)), run
-    else:
-        readings = _ways(one, other, run)
-        kinds = [
-            _judged(
-                (reference[step : step + 1], hypothesis[step : step + 1])
-                for reference, hypothesis in readings
-            )
-            for step in range(i1 - i0)
-        ]
-        start = 0
-        for kind, same_kind in groupby(kinds):
-            end = start + len(list(same_kind))
-            yield kind, (i0 + start, i0 + end, j0 + start, j0 + end)
-            start = end
 
 
 def _is_form(form: _Form, one: str, other: str, run: Span) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from speechlab.metrics._differences.english_number_words import NUMBER_WORDS, RUN, in_figures
 from speechlab.text import normalizer, words
@@ -211,14 +211,6 @@ def _american(word: str) -> str:
     return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
 
 
-class Token(NamedTuple):
-    """A word of a rewritten text, and its range in the text as written."""
-
-    text: str
-    start: int
-    end: int
-
-
 class Traced:
     """A text and, for each of its characters, the range of the original that it stands for."""
 
@@ -241,7 +233,10 @@ class Traced:
             if new == match[0]:
                 continue
             inside = [place for place in range(first, last) if not self.text[place].isspace()]
-            low = self._starts[inside[0]] if inside else self._place(first)
+            if inside:
+                low = self._starts[inside[0]]
+            else:
+                low = self._starts[first] if first < len(self._starts) else max(self._ends, default=0)
             high = self._ends[inside[-1]] if inside else low
             pieces += self.text[copied:first], new
             starts += [*self._starts[copied:first], *[low] * len(new)]
@@ -252,13 +247,10 @@ class Traced:
             self._starts, self._ends = starts + self._starts[copied:], stops + self._ends[copied:]
             self.text = "".join(pieces)
 
-    def _place(self, index: int) -> int:
-        return self._starts[index] if index < len(self._starts) else max(self._ends, default=0)
-
-    def tokens(self) -> list[Token]:
-        """The words between blanks."""
+    def tokens(self) -> list[tuple[str, tuple[int, int]]]:
+        """The words between blanks, each with its range in the original."""
         return [
-            Token(word[0], self._starts[word.start()], max(self._ends[word.start() : word.end()]))
+            (word[0], (self._starts[word.start()], max(self._ends[word.start() : word.end()])))
             for word in re.finditer(r"\S+", self.text)
         ]
 
@@ -277,17 +269,12 @@ _CHANGED = NUMBER_WORDS | frozenset(
 
 
 class Said:
-    """A text in the form in which it is compared.
-
-    Attributes:
-        words: Its words.
-        plain: Whether they are the words as written, but for spellings.
-    """
+    """A text as the words in which it is compared."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens: list[tuple[int, int]] | None = None
-        self.plain = True
+        self.plain = True  # whether its words are those that are written, but for spellings
         if _PLAIN.fullmatch(text):
             letters = _WORD.findall(text.lower())
             if _CHANGED.isdisjoint(letters):
@@ -298,8 +285,8 @@ class Said:
         for pattern, new in _compiled():
             traced.sub(pattern, new)
         tokens = traced.tokens()
-        self.words = [_american(token.text) for token in tokens]
-        self._tokens = [(token.start, token.end) for token in tokens]
+        self.words = [_american(word) for word, _ in tokens]
+        self._tokens = [place for _, place in tokens]
 
     def place(self, start: int, end: int) -> tuple[int, int]:
         """The range of some of the words in the text as written."""

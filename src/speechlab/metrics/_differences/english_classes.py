@@ -86,7 +86,10 @@ def _other(word: str, *, figure: bool) -> tuple[str, ...]:
         figures = word.replace(":", "")
         return (figures, figures.removeprefix("0"), word.replace(":", "."), *ratio, *full)
     if "/" in word and word != "/":
-        return (*_dates(word), *_out_of(word))
+        above, _, below = word.partition("/")
+        is_fraction = _FRACTION.fullmatch(word) is not None
+        shares = (f"{above}outof{below}", f"{above}over{below}", above + below) if is_fraction else ()
+        return (*_dates(word), *shares)
     units = _UNITS.get(word, ()) if figure else ()
     return units + _WORDS.get(word, ())
 
@@ -102,21 +105,6 @@ def _dates(word: str) -> list[str]:
     return [
         f"{day}{MONTHS[month - 1]}{each}" for day, month in orders if month and day <= 31 for each in years
     ]
-
-
-def is_order_of_figures(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether only the order of two figures differs (2/3 and 3/2), which are no two forms of one date."""
-    figures = [words[0].split("/") for words in (one, other) if len(words) == 1]
-    return len(figures) == 2 and len(figures[0]) > 1 and figures[0][1::-1] == figures[1][:2] != figures[0][:2]
-
-
-def _out_of(word: str) -> list[str]:
-    match = _FRACTION.fullmatch(word)
-    return (
-        []
-        if match is None
-        else [f"{match[1]}outof{match[2]}", f"{match[1]}over{match[2]}", match[1] + match[2]]
-    )
 
 
 def _plain(key: str) -> str:
@@ -160,36 +148,31 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
             continue
         at, to = (hypothesis_span, reference_span) if swapped else (reference_span, hypothesis_span)
         span = *reference_words.place(*at), *recognised.place(*to)
-        sounds_alike = (
-            kind == "recognition" and contracted and _contractions_sound_alike(reference, hypothesis, span)
-        )
+        sounds_alike = kind == "recognition" and contracted and _sound_alike(reference, hypothesis, span)
         classified.append(("homophone" if sounds_alike else kind, span))
     differences, tolerant = with_notation(reference, hypothesis, classified, " ")
     errors = _errors(differences, one, other, tolerant)
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
 
 
-def _contractions_sound_alike(reference: str, hypothesis: str, span: Span) -> bool:
+def _sound_alike(reference: str, hypothesis: str, span: Span) -> bool:
+    """Whether contractions sound alike, whose words are two (they're/there)."""
     i0, i1, j0, j1 = span
-    old, new = reference[i0:i1], hypothesis[j0:j1]
-    return any(
-        _sound_alike(a, b)
-        for a, b in product((old, _whole(reference, i0, i1)), (new, _whole(hypothesis, j0, j1)))
-    )
+    olds = reference[i0:i1], _whole(reference, i0, i1)
+    news = hypothesis[j0:j1], _whole(hypothesis, j0, j1)
+    for pair in product(olds, news):
+        text = "".join(pair)
+        if _APOSTROPHES & set(text) and not any(map(str.isdecimal, text)):
+            old, new = (sounds_of(tuple(_CONTRACTED.findall(side.lower()))) for side in pair)
+            if not old.isdisjoint(new):
+                return True
+    return False
 
 
 def _whole(text: str, start: int, end: int) -> str:
     """A part of a text, and the word before it, of which a contraction may be the end (could've/could of)."""
     before = text[:start].rstrip()
     return before[before.rfind(" ") + 1 :] + text[len(before) : end]
-
-
-def _sound_alike(old: str, new: str) -> bool:
-    """Whether contractions sound alike, whose words are two (they're/there)."""
-    if not _APOSTROPHES & set(old + new) or any(map(str.isdecimal, old + new)):
-        return False
-    old_contractions, new_contractions = (tuple(_CONTRACTED.findall(text.lower())) for text in (old, new))
-    return not sounds_of(old_contractions).isdisjoint(sounds_of(new_contractions))
 
 
 def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: bool) -> Iterator[_Part]:
@@ -306,8 +289,9 @@ def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
     if not one or not other:
         # A range sign or a full hour may be silent.
         return "notation" if (one or other)[0] in SILENT and len(one or other) == 1 else "recognition"
-    if is_order_of_figures(one, other):
-        return "recognition"
+    figures = [words[0].split("/") for words in (one, other) if len(words) == 1]
+    if len(figures) == 2 and len(figures[0]) > 1 and figures[0][1::-1] == figures[1][:2] != figures[0][:2]:
+        return "recognition"  # 2/3 and 3/2 are no two forms of one date
     if not readings(one, figure=digit).isdisjoint(readings(other, figure=digit)):
         return "notation"
     return "homophone" if not sounds_of(one).isdisjoint(sounds_of(other)) else "recognition"

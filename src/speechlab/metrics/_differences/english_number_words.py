@@ -123,7 +123,10 @@ class _NumberReader:
                 return f"{_plain(total)}th"
             if kind != "large":
                 break
-            limit = _lowest(value)
+            # The power of ten that the rest of the number must stay below.
+            limit = 1
+            while value % (limit * 10) == 0 and limit < value:
+                limit *= 10
         if not begun:
             return self._take()
         return _plain(total)
@@ -218,14 +221,6 @@ class _NumberReader:
         if not digits:
             self._at = start
         return digits
-
-
-def _lowest(value: Fraction) -> int:
-    """The power of ten that the rest of the number must stay below."""
-    limit = 1
-    while value % (limit * 10) == 0 and limit < value:
-        limit *= 10
-    return limit
 
 
 def _plain(value: Fraction) -> str:

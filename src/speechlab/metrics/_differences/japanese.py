@@ -50,6 +50,7 @@ _LONGEST = 6  # characters of an unknown word that are read one by one
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _TO_HIRAGANA = {code + 0x60: code for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー]+")
+_KATAKANA = re.compile(r"[ァ-ヺー]+")
 # The normaliser writes all numbers in kanji.
 _KANJI = re.compile(
     r"(?:(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])+"
@@ -73,8 +74,11 @@ _TEN = re.compile("ジュッ|ジッ")
 
 def same_form(old: str, new: str) -> bool:
     """Whether only variants of kanji, forms of one unit, or spellings of sounds from other languages differ."""
-    old_form, new_form = _form(old), _form(new)
-    return old_form == new_form or any(_longer(a, b) for a, b in ((old, new), (new, old)))
+    return _form(old) == _form(new) or any(
+        pattern.sub(form, full) == short
+        for short, full in ((old, new), (new, old))
+        for pattern, form in _FORMS[:3]
+    )
 
 
 @lru_cache(maxsize=8_192)
@@ -83,10 +87,6 @@ def _form(text: str) -> str:
     for pattern, form in _FORMS:
         text = pattern.sub(form, text)
     return _V.sub(lambda found: _B[found[1]], text)
-
-
-def _longer(short: str, full: str) -> bool:
-    return any(pattern.sub(form, full) == short for pattern, form in _FORMS[:3])
 
 
 def is_another_reading(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
@@ -157,7 +157,8 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
             return True
         if not any(_KANJI.search(word.surface) for word in opposite):
             # イルカ is one word, and いるか two.
-            if len(words) == 1 < len(opposite) and _is_noun_in_katakana(words[0]):
+            in_katakana = len(words) == 1 < len(opposite) and _KATAKANA.fullmatch(words[0].surface)
+            if in_katakana and any(entry.part == "名詞" for entry in dictionary_entries(words[0].surface)):
                 return True
             continue
         own_words = [
@@ -174,7 +175,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
             )
         if (
             len(own_words) == 1
-            and re.fullmatch("[ァ-ヺー]+", own_words[0].surface)
+            and _KATAKANA.fullmatch(own_words[0].surface)
             and _has_other_forms(own_words[0].surface, their_words)
         ):
             return True
@@ -197,12 +198,6 @@ def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> 
     )
 
 
-def _is_noun_in_katakana(word: Morpheme) -> bool:
-    return bool(re.fullmatch("[ァ-ヺー]+", word.surface)) and any(
-        entry.part == "名詞" for entry in dictionary_entries(word.surface)
-    )
-
-
 def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
     """Whether the dictionary has katakana as a word, and none of its forms is a form of the other side."""
     # コ for こ is another spelling, not another word.
@@ -220,7 +215,6 @@ def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
 # not ビール and キー not キ.
 _FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
 _KANA_ONLY = re.compile(r"[ぁ-ゖァ-ヺー]*")
-_KATAKANA = re.compile(r"[ァ-ヺー]+")
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
 _APART = "・"  # the normaliser's separator of two numbers that would otherwise be one: 5〜10 is not 50
@@ -324,7 +318,9 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
         return "recognition"
     if same_form(old, new):
         return "notation"
-    sounds_alike = _sound_alike(one, other, here, there)
+    sounds_alike = _together(one, other, here, there) or (
+        _alone(one.usual(*here)) == _alone(other.usual(*there))
+    )
     reference_words, hypothesis_words = one.within(*here), other.within(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
@@ -345,12 +341,6 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
         )
     in_kana = all(_KANA_ONLY.fullmatch(a) or _KANA_ONLY.fullmatch(b) for a, b in differing)
     return "notation" if in_kana and not is_another_word(reference_words, hypothesis_words) else "homophone"
-
-
-def _sound_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
-    if _together(one, other, here, there):
-        return True
-    return _alone(one.usual(*here)) == _alone(other.usual(*there))
 
 
 def _alone(text: str) -> str:

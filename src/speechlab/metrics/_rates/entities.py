@@ -14,9 +14,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._columns import typed_table
+from speechlab.metrics._columns import FOUND, RATE, found_figures, rate_of, typed_table
 from speechlab.metrics._differences.compare import classify_differences, has_classes
-from speechlab.metrics._rates.figures import FOUND, RATE, found_figures, rate_of
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._rates.tables import joined
 from speechlab.metrics._statistics.bootstrap import Bootstrap

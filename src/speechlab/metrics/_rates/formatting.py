@@ -28,8 +28,7 @@ from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import places
 from speechlab.metrics._alignment.units import auto_unit, prepare
 from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.figures import COUNTS, FOUND, RATE, found_figures, rate_of_counts
+from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, rate_of_counts, typed_table
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
@@ -58,9 +57,8 @@ _MARK = re.compile(r"\.{3}|[.,;:?!…–—\"“”„«»()\[\]、。，．！�
 _FOLDED = {**dict(zip("，．！？；：（）“”„。", ',.!?;:()""".', strict=True)), "...": "…"}
 # Full stops of abbreviations: U.S., p.m., Dr.
 _ABBREVIATION = re.compile(r"\b(?:(?:[^\W\d_]\.){2,}|(?:mrs?|ms|dr|st|prof|jr|sr|vs)\.(?=\s))", re.IGNORECASE)
-_LETTERS = (
-    r"[A-Za-z\u00aa-\u024f\u0370-\u052f\u1e00-\u1fff\uff21-\uff3a\uff41-\uff5a]+"  # of scripts with capitals
-)
+# Of scripts with capitals.
+_LETTERS = r"[A-Za-z\u00aa-\u024f\u0370-\u052f\u1e00-\u1fff\uff21-\uff3a\uff41-\uff5a]+"
 _WORD = re.compile(rf"{_LETTERS}(?:['’-]{_LETTERS})*")
 _NUMBER = re.compile(r"\d+(?:[.,:/’'-]?\d+)*")
 
@@ -136,10 +134,8 @@ def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Ta
     shared: list[tuple[int, int]] = []
     for edit in alignment:
         if edit.reference is not None and edit.hypothesis is not None:
-            reference_place, hypothesis_place = (
-                reference_places[edit.reference_index],
-                hypothesis_places[edit.hypothesis_index],
-            )
+            reference_place = reference_places[edit.reference_index]
+            hypothesis_place = hypothesis_places[edit.hypothesis_index]
             pairs.append((reference_place, hypothesis_place))
             if edit.operation == "equal":
                 shared.append((reference_place[0], hypothesis_place[0]))

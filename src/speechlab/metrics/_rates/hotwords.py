@@ -13,8 +13,7 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import as_texts
-from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.figures import COUNTS, RATE, found_figures, rate_of_counts
+from speechlab.metrics._columns import COUNTS, RATE, found_figures, rate_of_counts, typed_table
 from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
@@ -29,12 +28,8 @@ if TYPE_CHECKING:
 
 _TYPES = {
     "hotword": "string",
-    "in_reference": "Int64",
-    "in_hypothesis": "Int64",
-    "hits": "Int64",
-    "recall": "Float64",
-    "precision": "Float64",
-    "f1": "Float64",
+    **dict.fromkeys(("in_reference", "in_hypothesis", "hits"), "Int64"),
+    **dict.fromkeys(("recall", "precision", "f1"), "Float64"),
     "signature": "string",
 }
 _RATE_TYPES = {

@@ -11,10 +11,9 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import Pairs
 from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
 from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._columns import with_columns
+from speechlab.metrics._columns import COUNTS, with_columns
 from speechlab.metrics._differences.compare import compared, has_classes
 from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
-from speechlab.metrics._rates.figures import COUNTS
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -288,7 +287,9 @@ class _Scorer:
                 counted = Pairs(
                     *texts, preparation, self.counts, normal if self._is_normal_for(preparation) else None
                 )
-            columns |= _rate(kind, *(side.tolist() for side in counted.errors_and_lengths))
+            errors, lengths = (side.tolist() for side in counted.errors_and_lengths)
+            rate = next(column for column, unit in RATES.items() if unit == kind)
+            columns |= {f"{kind}_errors": errors, f"{kind}_length": lengths, rate: _rates(errors, lengths)}
         main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
         columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _rates(*main)}
         return columns | self._differences(
@@ -313,12 +314,6 @@ class _Scorer:
             f"{kind}_differences": [pair.count(kind) for pair in comparisons] for kind in self.classes
         }
         return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
-
-
-def _rate(kind: str, errors: list[int], lengths: list[int]) -> _Columns:
-    """The columns of one unit."""
-    rate = next(column for column, unit in RATES.items() if unit == kind)
-    return {f"{kind}_errors": errors, f"{kind}_length": lengths, rate: _rates(errors, lengths)}
 
 
 def _rates(errors: list[int], lengths: list[int]) -> list[float]:

@@ -10,8 +10,8 @@ import numpy as np
 from speechlab._arguments import column_names, is_dask, require_columns
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
+from speechlab.metrics._columns import COUNTS, RATE
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
-from speechlab.metrics._rates.figures import COUNTS, RATE
 from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
 from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -129,7 +129,14 @@ def _slim(
     hint = "Pass what speechlab.metrics.score returned"
     scored, bootstrap = bootstrap.on(scored, "scored")
     require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
-    _check_keys(scored, keys)
+    for key in keys:
+        odd = next((cell for cell in scored[key].tolist() if not isinstance(cell, Hashable)), None)
+        if odd is not None:
+            message = (
+                f"by={key!r}: the column holds {odd!r:.60} ({type(odd).__name__}), which cannot name a group; "
+                "use texts or numbers"
+            )
+            raise InvalidRequestError(message, parameter="by")
     # Alone, because a wide table takes longer to be split than to be summed.
     used = {*names, *_USED, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
     return scored.loc[:, [name in used for name in scored.columns.tolist()]], bootstrap
@@ -148,17 +155,6 @@ def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> 
         slim = slim.assign(**{_KNOWN: presence}).assign(**{_ROWS: 1})
     groups = slim.groupby([*shared, _KNOWN], dropna=False, observed=True, sort=False)
     return groups[[*summed, _ROWS]].sum(min_count=1).reset_index()
-
-
-def _check_keys(scored: pd.DataFrame, keys: Sequence[str]) -> None:
-    for key in keys:
-        odd = next((cell for cell in scored[key].tolist() if not isinstance(cell, Hashable)), None)
-        if odd is not None:
-            message = (
-                f"by={key!r}: the column holds {odd!r:.60} ({type(odd).__name__}), which cannot name a group; "
-                "use texts or numbers"
-            )
-            raise InvalidRequestError(message, parameter="by")
 
 
 _NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)
@@ -284,7 +280,6 @@ def by_bins(
     bootstrap = Bootstrap(level, draws, seed, groups)
     require_columns(scored, column, argument="scored")
     scored, bootstrap = bootstrap.on(as_scored(scored, None, how), "scored")
-    require_columns(scored, column, argument="scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
         message = (

@@ -12,8 +12,8 @@ from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import check_counts, prepare
+from speechlab.metrics._columns import COUNTS
 from speechlab.metrics._rates.error_rate import ErrorRate
-from speechlab.metrics._rates.figures import COUNTS
 from speechlab.metrics._rates.score import score
 
 if TYPE_CHECKING:

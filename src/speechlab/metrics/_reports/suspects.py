@@ -104,7 +104,9 @@ class _Row:
         """The suggestion, the number of agreed differences, the certainty and the reason; None if nothing is odd."""
         if len(self.transcripts) < 2 or not self.reference.strip():
             return None
-        agreed = self._agreed()
+        # Differences from the reference that all transcripts share: kind, both texts, and their place.
+        shared = set.intersection(*(set(self._differences(text)) for text in self.transcripts))
+        agreed = sorted(shared, key=lambda difference: difference[3])
         heard_other_words = any(kind not in {"homophone", "tone"} for kind, *_ in agreed)
         odd = "" if usual is None else self._odd_length(_pace(self.reference, seconds) / usual)
         if not agreed and not odd:
@@ -112,12 +114,6 @@ class _Row:
         certainty = "likely" if heard_other_words or odd else "possible"
         reasons = [self._said_of(agreed)] if agreed else []
         return self._suggestion(agreed), len(agreed), certainty, " ".join([*reasons, odd]).strip()
-
-    def _agreed(self) -> list[tuple[str, str, str, int]]:
-        """Differences from the reference that all transcripts share: kind, both texts, and their place."""
-        each = [self._differences(text) for text in self.transcripts]
-        shared = set.intersection(*map(set, each))
-        return sorted(shared & set(each[0]), key=lambda difference: difference[3])
 
     def _differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
         if has_classes(self.code):

@@ -52,20 +52,14 @@ class Interval(NamedTuple):
 class Bootstrap:
     """Settings of bootstrap intervals, checked on creation.
 
-    Attributes:
-        level: Confidence level, between 0 and 1.
-        draws: Number of bootstrap draws, 1 to 1,000,000.
-        seed: The same seed gives the same interval, whatever the order of the utterances.
-        groups: Blocks (speakers, files) that are drawn as wholes: a name for each utterance, or the column of a table
-            with the names; None to draw utterances.
-
-    Raises:
-        InvalidRequestError: The level, the number of draws or the seed is invalid.
+    The same seed gives the same interval, whatever the order of the utterances.
     """
 
     level: float
     draws: int
     seed: int
+    # Blocks (speakers, files) that are drawn as wholes: a name for each utterance, or the column of a table with the
+    # names; None to draw utterances.
     groups: Any = None
 
     def __post_init__(self) -> None:
@@ -98,11 +92,9 @@ class Bootstrap:
         # In a separate column, because the column of blocks may also be a key or a figure.
         return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
 
-    def within(self, frame: pd.DataFrame, column: str = "") -> Bootstrap:
-        """The same bootstrap for some rows of the table, or for a table with its blocks in another column."""
-        if self.groups is None:
-            return self
-        return replace(self, groups=frame[column or self.groups].tolist())
+    def within(self, frame: pd.DataFrame) -> Bootstrap:
+        """The same bootstrap for some rows of the table."""
+        return self if self.groups is None else replace(self, groups=frame[self.groups].tolist())
 
     def of_rows(self, rows: Any) -> Bootstrap:
         """The same bootstrap for the rows of a table with the blocks, or for lists beside an index or None."""
@@ -113,8 +105,23 @@ class Bootstrap:
         return self
 
     def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Sums by block of the figures of utterances (one row each)."""
-        return rows if self.groups is None else _sum_blocks(self.groups, rows)
+        """Sums by block, in order of first appearance, of the figures of utterances (one row each)."""
+        if self.groups is None:
+            return rows
+        numbers: dict[Any, int] = {}
+        index = []
+        for position, name in enumerate(_names(self.groups, len(rows))):
+            # Two missing names could be one block or two, and the interval would depend on this guess.
+            if is_missing(name) or not isinstance(name, Hashable):
+                message = (
+                    f"groups[{position}] is {name!r:.60}, not the name of a block; name the block of each utterance, "
+                    "or leave out utterances without a block"
+                )
+                raise InvalidRequestError(message, parameter="groups")
+            index.append(numbers.setdefault(name, len(numbers)))
+        sums = np.zeros((len(numbers), rows.shape[1]), dtype=rows.dtype)
+        np.add.at(sums, np.array(index, dtype=np.int64), rows)
+        return sums
 
     def sizes(self, utterances: int) -> NDArray[Any]:
         """The number of utterances in each block."""
@@ -151,7 +158,9 @@ class Bootstrap:
         """
         if not len(draws):
             return Interval(math.nan, math.nan)
-        tail = _tail((1 - self.level) / 2, _effective(sizes))
+        total = float(sizes.sum())
+        squares = float((sizes.astype(np.float64) ** 2).sum())
+        tail = _tail((1 - self.level) / 2, max(2, round(total**2 / squares)) if total else len(sizes))
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Interval(float(low), float(high))
 
@@ -200,14 +209,6 @@ class Bootstrap:
         return float(np.quantile(rates, (1 + self.level) / 2))
 
 
-def _effective(sizes: NDArray[Any]) -> int:
-    """Kish's effective number of blocks: at least two, and fewer than the number of blocks if their sizes differ."""
-    total = float(sizes.sum())
-    if not total:
-        return len(sizes)
-    return max(2, round(total**2 / float((sizes.astype(np.float64) ** 2).sum())))
-
-
 def _tail(tail: float, blocks: int) -> float:
     """The share of draws outside the interval on each side, for a nominal share and a number of blocks."""
     freedom = blocks - 1
@@ -237,21 +238,3 @@ def _names(groups: object, count: int) -> list[Any]:
         message = f"groups has {len(names)} entries for {count} utterances; give one for each"
         raise InvalidRequestError(message, parameter="groups")
     return names
-
-
-def _sum_blocks(groups: object, rows: NDArray[Any]) -> NDArray[Any]:
-    """Sums by block, in order of first appearance."""
-    names = _names(groups, len(rows))
-    numbers: dict[Any, int] = {}
-    for position, name in enumerate(names):
-        # Two missing names could be one block or two, and the interval would depend on this guess.
-        if is_missing(name) or not isinstance(name, Hashable):
-            message = (
-                f"groups[{position}] is {name!r:.60}, not the name of a block; name the block of each utterance, or "
-                "leave out utterances without a block"
-            )
-            raise InvalidRequestError(message, parameter="groups")
-    index = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-    sums = np.zeros((len(numbers), rows.shape[1]), dtype=rows.dtype)
-    np.add.at(sums, index, rows)
-    return sums

@@ -49,20 +49,23 @@ def _units(name: str, names: Mapping[str, str]) -> Step:
     )
 
 
-def _fractions(pattern: str, between: str) -> Step:
+_FRACTION = re.compile(r"(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])")
+
+
+def _fractions(between: str) -> Step:
     """A step that writes a fraction with a figure up to ten below the line in words."""
-    compiled = re.compile(pattern)
 
     def write(found: re.Match[str]) -> str:
         above, below = found.groups()
         return f"{below}{between}{above}" if int(above) < int(below) else found[0]
 
     return Step(
-        "fractions", lambda text: compiled.sub(write, text) if "/" in text else text, f"{pattern}|{between}"
+        "fractions",
+        lambda text: _FRACTION.sub(write, text) if "/" in text else text,
+        f"{_FRACTION.pattern}|{between}",
     )
 
 
-_FRACTION = r"(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])"
 JAPANESE_UNITS = _units("units", sign_names("unit", "ja"))
 """5km becomes 5キロメートル."""
 JAPANESE_SHORT_UNITS = _units("short units", _JA_SHORT)
@@ -80,9 +83,9 @@ MONTH_DAYS = substitution(
     "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日", "/"
 )
 """5/29 becomes 5月29日; a second figure up to ten is no clear day."""
-JAPANESE_FRACTIONS = _fractions(_FRACTION, "分の")
+JAPANESE_FRACTIONS = _fractions("分の")
 """1/2 becomes 2分の1."""
-CHINESE_FRACTIONS = _fractions(_FRACTION, "分之")
+CHINESE_FRACTIONS = _fractions("分之")
 """1/2 becomes 2分之1."""
 _SMALL_DIGIT = "[〇零一二三四五六七八九]"
 _MEASURED = "倍|度|割|秒|点|ポイント|パーセント|%|キロ|メートル|センチ|ミリ|グラム|トン|リットル"
