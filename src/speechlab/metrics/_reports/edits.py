@@ -100,10 +100,8 @@ def edits(
 _TYPES = {
     "unit": "string",
     "operation": "category",
-    "reference": "string",
-    "hypothesis": "string",
-    "count": "Int64",
-    "utterances": "Int64",
+    **dict.fromkeys(("reference", "hypothesis"), "string"),
+    **dict.fromkeys(("count", "utterances"), "Int64"),
     "share": "Float64",
     "signature": "string",
 }

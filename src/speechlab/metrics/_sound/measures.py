@@ -6,20 +6,27 @@ No measure says how natural a voice sounds. They find clips that are worth liste
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
-from speechlab.audio import resample, rms_dbfs
+from speechlab._arguments import (
+    has_column,
+    is_frame,
+    is_missing,
+    is_number,
+    refuse_other_tables,
+    require_columns,
+)
+from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number, named_functions
 from speechlab.metrics._columns import with_columns
-from speechlab.metrics._sound.clips import clips_in, measured_by, read_clip
-from speechlab.metrics._sound.networks import dnsmos
+from speechlab.metrics._sound.networks import dnsmos, read_clip
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
     check_pitches,
@@ -33,13 +40,10 @@ from speechlab.metrics._sound.signal import (
 from speechlab.text import language_code, mora_count, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
-
-    from speechlab.audio import AudioClip
 
 ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
 """A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
@@ -167,7 +171,7 @@ def speech_measures(
         row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
         if functions and "duration_s" in row:
             sound = read_clip(value).to_mono()
-            measured, fault = measured_by(functions, sound.samples, sound.sample_rate)
+            measured, fault = _measured(functions, sound)
             row, problem = row | measured, problem or fault
         rows.append(row if problem is None else {"measure_error": problem} | row)
     _add_outliers(rows)
@@ -193,11 +197,27 @@ def _given(
             raise InvalidRequestError(message, parameter="texts")
         spoken_texts = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
         return clips, clips[audio].tolist(), spoken_texts
-    values = clips_in(clips)
+    values = _clips(clips)
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:
         return frame, values, [None] * len(values)
     return frame, values, as_texts(texts, "texts", "give '' for a clip without a text")
+
+
+def _clips(clips: Any) -> list[Any]:
+    """One clip or several as a list."""
+    if isinstance(clips, AudioClip | str | bytes | os.PathLike):
+        return [clips]
+    if isinstance(clips, np.ndarray) and clips.dtype != object:
+        message = (
+            f"clips is an array of shape {clips.shape}, whose sample rate is not known; give "
+            "AudioClip(samples, sample_rate), or a list of them"
+        )
+        raise InvalidRequestError(message, parameter="clips")
+    if not isinstance(clips, Iterable) or isinstance(clips, Mapping):
+        message = f"clips is {clips!r:.60} ({type(clips).__name__}); give clips, paths or bytes, or a table with them"
+        raise InvalidRequestError(message, parameter="clips")
+    return list(clips)
 
 
 def _row(
@@ -283,6 +303,22 @@ def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
         row["words"] = len([word for word in words(text) if _bare(word)])
         row["words_per_s"] = row["words"] / speech_s
     return row
+
+
+def _measured(measures: Mapping[str, ClipMeasure], clip: AudioClip) -> tuple[dict[str, float], str | None]:
+    """The values of measures of the user, and what was wrong with the last of those that failed."""
+    row, problem = {}, None
+    for name, measure in measures.items():
+        try:
+            value = measure(clip.samples, clip.sample_rate)
+        except Exception as error:  # noqa: BLE001 - a measure of the user; its error is reported in its row
+            problem = f"{name}: {type(error).__name__}: {error}"
+            continue
+        if not is_number(value):
+            problem = f"{name} gave {value!r:.60}, not a number"
+        elif math.isfinite(value):
+            row[name] = float(value)
+    return row, problem
 
 
 _FEWEST = 8

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.errors import InvalidRequestError
-from speechlab.metrics._sound.clips import read_clip
+from speechlab.audio import AudioClip
+from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.metrics._sound.signal import WINDOW_S, silence
 
 if TYPE_CHECKING:
-    import os
-
     from numpy.typing import NDArray
-
-    from speechlab.audio import AudioClip
 
 _QUIETEST = 10 ** (-30 / 20)
 _PAUSE_DB, _PAUSE_S = 35.0, 0.15
@@ -130,6 +127,24 @@ def speaker_similarity(
             raise InvalidRequestError(message, parameter=name)
         vectors.append(vector.astype(np.float64))
     return float(np.clip(vectors[0] @ vectors[1], 0.0, 1.0))
+
+
+def read_clip(value: Any) -> AudioClip:
+    """A clip from a clip, a path or bytes."""
+    if isinstance(value, AudioClip):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return AudioClip.from_bytes(value)
+    if isinstance(value, str | os.PathLike):
+        try:
+            return AudioClip.from_file(value)
+        except (OSError, ValueError) as error:
+            if isinstance(error, SpeechLabError):
+                raise
+            message = f"the file {value!r:.200} cannot be read: {error}"
+            raise AudioError(message) from error
+    message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
+    raise InvalidRequestError(message, parameter="clips")
 
 
 def _sounding(clip: AudioClip | str | os.PathLike[str] | bytes, rate: int, has: str) -> NDArray[np.float32]:

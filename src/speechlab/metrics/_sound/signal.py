@@ -10,6 +10,7 @@ Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator fo
 from __future__ import annotations
 
 import math
+import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -217,8 +218,6 @@ def _band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.flo
     return np.asarray(np.log(np.maximum(bands, power.max() * 1e-5 + 1e-12)))
 
 
-STEP_S = 0.01
-_WINDOW_S = 0.025
 # Greatest aperiodic share of the power in a voiced frame. YIN's paper has 0.1, for clean speech. On 37 recordings of
 # synthesised speech, 0.3 came closest to the voiced frames of Praat, and did not change the median.
 _VOICED = 0.3
@@ -233,7 +232,7 @@ def fundamental(
 ) -> NDArray[np.float64]:
     """F0 every 10 ms, in Hz; NaN for frames without voice."""
     check_pitches((low_hz, high_hz), sample_rate)
-    window, step = round(_WINDOW_S * sample_rate), round(STEP_S * sample_rate)
+    window, step = round(_FRAME_S * sample_rate), round(_HOP_S * sample_rate)
     longest = int(sample_rate / low_hz) + 2
     size = window + longest
     count = (len(samples) - size) // step + 1
@@ -295,8 +294,6 @@ def _yin(
 
 def _without_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
     """Drop frames that differ from the frames around them: octave errors, and single frames."""
-    import warnings
-
     padded = np.pad(pitch, 2, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, 5)
     with warnings.catch_warnings():

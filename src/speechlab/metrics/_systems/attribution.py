@@ -17,35 +17,24 @@ from speechlab.metrics._systems.causes import Cause, Take, find_causes
 from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from speechlab.metrics._rates.tables import Scorable
 
 _ERRORS = {
-    "voice": "string",
-    "engine": "string",
-    "language": "string",
-    "utterance": "string",
-    "take": "Int64",
-    "start": "Int64",
-    "reference": "string",
-    "hypothesis": "string",
+    **dict.fromkeys(("voice", "engine", "language", "utterance"), "string"),
+    **dict.fromkeys(("take", "start"), "Int64"),
+    **dict.fromkeys(("reference", "hypothesis"), "string"),
     "errors": "Int64",
-    "kind": "category",
-    "cause": "category",
-    "share": "Float64",
-    "p_holm": "Float64",
+    **dict.fromkeys(("kind", "cause"), "category"),
+    **dict.fromkeys(("share", "p_holm"), "Float64"),
     "at_end": "boolean",
 }
 _COUNTS = (
-    "shared_errors",
-    "engine_errors",
-    "own_errors",
-    "homophone_errors",
-    "number_errors",
-    "spelling_errors",
+    *("shared_errors", "engine_errors", "own_errors"),
+    *("homophone_errors", "number_errors", "spelling_errors"),
 )
 _VOICES = {
     **dict.fromkeys(("voice", "engine", "language", "unit"), "string"),
@@ -183,7 +172,12 @@ def attribute(
     takes_of = _takes(scored_rows, voice, utterance)
     faulty = {key: find_causes(takes, engines) for key, takes in takes_of.items()}
     lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
-    rows = [*_error_rows(takes_of, engines)]
+    rows: list[dict[str, Any]] = []
+    for (language, label), voices in takes_of.items():
+        for name, takes in voices.items():
+            where = {"voice": name, "engine": engines[name] or None, "language": language, "utterance": label}
+            for number, take in enumerate(takes):
+                rows += [where | {"take": number} | run._asdict() for run in take.runs]
     places = [_place(row) for row in rows]
     by_chance = chances([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
@@ -234,15 +228,6 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
 
 _Takes = dict[_Key, dict[str, list[Take]]]
 """The takes of each utterance by each voice."""
-
-
-def _error_rows(takes_of: _Takes, engines: dict[str, str]) -> Iterator[dict[str, Any]]:
-    for (language, utterance), voices in takes_of.items():
-        for voice, takes in voices.items():
-            where = {"voice": voice, "engine": engines[voice] or None, "language": language}
-            for number, take in enumerate(takes):
-                for run in take.runs:
-                    yield where | {"utterance": utterance, "take": number} | run._asdict()
 
 
 def _place(row: dict[str, Any]) -> ErrorPlace | None:

@@ -53,16 +53,13 @@ Cause: TypeAlias = Literal["shared", "engine", "own"]
 
 
 class Kinds:
-    """The kinds of the errors of one pair of texts.
-
-    Attributes:
-        homophones: Number of places with another word that sounds alike, also if they are no errors in the unit
-            (readings ignore homophones). None if the runs of errors give this number.
-    """
+    """The kinds of the errors of one pair of texts."""
 
     def __init__(self, reference: str, hypothesis: str, unit: str, language: str | None) -> None:
         self._spans: list[tuple[int, int, ErrorKind]] = []
         self._language = language
+        # Places with another word that sounds alike, also if they are no errors in the unit (readings ignore them).
+        # None if the runs of errors give this number.
         self.homophones: int | None = None
         if reference == hypothesis or language not in {"ja", "zh"} or not has_classes(language):
             return
@@ -83,7 +80,12 @@ class Kinds:
     def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
         """The kinds of the errors of one run."""
         kind = self._of_run(said, heard)
-        return [self._at(place) if kind is None else kind for place in places]
+        if kind is not None:
+            return [kind] * len(places)
+        return [
+            next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
+            for place in places
+        ]
 
     def _of_run(self, said: str, heard: str) -> ErrorKind | None:
         reference, hypothesis = (_LOOSE.sub("", text) for text in (said, heard))
@@ -94,9 +96,6 @@ class Kinds:
             if kinds <= {"notation", "homophone"}:
                 return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
         return None
-
-    def _at(self, place: float) -> ErrorKind:
-        return next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
 
 
 class ErrorRun(NamedTuple):
@@ -128,25 +127,18 @@ _Place: TypeAlias = tuple[float, bool]
 
 
 class Take:
-    """One hypothesis of one voice.
-
-    Attributes:
-        row: Its scored row.
-        length: Tokens of the reference.
-        homophones: Number of places with another word that sounds alike.
-        runs: Its runs of errors, once :func:`find_causes` has found their causes.
-    """
+    """One hypothesis of one voice."""
 
     def __init__(self, row: ScoredRow) -> None:
         steps = aligned(row)
         language = parts(row.signature)["lang"]
         self.row = row
-        self.length = len(steps.reference)
+        self.length = len(steps.reference)  # in tokens
         self._separator = steps.separator
         kinds = Kinds(row.reference, row.hypothesis, row.unit, language)
         self.homophones = kinds.homophones or 0
         self.errors: list[_Error] = []
-        self.runs: list[ErrorRun] = []
+        self.runs: list[ErrorRun] = []  # once their causes are known
         run: list[tuple[float, int, str | None, str | None]] = []
         for edit in [*steps, None]:
             if edit is not None and edit.operation != "equal":
@@ -178,22 +170,21 @@ class Take:
         """Cut the runs of errors where the kind or the cause changes."""
         judged = [(error, cause_at((error.place, error.kind == "sound"))) for error in self.errors]
         groups = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
-        self.runs = [self._run(cause, list(group)) for (_, _, cause), group in groups]
-
-    def _run(self, cause: Cause, judged: Sequence[tuple[_Error, tuple[Cause, float]]]) -> ErrorRun:
-        errors = [error for error, _ in judged]
-        kind = errors[0].kind
-        at_end = any(error.hypothesis is None and error.token == self.length - 1 for error in errors)
-        return ErrorRun(
-            start=errors[0].token,
-            reference=self._join(error.reference for error in errors),
-            hypothesis=self._join(error.hypothesis for error in errors),
-            errors=len(errors),
-            kind=kind,
-            cause=cause,
-            share=min(share for _, (_, share) in judged),
-            at_end=at_end and kind == "sound",
-        )
+        self.runs = []
+        for (_, kind, cause), group in groups:
+            errors, causes = zip(*group, strict=True)
+            at_end = any(error.hypothesis is None and error.token == self.length - 1 for error in errors)
+            run = ErrorRun(
+                start=errors[0].token,
+                reference=self._join(error.reference for error in errors),
+                hypothesis=self._join(error.hypothesis for error in errors),
+                errors=len(errors),
+                kind=kind,
+                cause=cause,
+                share=min(share for _, share in causes),
+                at_end=at_end and kind == "sound",
+            )
+            self.runs.append(run)
 
 
 def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]) -> dict[str, set[_Place]]:
@@ -210,19 +201,16 @@ def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str])
         for neighbor, places in faulty.items():
             if neighbor != voice:
                 shares[engines[neighbor]].append(place in places)
-        return _cause(engines[voice], {engine: sum(has) / len(has) for engine, has in shares.items()})
+        if not shares:
+            return "own", float("nan")
+        share_of = {engine: sum(has) / len(has) for engine, has in shares.items()}
+        outside = [share for engine, share in share_of.items() if engine != engines[voice]]
+        everyone = sum(share_of.values()) / len(share_of)
+        if everyone > 0.5 and (not outside or max(outside) > 0.5):
+            return "shared", everyone
+        return ("engine" if outside and share_of.get(engines[voice], 0.0) > 0.5 else "own"), everyone
 
     for voice, several in takes.items():
         for take in several:
             take.judge(partial(cause_at, voice))
     return faulty
-
-
-def _cause(own: str, shares: Mapping[str, float]) -> tuple[Cause, float]:
-    if not shares:
-        return "own", float("nan")
-    outside = [share for engine, share in shares.items() if engine != own]
-    everyone = sum(shares.values()) / len(shares)
-    if everyone > 0.5 and (not outside or max(outside) > 0.5):
-        return "shared", everyone
-    return ("engine" if outside and shares.get(own, 0.0) > 0.5 else "own"), everyone

@@ -66,15 +66,11 @@ _TAKE = "speechlab take"
 _NAMED = 4
 """Most systems that a sentence names; for more systems, it gives their number."""
 _TYPES = {
-    "system": "string",
-    "unit": "string",
-    "utterances": "Int64",
-    "reference_length": "Int64",
-    "errors": "Int64",
+    **dict.fromkeys(("system", "unit"), "string"),
+    **dict.fromkeys(("utterances", "reference_length", "errors"), "Int64"),
     "error_rate": "Float64",
     "group": "string",
-    "first_share": "Float64",
-    "p_best": "Float64",
+    **dict.fromkeys(("first_share", "p_best"), "Float64"),
     "needed": "Int64",
 }
 _UNITS = {

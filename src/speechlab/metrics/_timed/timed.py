@@ -106,25 +106,19 @@ class TimedErrorRate:
         def percent(rate: float) -> str:
             return "–" if math.isnan(rate) else f"{100 * rate:.2f}%"
 
-        counts = ("substitutions", "deletions", "insertions", "reference_length")
         columns = [self.streams[name].tolist() for name in _COLUMNS]
         rows = [
             (file, speaker, assigned, percent(sum(errors) / max(length, 1)), *errors, length)
             for file, speaker, assigned, *errors, length in zip(*columns, strict=True)
         ]
         if len(rows) != 1:
-            total = [getattr(self, name) for name in counts]
+            total = [getattr(self, name) for name in _COLUMNS[3:]]
             rows = [("all", "", "", percent(self.rate), *total), *rows[:_SHOWN]]
         caption = f"Error rate by {self.unit}, of words within {self.collar_s:g} s of each other"
         if len(self.streams) > _SHOWN:
             caption += f"; the first {_SHOWN} of {len(self.streams)} streams"
-        heads = [
-            "recording",
-            "speaker",
-            "compared with",
-            "error rate",
-            *(name.replace("_", " ") for name in counts),
-        ]
+        counts = [name.replace("_", " ") for name in _COLUMNS[3:]]
+        heads = ["recording", "speaker", "compared with", "error rate", *counts]
         return str(html_table(heads, rows, caption=caption, right=range(3, 8)))
 
 

@@ -25,11 +25,8 @@ Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
 """Terms that must occur in the translation; or for each source term, its accepted translations."""
 
 _TYPES = {
-    "term": "string",
-    "target": "string",
-    "expected": "Int64",
-    "found": "Int64",
-    "missed": "Int64",
+    **dict.fromkeys(("term", "target"), "string"),
+    **dict.fromkeys(("expected", "found", "missed"), "Int64"),
     "preserved": "Float64",
     "missed_in": "object",
 }

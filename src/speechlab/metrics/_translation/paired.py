@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,17 +40,13 @@ _FEW = 13  # blocks: up to this number, there are fewer ways to swap than draws
 _ALIKE = 1e-6  # relative to the scores: rounding errors of equal differences
 
 
+@dataclass(frozen=True)
 class PairedDraws:
-    """Random draws, the same for all pairs of systems and all metrics.
+    """Random draws, the same for all pairs of systems and all metrics."""
 
-    Attributes:
-        blocks: Number of blocks.
-        draws: Number of bootstrap draws.
-        seed: The same seed as in sacrebleu gives the same draws; None for new draws each time.
-    """
-
-    def __init__(self, blocks: int, draws: int, seed: int | None) -> None:
-        self.blocks, self.draws, self.seed = blocks, draws, seed
+    blocks: int
+    draws: int
+    seed: int | None  # that of sacrebleu gives the same draws; None for new draws each time
 
     def randomization(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
@@ -188,7 +184,8 @@ def compare_translations(
     metric_of = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
     systems_measured = {argument: measured(metric_of, scorers, texts, argument) for argument in texts.systems}
     (base_name, *names), (base_measures, *compared) = map(str, systems), systems_measured.values()
-    seed = _seed()
+    written_seed = os.environ.get("SACREBLEU_SEED", "12345")
+    seed = None if written_seed.lower() == "none" else int(written_seed)
     interval = replace(bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
     sizes = bootstrap.sizes(len(texts.references))
     rows = []
@@ -232,11 +229,6 @@ def _interval(
     drawn = [compute(row[figures:]) - compute(row[:figures]) for row in sums]
     low, high = bootstrap.interval(np.array(drawn), sizes)
     return low, high
-
-
-def _seed() -> int | None:
-    seed = os.environ.get("SACREBLEU_SEED", "12345")
-    return None if seed.lower() == "none" else int(seed)
 
 
 def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
