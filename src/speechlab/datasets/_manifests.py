@@ -179,21 +179,9 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
 def usual_columns(
     rows: pd.DataFrame, *, met: Collection[str] = (), taken: Collection[Any] = ()
 ) -> dict[str, Any]:
-    """Find the columns that a study needs under the names that they have in other tools.
+    """Names of columns by what they hold, as in other tools; case does not count, and lists are not taken.
 
-    Args:
-        rows: The table.
-        met: What is not looked for.
-        taken: Columns that hold something else.
-
-    Returns:
-        Names of columns by what they hold: ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``,
-        ``offset_s``, ``source_lang``, ``target_lang``, ``reference``. Case does not count, and a column of lists is
-        not taken.
-
-    Example:
-        >>> usual_columns(pd.DataFrame(columns=["path", "sentence", "locale"]))
-        {'audio': 'path', 'text': 'sentence', 'language': 'locale'}
+    ``met`` is not looked for, and ``taken`` holds something else.
     """
     by_name = {str(column).strip().lower(): column for column in reversed(rows.columns)}
     by_name |= {str(column): column for column in rows.columns}

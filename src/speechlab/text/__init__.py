@@ -8,9 +8,7 @@ Used by the client, ``metrics``, ``evaluate`` and the command line.
 
 from speechlab._door import name_after as _name_after
 from speechlab.text._fingerprint import function_hash, unhashed
-from speechlab.text._language_codes import (
-    ANY_LANGUAGE as ANY_LANGUAGE,
-)
+from speechlab.text._language_codes import ANY_LANGUAGE as ANY_LANGUAGE
 from speechlab.text._language_codes import (
     join_texts,
     language_code,
@@ -36,14 +34,6 @@ from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, differing_runs, loops, words
 
-__all__ = [
-    "characters",
-    "language_code",
-    "loops",
-    "normalizer",
-    "pinyin",
-    "reading",
-    "words",
-]
+__all__ = ["characters", "language_code", "loops", "normalizer", "pinyin", "reading", "words"]
 
 _name_after(__name__, globals())

@@ -1,23 +1,39 @@
 """Alignments of reference and hypothesis by token, and their display.
 
-An alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is that of NIST's sclite.
+An alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is that of NIST's sclite, which
+minimises a cost, not the number of errors. A substitution costs 4, an insertion or a deletion 3. So a substitution is
+preferred to a deletion with an insertion. But three deletions with three insertions (18) are preferred to five
+substitutions (20), so an alignment may have more errors than necessary. Among alignments of equal cost, sclite
+prefers, from the end backwards, a pair of words to an insertion and an insertion to a deletion. With these rules, the
+counts agree with the program in all cases of the tests. Transcripts with alternates ``{a / b}`` are refused.
+
+Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite. The order of preference was found by experiment.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
+import numpy as np
 from rapidfuzz.distance import Editops, Levenshtein, Opcodes
 
 from speechlab.display import Html, diff
-from speechlab.metrics._alignment.sclite import Operation, Run, sclite_blocks
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from speechlab.metrics._alignment.units import Counts, Tokens
 
-_Blocks: TypeAlias = tuple[Run, ...]
+Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
+_Blocks: TypeAlias = tuple[tuple[Operation, int, int, int, int], ...]
+"""Runs of one operation, each with its start and end in the reference and in the hypothesis."""
+_SUBSTITUTION, _GAP = 4, 3
+_DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
+_MAX_CELLS = 200_000_000  # one byte each
 
 
 class Edit(NamedTuple):
@@ -94,20 +110,24 @@ class Alignment:
     @property
     def blocks(self) -> _Blocks:
         """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
-        if not isinstance(self._found, tuple):
-            self._found = self._align() if self._found is None else _runs_of(self._found)
-        return self._found
-
-    def _align(self) -> _Blocks:
-        same = self._said == self._heard
-        reference = self.reference
-        hypothesis = reference if same else self.hypothesis
-        if same or reference == hypothesis:
-            n = len(reference)
-            return (("equal", 0, n, 0, n),) if n else ()
-        if self.counts != "levenshtein":
-            return sclite_blocks(reference, hypothesis)
-        return _runs_of(Levenshtein.editops(reference, hypothesis))
+        blocks = self._found
+        if blocks is None:
+            same = self._said == self._heard
+            reference = self.reference
+            hypothesis = reference if same else self.hypothesis
+            if same or reference == hypothesis:
+                n = len(reference)
+                blocks = (("equal", 0, n, 0, n),) if n else ()
+            elif self.counts == "levenshtein":
+                blocks = cast("Editops", Levenshtein.editops(reference, hypothesis))
+            else:
+                blocks = sclite_blocks(reference, hypothesis)
+        if not isinstance(blocks, tuple):
+            opcodes = cast("list[Any]", Opcodes.from_editops(blocks).as_list())
+            # rapidfuzz calls a substitution "replace".
+            blocks = tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in opcodes])
+        self._found = blocks
+        return blocks
 
     @property
     def tally(self) -> tuple[int, int, int, int]:
@@ -174,8 +194,53 @@ class Alignment:
         return f"Alignment({self.text[:200]!r})"
 
 
-def _runs_of(edits: Editops) -> tuple[Run, ...]:
-    """Runs of one operation: ``(operation, start, end, start, end)`` in the reference and in the hypothesis."""
-    opcodes = cast("list[Any]", Opcodes.from_editops(edits).as_list())
-    # rapidfuzz calls a substitution "replace".
-    return tuple([run if run[0] != "replace" else ("substitute", *run[1:]) for run in opcodes])
+def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> _Blocks:
+    """Align one pair as sclite does."""
+    if len(reference) * len(hypothesis) > _MAX_CELLS:
+        message = (
+            f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MAX_CELLS} "
+            "cells; cut the texts into utterances, or use counts='levenshtein'"
+        )
+        raise InvalidRequestError(message, parameter="counts")
+    numbers = {token: number for number, token in enumerate(dict.fromkeys(chain(reference, hypothesis)))}
+    first, second = (
+        np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
+    )
+    return _blocks(_moves(first, second), reference, hypothesis)
+
+
+def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """The best last move into each cell, row by row."""
+    gaps = _GAP * np.arange(len(other) + 1, dtype=np.int64)
+    moves = np.full((len(one) + 1, len(other) + 1), _INSERTION, dtype=np.uint8)
+    above = gaps
+    for i, token in enumerate(one, start=1):
+        diagonal = above[:-1] + np.where(other == token, 0, _SUBSTITUTION)
+        row = above + _GAP
+        np.minimum(row[1:], diagonal, out=row[1:])
+        # Insertions run along the row: the cheapest start so far, plus one gap for each step.
+        row = np.minimum.accumulate(row - gaps) + gaps
+        moves[i, 0] = _DELETION
+        inserted = np.where(row[1:] == row[:-1] + _GAP, _INSERTION, _DELETION)
+        moves[i, 1:] = np.where(row[1:] == diagonal, _DIAGONAL, inserted)
+        above = row
+    return moves
+
+
+def _blocks(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> _Blocks:
+    i, j = len(reference), len(hypothesis)
+    backwards: list[tuple[Operation, int, int, int, int]] = []
+    while i or j:
+        end = (i, j)
+        move = moves[i, j]
+        i -= move != _INSERTION
+        j -= move != _DELETION
+        if move == _DIAGONAL:
+            kind: Operation = "equal" if reference[i] == hypothesis[j] else "substitute"
+        else:
+            kind = "insert" if move == _INSERTION else "delete"
+        if backwards and backwards[-1][0] == kind:
+            _, _, i1, _, j1 = backwards.pop()
+            end = (i1, j1)
+        backwards.append((kind, int(i), int(end[0]), int(j), int(end[1])))
+    return tuple(reversed(backwards))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.sclite import check_unmarked
 from speechlab.metrics._alignment.units import merged
 from speechlab.text import Normalizer, Step
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 # same. It is found several times faster, but up to twice as slowly if most tokens are wrong. Edits are found without
 # this hint, because it could lead to other edits than jiwer's with the same number of errors.
 _LONG = 500
+_ALTERNATES = re.compile(r"\{[^{}]*/[^{}]*\}")
 
 
 class Pairs:
@@ -60,7 +62,14 @@ class Pairs:
             self._heard = merged(self._said, self._heard)
         self._by_sclite = counts == "sclite"
         if self._by_sclite:
-            check_unmarked(references, hypotheses)
+            # Alternates would be counted as words.
+            marked = next((text for text in chain(*self.texts) if _ALTERNATES.search(text)), None)
+            if marked is not None:
+                message = (
+                    f"alternates in braces are not read, as in {marked[:60]!r}; write one of them in their place, "
+                    "and name words that count as one with variants="
+                )
+                raise InvalidRequestError(message, parameter="counts")
             _ = self.tallies  # a pair that is too long is refused here, not in the middle of a report
 
     def __len__(self) -> int:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from rapidfuzz.distance import Levenshtein
-
 from speechlab._arguments import is_bool, refused
 from speechlab._platform import installed_version
 from speechlab.errors import InvalidRequestError
@@ -23,6 +21,7 @@ from speechlab.metrics._arguments import check_choice
 from speechlab.text import (
     Normalizer,
     Step,
+    differing_runs,
     function_hash,
     language_code,
     language_name,
@@ -82,21 +81,13 @@ def _merged(one: list[str], other: list[str]) -> list[str]:
     if len(one) * len(other) <= _MOST:
         return _spelled(one, other)
     words: list[str] = []
-    i = j = 0
-    equal = [op for op in Levenshtein.opcodes(one, other) if op.tag == "equal"]
-    for first, last, start, end in [
-        *((op.src_start, op.src_end, op.dest_start, op.dest_end) for op in equal),
-        (len(one), len(one), len(other), len(other)),
-    ]:
-        reference_part, hypothesis_part = one[i:first], other[j:start]
-        words += (
-            hypothesis_part
-            if len(reference_part) * len(hypothesis_part) > _MOST
-            else _spelled(reference_part, hypothesis_part)
-        )
-        words += other[start:end]
-        i, j = last, end
-    return words
+    copied = 0
+    for i0, i1, j0, j1 in differing_runs(one, other):
+        words += other[copied:j0]
+        small = (i1 - i0) * (j1 - j0) <= _MOST
+        words += _spelled(one[i0:i1], other[j0:j1]) if small else other[j0:j1]
+        copied = j1
+    return words + other[copied:]
 
 
 def _spelled(one: list[str], other: list[str]) -> list[str]:

@@ -28,13 +28,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
 
 _COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "reference_length")
-_TYPES = {
-    "class": "string",
-    **dict.fromkeys(_COUNTS, "Int64"),
-    **RATE,
-    **FOUND,
-    "signature": "string",
-}
+_TYPES = {"class": "string", **dict.fromkeys(_COUNTS, "Int64"), **RATE, **FOUND, "signature": "string"}
 _ALL = "all"
 
 

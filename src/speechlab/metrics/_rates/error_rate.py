@@ -15,12 +15,7 @@ import numpy as np
 
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
-from speechlab.metrics._alignment.units import (
-    Preparation,
-    check_counts,
-    prepare,
-    warn_if_unspaced,
-)
+from speechlab.metrics._alignment.units import Preparation, check_counts, prepare, warn_if_unspaced
 from speechlab.metrics._arguments import Groups, as_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
@@ -219,12 +214,7 @@ class ErrorRate:
         return edit_table(self._pairs, None if index is None else list(index), equal=equal)
 
     def frame(
-        self,
-        *,
-        level: float = 0.95,
-        draws: int = 2_000,
-        seed: int = 0,
-        groups: Groups = None,
+        self, *, level: float = 0.95, draws: int = 2_000, seed: int = 0, groups: Groups = None
     ) -> pd.DataFrame:
         """All figures as a table of one row; join the rows of several systems with ``pandas.concat``.
 
@@ -254,12 +244,7 @@ class ErrorRate:
         return pd.DataFrame([row])
 
     def confidence_interval(
-        self,
-        *,
-        level: float = 0.95,
-        draws: int = 2_000,
-        seed: int = 0,
-        groups: Groups = None,
+        self, *, level: float = 0.95, draws: int = 2_000, seed: int = 0, groups: Groups = None
     ) -> Interval:
         """Bootstrap interval of the corpus rate.
 

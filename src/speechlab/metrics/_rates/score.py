@@ -196,18 +196,14 @@ def _columns(
         rows_with_texts = []
         for row in rows:
             columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
-            columns["score_error"][row] = _no_text(said[row], heard[row])
             if isinstance(said[row], str) and isinstance(heard[row], str):
                 rows_with_texts.append(row)
+            for name, cell in (("hypothesis", heard[row]), ("reference", said[row])):
+                if not isinstance(cell, str) and not is_missing(cell):
+                    message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
+                    columns["score_error"][row] = message
         scorer.score(said, heard, rows_with_texts, columns)
     return columns
-
-
-def _no_text(said: object, heard: object) -> str | None:
-    for name, cell in (("reference", said), ("hypothesis", heard)):
-        if not isinstance(cell, str) and not is_missing(cell):
-            return f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
-    return None
 
 
 class _Scorer:

@@ -164,10 +164,7 @@ _SOME = {
     **dict.fromkeys(TOLERANT, "tolerant_errors"),
     **{f"{kind}_differences": f"{kind}_differences" for kind in KINDS},
 }
-_LENGTHS = {
-    **{column: f"{kind}_length" for column, kind in RATES.items()},
-    **TOLERANT,
-}
+_LENGTHS = {**{column: f"{kind}_length" for column, kind in RATES.items()}, **TOLERANT}
 _ROWS, _KNOWN = "_rows", "_known"
 _USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values(), *TOLERANT})
 _SUMMARY: dict[str, str] = {

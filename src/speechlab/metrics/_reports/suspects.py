@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -82,8 +83,13 @@ def suspects(
         )
     ]
     seconds = frame[duration_s].tolist() if duration_s in frame.columns else [None] * len(frame)
-    paces = _median_paces(rows, seconds)
-    judged = [row.judged(length, paces.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
+    paces: dict[str, list[float]] = {}
+    for row, length in zip(rows, seconds, strict=True):
+        pace = _pace(row.reference, length)
+        if pace > 0:
+            paces.setdefault(row.code, []).append(pace)
+    usual = {code: statistics.median(values) for code, values in paces.items() if len(values) >= _FEW_ROWS}
+    judged = [row.judged(length, usual.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
     places = [place for place, verdict in enumerate(judged) if verdict is not None]
     verdicts = [verdict for verdict in judged if verdict is not None]
     columns = [dict(zip(_TYPES, verdict, strict=True)) for verdict in verdicts]
@@ -176,15 +182,3 @@ def _pace(text: str, seconds: object) -> float:
     if is_missing(seconds) or not isinstance(seconds, int | float) or seconds <= 0:
         return math.nan
     return len("".join(text.split())) / float(seconds)
-
-
-def _median_paces(rows: Sequence[_Row], seconds: Sequence[object]) -> dict[str, float]:
-    """The median pace of the references in each language, in characters a second, where there are enough."""
-    import statistics
-
-    paces: dict[str, list[float]] = {}
-    for row, length in zip(rows, seconds, strict=True):
-        pace = _pace(row.reference, length)
-        if pace > 0:
-            paces.setdefault(row.code, []).append(pace)
-    return {code: statistics.median(values) for code, values in paces.items() if len(values) >= _FEW_ROWS}

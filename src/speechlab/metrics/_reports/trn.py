@@ -69,11 +69,7 @@ def read_trn(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def write_trn(
-    frame: pd.DataFrame,
-    path: str | os.PathLike[str],
-    *,
-    text: str = "text",
-    utterance: str | None = None,
+    frame: pd.DataFrame, path: str | os.PathLike[str], *, text: str = "text", utterance: str | None = None
 ) -> None:
     """Write transcripts as a ``trn`` file, for sclite and similar programs.
 

@@ -123,10 +123,6 @@ class Bootstrap:
         np.add.at(sums, np.array(index, dtype=np.int64), rows)
         return sums
 
-    def sizes(self, utterances: int) -> NDArray[Any]:
-        """The number of utterances in each block."""
-        return self.blocks(np.ones((utterances, 1), dtype=np.int64))[:, 0]
-
     def sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
         """Sums of the columns in each draw (row). A draw has as many blocks as there are, drawn with replacement.
 
@@ -196,6 +192,11 @@ class Bootstrap:
             self._unseen(np.column_stack([sign * differences, blocks[:, 2]]), lengths) for sign in (1, -1)
         )
         return Interval(min(low, -less), max(high, more))
+
+    def figure(self, statistics: NDArray[Any], compute: Callable[[list[Any]], float]) -> Interval:
+        """Interval of what is computed of sums of statistics, of which each utterance has a row."""
+        draws = [compute(row) for row in self.sums(self.blocks(statistics)).tolist()]
+        return self.interval(np.array(draws), self.blocks(np.ones((len(statistics), 1), np.int64))[:, 0])
 
     def _unseen(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
         """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong."""

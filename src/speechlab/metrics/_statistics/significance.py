@@ -25,7 +25,7 @@ import numpy as np
 
 from speechlab._arguments import is_missing, refused
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.sclite import sclite_blocks
+from speechlab.metrics._alignment.alignment import sclite_blocks
 from speechlab.metrics._arguments import check_number
 
 if TYPE_CHECKING:

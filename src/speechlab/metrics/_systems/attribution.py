@@ -119,12 +119,7 @@ class Attribution:
 
 
 def attribute(
-    scored: Scorable,
-    *,
-    voice: str = "voice",
-    utterance: str = "text",
-    engine: str | None = None,
-    **how: Any,
+    scored: Scorable, *, voice: str = "voice", utterance: str = "text", engine: str | None = None, **how: Any
 ) -> Attribution:
     """Separate the errors of voices from errors that a recogniser or normaliser makes for every voice.
 

@@ -292,7 +292,12 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
 
     names, errors, lengths = list(one.tables), one.errors, one.lengths
     groups = letters(names, pairs.loc[is_shown(pairs), ["a", "b"]].itertuples(index=False))
-    firsts = _first_shares(errors, lengths, bootstrap)
+    # The share of draws in which each system (row) has the lowest rate; ties are divided.
+    firsts: list[float | None] = [None] * len(errors)
+    if len(sums := bootstrap.sums(np.concatenate([errors, lengths]).T)):
+        rates = sums[:, : len(errors)] / np.maximum(sums[:, len(errors) :], 1)
+        first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
+        firsts = (first / first.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
     of_best = pairs.loc[pairs["a"] == names[0], ["b", "p_holm"]].itertuples(index=False)
     p_best = {name: float(p) for name, p in of_best}
     alpha = (1 - bootstrap.level) / max(1, tests)
@@ -334,19 +339,6 @@ def _common(numbered: pd.DataFrame, system: str, utterance: str, where: str) -> 
         )
         raise InvalidRequestError(message, parameter="scored")
     return common_rows
-
-
-def _first_shares(
-    errors: NDArray[np.int64], lengths: NDArray[np.int64], bootstrap: Bootstrap
-) -> list[float | None]:
-    """The share of draws in which each system (row) has the lowest rate; ties are divided."""
-    count = len(errors)
-    sums = bootstrap.sums(np.concatenate([errors, lengths]).T)
-    if not len(sums):
-        return [None] * count
-    rates = sums[:, :count] / np.maximum(sums[:, count:], 1)
-    first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
-    return [float(share) for share in (first / first.sum(axis=1, keepdims=True)).mean(axis=0)]
 
 
 def _listed(names: list[str]) -> str:

@@ -13,6 +13,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -187,7 +188,6 @@ def compare_translations(
     written_seed = os.environ.get("SACREBLEU_SEED", "12345")
     seed = None if written_seed.lower() == "none" else int(written_seed)
     interval = replace(bootstrap, draws=_DRAWS["bootstrap"] if draws is None else draws, seed=seed or 0)
-    sizes = bootstrap.sizes(len(texts.references))
     rows = []
     for metric, (before, signature, statistics, compute) in base_measures.items():
         # A test needs the figures of each block, and the function from their sums to a score.
@@ -207,7 +207,8 @@ def compare_translations(
         }
         for name, measures in zip(names, compared, strict=True):
             blocks, score = bootstrap.blocks(measures[metric].statistics), measures[metric].score
-            low, high = _interval(base, blocks, compute, interval, sizes)
+            both = np.hstack([statistics, measures[metric].statistics])
+            low, high = interval.figure(both, partial(_gain, compute))
             p, theirs = run(base, blocks, compute)
             figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
             of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
@@ -216,19 +217,9 @@ def compare_translations(
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
 
-def _interval(
-    base: NDArray[Any],
-    other: NDArray[Any],
-    compute: Callable[[list[Any]], float],
-    bootstrap: Bootstrap,
-    sizes: NDArray[Any],
-) -> tuple[float, float]:
-    """The interval of the difference: both systems are scored on the same blocks, drawn with replacement."""
-    figures = base.shape[1]
-    sums = bootstrap.sums(np.hstack([base, other])).tolist()
-    drawn = [compute(row[figures:]) - compute(row[:figures]) for row in sums]
-    low, high = bootstrap.interval(np.array(drawn), sizes)
-    return low, high
+def _gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
+    """The difference of the scores of two systems, from their sums side by side."""
+    return compute(sums[len(sums) // 2 :]) - compute(sums[: len(sums) // 2])
 
 
 def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:

@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from speechlab._arguments import column_names, has_column, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
@@ -94,8 +92,7 @@ class TranslationScore:
     def _interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
         check_choice(metric, self.scores, "metric", "there is no metric")
         _, _, statistics, compute = self._measured[metric]
-        sums = bootstrap.sums(bootstrap.blocks(statistics)).tolist()
-        return bootstrap.interval(np.array([compute(row) for row in sums]), bootstrap.sizes(len(statistics)))
+        return bootstrap.figure(statistics, compute)
 
     def frame(
         self, *, level: float = 0.95, draws: int = 1_000, seed: int = 0, groups: Groups = None

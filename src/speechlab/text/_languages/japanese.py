@@ -109,31 +109,18 @@ _threads = threading.local()
 
 
 class Morpheme(NamedTuple):
-    """One word of a Japanese text.
+    """One word of a Japanese text."""
 
-    Attributes:
-        surface: The word as written.
-        normal: Its normalised dictionary form.
-        reading: Its dictionary reading in katakana (not as spoken: は is ハ).
-        inflected: Whether it is a verb, adjective or auxiliary, whose normalised form hides the inflection.
-        start: Start of the word in the text, in characters.
-        end: End of the word, exclusive.
-        groups: Numbers of its groups of synonyms in the dictionary; spellings of one word share a group.
-        part: Its part of speech in Japanese, such as ``"名詞"``.
-
-    Example:
-        >>> [(word.surface, word.normal) for word in morphemes("打合せ")]
-        [('打合せ', '打ち合わせ')]
-    """
-
-    surface: str
-    normal: str
-    reading: str
-    inflected: bool
-    start: int
+    surface: str  # as written: 打合せ
+    normal: str  # its normalised dictionary form: 打ち合わせ
+    reading: str  # in katakana by the dictionary, not as spoken: は is ハ
+    inflected: bool  # a verb, adjective or auxiliary, whose normalised form hides the inflection
+    start: int  # in characters of the text
     end: int
-    groups: tuple[int, ...] = ()
-    part: str = ""
+    groups: tuple[
+        int, ...
+    ]  # numbers of its groups of synonyms in the dictionary; spellings of one word share one
+    part: str  # of speech, in Japanese, such as 名詞
 
 
 def morphemes(text: str) -> list[Morpheme]:
