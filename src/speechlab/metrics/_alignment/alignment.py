@@ -116,10 +116,10 @@ class Alignment:
             reference = self.reference
             hypothesis = reference if same else self.hypothesis
             if same or reference == hypothesis:
-                n = len(reference)
-                blocks = (("equal", 0, n, 0, n),) if n else ()
+                hits: _Blocks = (("equal", 0, len(reference), 0, len(reference)),)
+                blocks = hits if reference else ()
             elif self.counts == "levenshtein":
-                blocks = cast("Editops", Levenshtein.editops(reference, hypothesis))
+                blocks = Levenshtein.editops(reference, hypothesis)
             else:
                 blocks = sclite_blocks(reference, hypothesis)
         if not isinstance(blocks, tuple):
