@@ -239,7 +239,8 @@ def test_a_long_wait_is_told_in_minutes(tmp_path):
     words = r"waiting for the service's quota, (30 min \d|29 min 5\d) s"
     with (
         Wire(Busy().answer) as wire,
-        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        # a key of its own: other clients of the same key and address would wait as well, and ports come again
+        Client(base_url=f"http://127.0.0.1:{wire.port}", api_key="sl:that-waits-for-half-an-hour") as lab,
         pytest.raises(RuntimeError, match=words),
     ):
         batch.translate(texts(4), lab, store=tmp_path, progress=Impatient(), **EN_JA)
