@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from typing import Protocol
 
@@ -38,8 +37,3 @@ class SystemClock:
     wait = staticmethod(time.sleep)
     time = staticmethod(time.time)
     sleep = staticmethod(asyncio.sleep)
-
-
-def default_random() -> Random:
-    """Jitter that differs between processes, seeded by the system."""
-    return random.SystemRandom()

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from speechlab._brief import briefly, carry_name
 from speechlab.errors import ConfigurationError
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-
-T = TypeVar("T")
 _ROOM = f"{__package__}."
 
 
@@ -26,7 +24,7 @@ def is_from_here(cls: type) -> bool:
     return cls.__module__.startswith(_ROOM)
 
 
-def own_methods(cls: type[T]) -> type[T]:
+def own_methods(cls: type) -> None:
     """Wrap the public methods of a class, inherited ones included, so that errors and tracebacks name this class."""
     for name in dir(cls):
         value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
@@ -38,7 +36,6 @@ def own_methods(cls: type[T]) -> type[T]:
             carry_name(method, f"{cls.__qualname__}.{name}")
             method.__module__ = cls.__module__
             setattr(cls, name, classmethod(method) if isinstance(value, classmethod) else method)
-    return cls
 
 
 class AsyncClosable(ABC):

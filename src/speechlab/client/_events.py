@@ -95,29 +95,6 @@ class CallEvent:
     call_id: str = ""
 
 
-def emit(hook: Callable[[CallEvent], None] | None, event: CallEvent) -> None:
-    """Log an event and pass it to the hook. An error of the hook is logged and does not fail the call."""
-    logger.debug(
-        "%s %s attempt=%d status=%s delay=%s elapsed=%.3f error=%s",
-        event.operation,
-        event.kind,
-        event.attempt,
-        event.status,
-        event.delay_s,
-        event.elapsed_s,
-        event.error,
-    )
-    if hook is None:
-        return
-    try:
-        hook(event)
-    except BaseException as error:
-        # sys.exit() would end the loop of all synchronous clients; on the main thread it may be a real Ctrl-C
-        if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
-            raise
-        logger.exception("the on_event hook failed; the call goes on")
-
-
 def attach_timing(error: SpeechLabError, timing: Timing) -> None:
     """Attach the timing to an error, and the number of attempts if the error has that field."""
     error.timing = timing
@@ -160,18 +137,13 @@ class RunningTotals:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sums = CallTotals()
+        self.sums = CallTotals()
 
     def add(self, **amounts: float) -> None:
         """Add to the named totals."""
         with self._lock:
-            sums = {name: getattr(self._sums, name) + amount for name, amount in amounts.items()}
-            self._sums = replace(self._sums, **sums)
-
-    @property
-    def sums(self) -> CallTotals:
-        """The totals so far."""
-        return self._sums
+            sums = {name: getattr(self.sums, name) + amount for name, amount in amounts.items()}
+            self.sums = replace(self.sums, **sums)
 
 
 class _Spans:
@@ -194,21 +166,16 @@ class _Spans:
             span = self._open.get(event.call_id)
             if span is not None and event.status is not None:
                 span.set_attribute("http.response.status_code", event.status)
-        else:
-            span = self._open.pop(event.call_id, None)
-            if span is not None:
-                self._end(span, event)
-
-    def _end(self, span: Span, event: CallEvent) -> None:
-        failure = event.error
-        if failure is None and event.status is not None and event.status >= 400:
-            failure = str(event.status)  # of ``request``, for which every status is a reply
-        if event.delay_s is not None:
-            span.set_attribute("speechlab.retry_delay_s", event.delay_s)
-        if failure is not None:
-            span.set_attribute("error.type", failure)
-            span.set_status(self._trace.StatusCode.ERROR)
-        span.end()
+        elif (span := self._open.pop(event.call_id, None)) is not None:
+            failure = event.error
+            if failure is None and event.status is not None and event.status >= 400:
+                failure = str(event.status)  # of ``request``, for which every status is a reply
+            if event.delay_s is not None:
+                span.set_attribute("speechlab.retry_delay_s", event.delay_s)
+            if failure is not None:
+                span.set_attribute("error.type", failure)
+                span.set_status(self._trace.StatusCode.ERROR)
+            span.end()
 
 
 def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callable[[CallEvent], None]:

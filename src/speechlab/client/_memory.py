@@ -17,7 +17,7 @@ import orjson
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import key_of
-from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS, REMEDY
+from speechlab.client._settings.settings import EMBEDDED, FUNCTIONS, REMEDY
 from speechlab.client._transport.http import Reply
 from speechlab.errors import ReplayMiss, StoreError
 
@@ -220,25 +220,23 @@ def miss(store: Store, operation: str, parameters: dict[str, Any], service: str)
     key, nearest = min(earlier, key=lambda item: _distance(parameters, item[1]))
     differing = _differing(parameters, nearest)
     if not differing:
-        return _miss_of_the_same(head, store.facts(key).get("service"), operation, service)
+        # A key also contains the service and the number of a repetition.
+        asked = store.facts(key).get("service")
+        of = "another service, or as a repetition" if asked is None else repr(asked)
+        parameter: str | None = "service"
+        if not service:
+            text = f"{head}: the same is there, but not of which service it was asked; {REMEDY}"
+        elif asked == service:
+            text = f"{head}: the same is there as a repetition, or from another version of the contract; {REMEDY}"
+            parameter = None
+        else:
+            text = f"{head}: the same was asked of {of}, and this is {service!r}; {REMEDY}"
+        return ReplayMiss(text, operation=operation, parameter=parameter)
     name = differing[0]
     more = f" (and in {', '.join(differing[1:])})" if len(differing) > 1 else ""
     sought, stored = _contrast(parameters.get(name, _ABSENT), nearest.get(name, _ABSENT))
     text = f"{head}: the nearest one there differs in {name}: {sought} here, {stored} there{more}; {REMEDY}"
     return ReplayMiss(text, operation=operation, parameter=name)
-
-
-def _miss_of_the_same(head: str, asked: str | None, operation: str, service: str) -> ReplayMiss:
-    """The error without a different parameter: a key also contains the service and the number of a repetition."""
-    if not service:
-        text = f"{head}: the same is there, but not of which service it was asked; {REMEDY}"
-        return ReplayMiss(text, operation=operation, parameter="service")
-    if asked == service:
-        text = f"{head}: the same is there as a repetition, or from another version of the contract; {REMEDY}"
-        return ReplayMiss(text, operation=operation)
-    of = "another service, or as a repetition" if asked is None else repr(asked)
-    text = f"{head}: the same was asked of {of}, and this is {service!r}; {REMEDY}"
-    return ReplayMiss(text, operation=operation, parameter="service")
 
 
 def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:

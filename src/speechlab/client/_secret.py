@@ -14,6 +14,7 @@ import re
 import secrets
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from speechlab.errors import ConfigurationError
@@ -198,24 +199,17 @@ def redact(text: str) -> str:
     return text
 
 
-class _RedactingFilter(logging.Filter):
-    """Removes keys from the text of log records."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        try:
-            message = record.getMessage()
-        except (TypeError, ValueError):
-            return True
+def _redact_record(record: logging.LogRecord) -> bool:
+    """Remove keys from the text of a log record; none is dropped."""
+    with suppress(TypeError, ValueError):
+        message = record.getMessage()
         clean = redact(message)
         if clean != message:
             record.msg, record.args = clean, None
-        return True
-
-
-_filter = _RedactingFilter()
+    return True
 
 
 def install_log_filter() -> None:
     """Filter the loggers of all libraries that send requests; ``websockets`` at DEBUG, for example, logs headers."""
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_filter)  # adding the same filter again has no effect
+        logging.getLogger(name).addFilter(_redact_record)  # adding the same filter again has no effect

@@ -26,11 +26,6 @@ if TYPE_CHECKING:
     from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import ClientOptions, Settings
 
-_NOT_CONFIGURED = (
-    "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts the "
-    "embedded service"
-)
-
 
 class Configured(ABC):
     """What both clients do with their settings: read them, change them in a copy, take them along in a pickle."""
@@ -50,7 +45,10 @@ class Configured(ABC):
         check_names(options)
         settings = configured_settings(base_url, ws_base_url, key, dict(options))
         if settings is None:
-            raise ConfigurationError(_NOT_CONFIGURED)
+            raise ConfigurationError(
+                "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts "
+                "the embedded service"
+            )
         self._set_up(settings)
 
     @abstractmethod
@@ -58,12 +56,8 @@ class Configured(ABC):
         """Begin with these settings, with the connections of another client if there is one."""
 
     @classmethod
-    def from_settings(cls, settings: Settings) -> Self:
-        """Make a client from resolved settings."""
-        return cls._made(settings)
-
-    @classmethod
-    def _made(cls, settings: Settings, parent: Self | None = None) -> Self:
+    def from_settings(cls, settings: Settings, parent: Self | None = None) -> Self:
+        """Make a client from resolved settings, with the connections of another client if there is one."""
         client = cls.__new__(cls)
         client._set_up(settings, parent)  # noqa: SLF001 - of the same class
         return client
@@ -90,7 +84,7 @@ class Configured(ABC):
             ConfigurationError: An option does not exist, or its value is not usable.
         """
         check_names(changes, change=True)
-        return self._made(changed(self._settings, changes) if changes else self._settings, self)
+        return self.from_settings(changed(self._settings, changes) if changes else self._settings, self)
 
     def __copy__(self) -> Self:
         return self.with_options()

@@ -151,7 +151,7 @@ class Client(Configured, Face[AsyncClient]):
     def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
         self._settings = settings
         behind = None if parent is None else parent._async  # noqa: SLF001 - of the same class
-        self._async = AsyncClient._made(settings, behind)  # noqa: SLF001 - of the same base
+        self._async = AsyncClient.from_settings(settings, behind)
 
     @classmethod
     @described_as(AsyncClient.connect)

@@ -18,7 +18,7 @@ from speechlab.client._operations.operation import TimeLeft, time_of, whole_s
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._realtime.dial import RealtimeOptions
-from speechlab.client._settings.store_mode import nothing_is_sent
+from speechlab.client._settings.settings import nothing_is_sent
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import (
     APIConnectionError,
@@ -59,7 +59,6 @@ R = TypeVar("R")
 V = TypeVar("V", bound=SpeechOptions)
 _LARGE = 4_000_000
 """Bytes from which work on a body moves to a thread."""
-_LEAST_S = 0.001
 _NO_CATALOGUE = frozenset({403, 404, 405, 501})
 """Statuses of services without speech, or whose voices are not open to this key."""
 
@@ -126,7 +125,12 @@ class Performer(ClientBase):
         stored = await self._stored_call(operation)
         if stored is None:
             return await self._ask(operation, None)
-        look, ask = partial(_kept, operation, stored), partial(self._ask, operation, stored)
+
+        async def look() -> tuple[RawResponse, R] | None:
+            reply = await asyncio.to_thread(stored.reply, operation)
+            return None if reply is None else (reply, await _result(operation, reply))
+
+        ask = partial(self._ask, operation, stored)
         if not stored.memory.asks:
             return await look() or await ask()
         return await self._once((str(stored.memory.store.path), stored.key), look, ask, operation.timeout)
@@ -171,7 +175,7 @@ class Performer(ClientBase):
             except TimeoutError:
                 raise _too_late(clock.monotonic() - began, time_s) from None
             if time_s is not None:
-                left_s = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), whole_s(time_s))
+                left_s = TimeLeft(time_s - (clock.monotonic() - began), whole_s(time_s))
         return await ask(left_s)
 
     async def _ask(
@@ -268,24 +272,6 @@ class Performer(ClientBase):
 
         return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
 
-    async def _looked_up(self, options: V, voice: str) -> tuple[Voice, V]:
-        """The voice with a description, and the options with the rest of the call's timeout."""
-        clock = self._settings.clock
-        time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
-        began = clock.monotonic()
-        name = getattr(options, "name", "realtime")
-        try:
-            _, catalogue = await self._list_voices(time_s)
-        except ReplayMiss as missed:
-            text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
-        else:
-            listed = catalogue.one(voice)
-            if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
-                return listed, options
-            remaining = TimeLeft(max(_LEAST_S, time_s - (clock.monotonic() - began)), time_s)
-            return listed, cast("V", replace(cast("Any", options), timeout=remaining))
-        raise ReplayMiss(text, operation=name, parameter="voice_id")
-
     async def _with_known_voice(self, options: V) -> V:
         """The options with the voice of the catalogue, which is requested only to look up a description."""
         voice: object = options.voice
@@ -294,21 +280,26 @@ class Performer(ClientBase):
         if not isinstance(voice, str):
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
-        if canonical_uuid(voice.strip()) is None:
-            listed: Voice | None
-            if self._catalogue is not None:
-                listed = self._catalogue.one(voice)
-            else:
-                listed, options = await self._looked_up(options, voice)
+        catalogue = self._catalogue
+        if canonical_uuid(voice.strip()) is not None:
+            listed = catalogue.get(voice.strip()) if catalogue is not None else None
+            return options if listed is None else replace(options, voice=listed)
+        if catalogue is not None:
+            return replace(options, voice=catalogue.one(voice))
+        clock, name = self._settings.clock, getattr(options, "name", "realtime")
+        time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
+        began = clock.monotonic()
+        try:
+            _, catalogue = await self._list_voices(time_s)
+        except ReplayMiss as missed:
+            text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
         else:
-            listed = self._catalogue.get(voice.strip()) if self._catalogue is not None else None
-        return options if listed is None else replace(options, voice=listed)
-
-
-async def _kept(operation: Operation[R], stored: StoredCall) -> tuple[RawResponse, R] | None:
-    """The reply and the result in the store; None if the call has to be made."""
-    reply = await asyncio.to_thread(stored.reply, operation)
-    return None if reply is None else (reply, await _result(operation, reply))
+            options = replace(options, voice=catalogue.one(voice))
+            if time_s is None or isinstance(options, RealtimeOptions):  # each text of a session has its own
+                return options
+            remaining = TimeLeft(time_s - (clock.monotonic() - began), time_s)
+            return cast("V", replace(cast("Any", options), timeout=remaining))
+        raise ReplayMiss(text, operation=name, parameter="voice_id")
 
 
 async def _result(operation: Operation[R], reply: RawResponse) -> R:

@@ -41,9 +41,9 @@ class _Portal:
 
     def __init__(self) -> None:
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self._thread = threading.Thread(target=self._serve, name="speechlab-client", daemon=True)
-        self._thread.start()
-        self.loop, self._stop = self._started.result()
+        self.thread = threading.Thread(target=self._serve, name="speechlab-client", daemon=True)
+        self.thread.start()
+        self.loop, self.stop = self._started.result()
 
     def _serve(self) -> None:
         # When the event is set, the runner cancels the remaining tasks and closes what is open.
@@ -56,9 +56,8 @@ class _Portal:
                     with suppress(SystemExit, KeyboardInterrupt):
                         loop.run_until_complete(waiting)
         except RuntimeError:
-            if (
-                not _over
-            ):  # Python 3.12 lets no thread start at the end of a program, such as one that ends others
+            # Python 3.12 lets no thread start at the end of a program, such as one that ends others
+            if not _over:
                 raise
 
     async def _wait(self) -> None:
@@ -69,40 +68,23 @@ class _Portal:
             async with asyncio.timeout(_UNWIND_S):
                 await close_all()
 
-    @property
-    def is_here(self) -> bool:
-        """Whether the current thread is that of the loop."""
-        return threading.get_ident() == self._thread.ident
-
-    def stop(self) -> None:
-        """End the loop."""
-        if self._thread.is_alive():
-            self.loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(_STOP_S)
-
 
 _lock = threading.Lock()
 _portal: _Portal | None = None
 _parents: list[_Portal | None] = []
 """Loops of the parent processes before a fork. They are kept, because their finalizers would touch them."""
-
-
 _over = False
 """Whether the program has ended and only daemon threads still run."""
 
 
-def _the_portal() -> _Portal:
+def _loop() -> asyncio.AbstractEventLoop:
     global _portal  # noqa: PLW0603 - one for the process
     _end_with_program()
     with _lock:
         if _portal is None:
             _portal = _Portal()
-        return _portal
-
-
-def _loop() -> asyncio.AbstractEventLoop:
-    portal = _the_portal()
-    if portal.is_here:
+        portal = _portal
+    if threading.current_thread() is portal.thread:
         raise ConfigurationError(
             "a synchronous client was used inside a hook of a client; use it outside the hook"
         )
@@ -144,17 +126,13 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: A
         return result_of(future)
     except BaseException:
         if future.cancel():
-            _wait_for_end(call)
+            # A cancelled future counts as done at once, although its coroutine may still run.
+            until = time.monotonic() + _UNWIND_S
+            while inspect.getcoroutinestate(call) != inspect.CORO_CLOSED and time.monotonic() < until:
+                time.sleep(_LOOK_S)
         raise
     finally:
         del future  # its error has a traceback that refers to this frame: a cycle would keep the arguments
-
-
-def _wait_for_end(call: Coroutine[Any, Any, Any]) -> None:
-    # A cancelled future counts as done at once, although its coroutine may still run.
-    until = time.monotonic() + _UNWIND_S
-    while inspect.getcoroutinestate(call) != inspect.CORO_CLOSED and time.monotonic() < until:
-        time.sleep(_LOOK_S)
 
 
 @atexit.register
@@ -163,8 +141,9 @@ def _stop() -> None:
     _over = True
     with _lock:
         portal, _portal = _portal, None
-    if portal is not None:
-        portal.stop()
+    if portal is not None and portal.thread.is_alive():
+        portal.loop.call_soon_threadsafe(portal.stop.set)
+        portal.thread.join(_STOP_S)
 
 
 @after_fork

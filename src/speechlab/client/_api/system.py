@@ -10,8 +10,7 @@ from urllib.parse import quote
 from speechlab._arguments import is_whole_number
 from speechlab._brief import briefly
 from speechlab.client._api.client import Client
-from speechlab.client._settings.settings import Settings, check_names, check_number
-from speechlab.client._settings.store_mode import with_mode
+from speechlab.client._settings.settings import Settings, check_names, check_number, with_mode
 from speechlab.client._systems.functions import FunctionSystem, SystemFunction, named_voices
 from speechlab.errors import ConfigurationError
 
@@ -106,11 +105,9 @@ def system(
         pace=(playback_rate, piece_s),
         identity=_identity(name, functions, version, sample_rate),
     )
-    for what, value in {
-        "playback_rate": 1.0 if playback_rate is None else playback_rate,
-        "piece_s": piece_s,
-    }.items():
-        check_number(what, value, least=0, advice="give a number above 0")
+    if playback_rate is not None:
+        check_number("playback_rate", playback_rate, least=0, advice="give a number above 0")
+    check_number("piece_s", piece_s, least=0, advice="give a number above 0")
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     if processes:
         pickle.dumps(adapter.functions)  # what cannot be sent is told now
@@ -132,10 +129,9 @@ def _check(name: object, functions: Mapping[str, object], **numbers: object) -> 
         if (value is not None or what != "sample_rate") and not (is_whole_number(value) and value >= least):
             raise ConfigurationError(f"{what} is {value!r:.60}; give a whole number of at least {least}")
     if numbers["processes"] and numbers["concurrency"] != 1:
-        message = (
+        raise ConfigurationError(
             "concurrency counts threads, and each process runs one call at a time; leave one of them out"
         )
-        raise ConfigurationError(message)
 
 
 def _identity(

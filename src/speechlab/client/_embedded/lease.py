@@ -49,11 +49,11 @@ _OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
     """Start the service, and wait until it accepts requests."""
-    _check_installed()
-    _cut_log(state)
     command = _command(state)
     if before is not None:
         command += ["--port", str(urlsplit(before.base_url).port)]
+    if state.log.exists() and state.log.stat().st_size > _LOG_MAX_BYTES:
+        state.log.replace(state.log.with_suffix(".old.log"))
     problem = None
     log = os.open(state.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
@@ -80,7 +80,11 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
         _end(process)
         raise
     finally:
-        _leave_alone(process)
+        # It outlives this process; a thread collects its status if it ends first.
+        if process.poll() is None:
+            threading.Thread(target=process.wait, name="speechlab-service-wait", daemon=True).start()
+        if process.stdout is not None:
+            process.stdout.close()
     return service
 
 
@@ -94,6 +98,13 @@ def _environment(state: StateDir, before: EmbeddedService | None) -> dict[str, s
 
 
 def _command(state: StateDir) -> list[str]:
+    absent = [name for name in _NEEDED if find_spec(name) is None]
+    if absent:
+        extra = EXTRAS.get(absent[0], "local")
+        raise ServiceStartError(
+            f"the embedded service needs {', '.join(absent)}, which is not installed; install it with: "
+            f"pip install 'speechlab[{extra}]', or set SPEECHLAB_BASE_URL to a service that runs elsewhere"
+        )
     idle = os.environ.get(IDLE_EXIT_VARIABLE) or str(_IDLE_EXIT_S)
     try:
         idle_s = float(idle)
@@ -103,21 +114,6 @@ def _command(state: StateDir) -> list[str]:
         raise ConfigurationError(f"{IDLE_EXIT_VARIABLE} is {idle!r}; give seconds above 0")
     command = [sys.executable, "-m", "speechlab.service", "--port", "0", "--users-dir", str(state.users)]
     return [*command, "--idle-exit-s", f"{idle_s:g}", "--data-dir", str(state.data)]
-
-
-def _check_installed() -> None:
-    absent = [name for name in _NEEDED if find_spec(name) is None]
-    if absent:
-        extra = EXTRAS.get(absent[0], "local")
-        raise ServiceStartError(
-            f"the embedded service needs {', '.join(absent)}, which is not installed; install it with: "
-            f"pip install 'speechlab[{extra}]', or set SPEECHLAB_BASE_URL to a service that runs elsewhere"
-        )
-
-
-def _cut_log(state: StateDir) -> None:
-    if state.log.exists() and state.log.stat().st_size > _LOG_MAX_BYTES:
-        state.log.replace(state.log.with_suffix(".old.log"))
 
 
 def _wait_ready(
@@ -132,7 +128,15 @@ def _wait_ready(
         while (line := lines.get(timeout=max(0.0, deadline - time.monotonic()))) != b"":
             word, _, fields = line.partition(b" ")
             if word == b"ready":
-                return _service(json.loads(fields), process.pid, before)
+                ready = json.loads(fields)
+                return EmbeddedService(
+                    ready["base_url"],
+                    ready["ws_base_url"],
+                    Secret(ready["api_key"]) if before is None else before.api_key,
+                    process.pid,
+                    package_version(),
+                    sys.prefix,
+                )
     except queue.Empty:
         reason = f"it was not ready within {_START_S:.0f} seconds"
     except (ValueError, KeyError) as error:
@@ -158,17 +162,6 @@ def _read_lines(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def _service(fields: dict[str, str], pid: int, before: EmbeddedService | None) -> EmbeddedService:
-    return EmbeddedService(
-        fields["base_url"],
-        fields["ws_base_url"],
-        Secret(fields["api_key"]) if before is None else before.api_key,
-        pid,
-        package_version(),
-        sys.prefix,
-    )
-
-
 def _log_tail(state: StateDir, start: int) -> str:
     try:
         with state.log.open("rb") as file:
@@ -186,14 +179,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(10)
-
-
-def _leave_alone(process: subprocess.Popen[bytes]) -> None:
-    """Detach from a process that outlives this one; a thread collects its status if it ends first."""
-    if process.poll() is None:
-        threading.Thread(target=process.wait, name="speechlab-service-wait", daemon=True).start()
-    if process.stdout is not None:
-        process.stdout.close()
 
 
 _LOCK_WAIT_S = 180.0
@@ -298,7 +283,9 @@ def take_lease(engines: str = "") -> Lease:
 def _running(state: StateDir) -> EmbeddedService | None:
     """The running service; an outdated description is deleted. The caller holds the start lock."""
     service = EmbeddedService.read(state.service_file)
-    if service is not None and service.is_ours() and service.answers():
+    # Another version of speechlab, or one in another environment, may behave differently.
+    ours = (package_version(), sys.prefix)
+    if service is not None and (service.version, service.environment) == ours and service.answers():
         return service
     state.service_file.unlink(missing_ok=True)
     return None

@@ -66,10 +66,6 @@ class EmbeddedService:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
 
-    def is_ours(self) -> bool:
-        """Whether it runs this version of speechlab in this environment; other versions may behave differently."""
-        return (self.version, self.environment) == (package_version(), sys.prefix)
-
     def answers(self) -> bool:
         """Whether it accepts its key; another program may use its port by now."""
         if not process_runs(self.pid):
@@ -103,7 +99,7 @@ def process_runs(pid: int) -> bool:
 class StateDir:
     """The folder through which the processes of a user find their service."""
 
-    def __init__(self, path: Path, engines: str = "") -> None:
+    def __init__(self, path: Path, engines: str) -> None:
         self.path = path
         self.engines = engines
         self.service_file = path / "service.json"
@@ -115,7 +111,7 @@ class StateDir:
         self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
 
     @classmethod
-    def of_user(cls, engines: str = "") -> StateDir:
+    def of_user(cls, engines: str) -> StateDir:
         """The folder of this user: ``SPEECHLAB_STATE_DIR``, or one in the system's location."""
         configured = os.environ.get(STATE_DIR_VARIABLE)
         if configured:

@@ -72,11 +72,13 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     message = _message(fields, text) or "the service gave no reason (the body was empty)"
     code = fields.get("code")
     name = fields.get("name") or code  # services put the name of a refused handshake into either field
+    context = fields.get("context")
+    items = context if isinstance(context, list) else [context]
     facts: dict[str, Any] = {
         "status": status,
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
         "name": redact(name)[:200] if isinstance(name, str) and name else None,
-        "context": _context(fields.get("context")),
+        "context": tuple(redact(item)[:200] for item in items[:20] if isinstance(item, str) and item),
         "retry_after_s": retry_after_s(headers),
         "body": text or None,
     }
@@ -84,7 +86,13 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         facts["retryable"] = False
     kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
     error = kind(message, **facts)
-    error.advice = _ADVICE.get(status, "") or _redirection(status, headers)
+    error.advice = _ADVICE.get(status, "")
+    if status in _REDIRECTIONS:
+        place = _place(headers.get("location", ""))
+        to = f" to {place!r}" if place else ""
+        error.advice = (
+            f"the service redirects{to}, and redirections are not followed; set base_url to the final address"
+        )
     attach_head(error, headers)
     return error
 
@@ -103,22 +111,12 @@ def request_id(headers: Mapping[str, str]) -> str | None:
     return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
-def _context(value: object) -> tuple[str, ...]:
-    items = value if isinstance(value, list) else [value]
-    return tuple(redact(item)[:200] for item in items[:20] if isinstance(item, str) and item)
-
-
 def _message(fields: dict[Any, Any], text: str) -> str:
     for name in ("error", "message", "detail"):
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
             return _shortened(redact(value))
-    return _plain(text)
-
-
-def _plain(text: str) -> str:
-    """The visible text of an HTML page; other text as it is."""
-    if "<" in text:
+    if "<" in text:  # of an HTML page the visible text
         title = _TITLE.search(text)
         text = html.unescape(_TAG.sub(" ", title.group(1) if title else text))
     return _shortened(text)
@@ -127,15 +125,6 @@ def _plain(text: str) -> str:
 def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
-
-
-def _redirection(status: int, headers: Mapping[str, str]) -> str:
-    """Advice on a redirection; empty for other replies."""
-    if status not in _REDIRECTIONS:
-        return ""
-    place = _place(headers.get("location", ""))
-    to = f" to {place!r}" if place else ""
-    return f"the service redirects{to}, and redirections are not followed; set base_url to the final address"
 
 
 def _place(location: str) -> str:

@@ -125,13 +125,13 @@ def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0)
 
 
 class TimeLeft(float):
-    """The rest of a call's timeout, in seconds, after the lookup of its voice or the wait for a session."""
+    """The rest of a call's timeout in seconds, at least a millisecond, after other waits of the call."""
 
     whole_s: float
 
     def __new__(cls, left_s: float, whole_s: float) -> Self:
         """Make one."""
-        remaining = super().__new__(cls, left_s)
+        remaining = super().__new__(cls, max(0.001, left_s))
         remaining.whole_s = whole_s
         return remaining
 
@@ -191,17 +191,10 @@ def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
     return {"text": text}
 
 
-def read_once(value: object) -> bool:
-    """Whether a value can be read only once, such as a generator."""
-    return hasattr(value, "__next__")
-
-
 def words(name: str, value: object, *, rule: str) -> list[Any]:
     """The terms of a list; a single text counts as one term."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
-    if isinstance(value, (list, tuple)):
-        return list(value)
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
         return list(value)
     message = f"{name} is a {type(value).__name__}; give a list of texts"
@@ -215,7 +208,12 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         function: Any = method  # mypy recognises coroutine functions by their return type
 
         def made(*args: P.args, **kwargs: P.kwargs) -> O:
-            return make(kind, method.__qualname__, *args, **kwargs)
+            try:
+                return kind(*args, **kwargs)
+            except TypeError as error:  # an argument is missing, or unknown; the error names the method
+                constructor: Any = kind.__init__
+                rename_call(error, constructor.__qualname__, method.__qualname__)
+                raise
 
         if inspect.iscoroutinefunction(method):
 
@@ -238,16 +236,6 @@ def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Conc
         return described  # type: ignore[no-any-return]  # call with another signature
 
     return decorate
-
-
-def make(kind: Callable[P, O], name: str, /, *args: P.args, **kwargs: P.kwargs) -> O:
-    """Make an object from the arguments of a method; an error about the arguments names the method."""
-    try:
-        return kind(*args, **kwargs)
-    except TypeError as error:  # an argument is missing, or unknown
-        constructor: Any = kind.__init__
-        rename_call(error, constructor.__qualname__, name)
-        raise
 
 
 def _with_args(description: str, kind: Callable[..., Any]) -> str:

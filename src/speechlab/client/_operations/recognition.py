@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_bool, refused
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.operation import Operation, read_once, sendable, timeouts, words
+from speechlab.client._operations.operation import Operation, sendable, timeouts, words
 from speechlab.client._operations.recording import (
     AudioInput,
     Recording,
@@ -181,8 +182,9 @@ class Transcribe(Operation[Transcript]):
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        if read_once(self.hotwords):
-            object.__setattr__(self, "hotwords", list(self.hotwords or ()))
+        hotwords: object = self.hotwords
+        if isinstance(hotwords, Iterator):  # which can be read only once
+            object.__setattr__(self, "hotwords", list(hotwords))
 
     @cached_property
     def recording(self) -> Recording:

@@ -71,7 +71,11 @@ def read_recording(audio: AudioInput) -> Recording:
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
-        return _from_path(user_path(audio))
+        path = user_path(audio)
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+            size = file.seek(0, os.SEEK_END)
+        return Recording(size, *_checked(head, size), open=partial(_open, path))
     if isinstance(audio, tuple) and len(audio) == 2:
         samples, rate = audio
         if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
@@ -95,16 +99,7 @@ def _from_clip(clip: AudioClip) -> Recording:
 
 
 def _from_bytes(data: bytes) -> Recording:
-    seconds, exact = _checked(data[:_HEAD], len(data))
-    return Recording(len(data), seconds, exact, open=partial(BytesIO, data))
-
-
-def _from_path(path: Path) -> Recording:
-    with path.open("rb") as file:
-        head = file.read(_HEAD)
-        size = file.seek(0, os.SEEK_END)
-    seconds, exact = _checked(head, size)
-    return Recording(size, seconds, exact, open=partial(_open, path))
+    return Recording(len(data), *_checked(data[:_HEAD], len(data)), open=partial(BytesIO, data))
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -120,13 +115,12 @@ def _from_file(file: IO[bytes]) -> Recording:
         return _from_bytes(_binary(file.read()))
     head = _binary(file.read(_HEAD))
     file.seek(start)
-    seconds, exact = _checked(head, size)
 
     def reopen() -> IO[bytes]:
         file.seek(start)
         return cast("IO[bytes]", _Unclosed(file))
 
-    return Recording(size, seconds, exact, open=reopen)
+    return Recording(size, *_checked(head, size), open=reopen)
 
 
 class _Unclosed:
@@ -147,6 +141,7 @@ def _binary(data: object) -> bytes:
 
 
 def _checked(head: bytes, size: int) -> tuple[float, bool]:
+    """The seconds of a recording, and whether they are exact; only compressed ones are estimated."""
     if size == 0:
         raise InvalidRequestError(f"{NO_AUDIO}: it is empty", parameter="audio", rule="7.1")
     try:
@@ -154,16 +149,10 @@ def _checked(head: bytes, size: int) -> tuple[float, bool]:
     except UnsupportedAudioError as error:
         message = str(error)
     else:
-        return _duration(kind, head, size)
+        with_header = kind is AudioFormat.WAV and head[12:16] == b"fmt " and len(head) >= 32
+        bytes_per_s = int.from_bytes(head[28:32], "little") if with_header else 0
+        return (size / bytes_per_s, True) if bytes_per_s >= 1_000 else (size / _SLOWEST_BYTES_PER_S, False)
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
-
-
-def _duration(kind: AudioFormat, head: bytes, size: int) -> tuple[float, bool]:
-    if kind is AudioFormat.WAV and head[12:16] == b"fmt " and len(head) >= 32:
-        bytes_per_s = int.from_bytes(head[28:32], "little")
-        if bytes_per_s >= 1_000:
-            return size / bytes_per_s, True
-    return size / _SLOWEST_BYTES_PER_S, False
 
 
 @dataclass(frozen=True)
@@ -191,21 +180,16 @@ class RecordingBody(Body):
 
     async def _pieces(self) -> AsyncIterator[bytes]:
         yield self.head
-        async for data in _slices(self.recording):
-            yield pybase64.b64encode(data) if self.base64 else data
+        file = await asyncio.to_thread(self.recording.open)
+        try:
+            remaining = self.recording.size
+            while remaining > 0:
+                data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, remaining))
+                remaining -= len(data)
+                yield pybase64.b64encode(data) if self.base64 else data
+        finally:
+            file.close()
         yield self.tail
-
-
-async def _slices(recording: Recording) -> AsyncIterator[bytes]:
-    file = await asyncio.to_thread(recording.open)
-    try:
-        remaining = recording.size
-        while remaining > 0:
-            data = await asyncio.to_thread(_read_exactly, file, min(_SLICE, remaining))
-            remaining -= len(data)
-            yield data
-    finally:
-        file.close()
 
 
 def _read_exactly(file: IO[bytes], count: int) -> bytes:

@@ -82,12 +82,6 @@ class ExpectedSpeech:
     sample_rate: int
     voice: Voice | None = None
 
-    @property
-    def title(self) -> str:
-        """The text, shortened for display."""
-        line = " ".join(self.text.split())
-        return line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
-
     def decode(self, data: bytes, content_type: str, timing: Timing) -> SpeechClip:
         """Make a clip from the bytes."""
         if not data:
@@ -106,8 +100,10 @@ class ExpectedSpeech:
             languages = languages_in(self.voice.language) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
             language = next(iter(languages)) if len(languages) == 1 else ""
+            line = " ".join(self.text.split())
+            title = line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
             came = (data, content_type, self.voice_id, self.text, timing, name, language)
-            return SpeechClip(clip.samples, clip.sample_rate, self.title, clip.source_format, *came)
+            return SpeechClip(clip.samples, clip.sample_rate, title, clip.source_format, *came)
         raise ContractError(message)
 
 

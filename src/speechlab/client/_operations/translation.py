@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, form_body
-from speechlab.client._operations.operation import (
-    Operation,
-    read_once,
-    sendable,
-    text_content,
-    timeouts,
-    words,
-)
+from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
 from speechlab.contract import (
     TRANSLATION_PATH,
     Balance,
@@ -155,7 +149,7 @@ class Translate(Operation[Translation]):
     timeout: float | None = None
 
     def __post_init__(self) -> None:
-        if read_once(self.keywords):
+        if isinstance(self.keywords, Iterator):  # which can be read only once
             object.__setattr__(self, "keywords", tuple(self.keywords))
 
     @property

@@ -173,14 +173,13 @@ class VoiceCatalogue(Sequence[Voice]):
     def _no_such(self, asked: dict[str, Any]) -> str:
         """Message for criteria without a match: those that no voice meets by itself, with the existing values."""
         alone = [name for name in asked if not any(_fits(voice, name, asked[name]) for voice in self._voices)]
-        have = [f"{name} is one of {', '.join(values)}" for name in alone if (values := self._known(name))]
+        known = {name: {each for voice in self._voices for each in _values(voice, name)} for name in alone}
+        have = [
+            f"{name} is one of {', '.join(sorted(map(repr, known[name])))}" for name in alone if known[name]
+        ]
         sought = " and ".join(f"{name}={asked[name]!r}" for name in alone or asked)
         together = "" if alone else ", though each by itself"
         return f"no voice fits {sought}{together}{'; ' if have else ''}{'; '.join(have)}"
-
-    def _known(self, name: str) -> list[str]:
-        values = {each for voice in self._voices for each in _values(voice, name)}
-        return sorted(map(repr, values))
 
     def to_frame(self) -> pd.DataFrame:
         """The same as :meth:`frame`, by the usual name of pandas."""

@@ -13,7 +13,7 @@ from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.protocol import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._settings.store_mode import nothing_is_sent
+from speechlab.client._settings.settings import nothing_is_sent
 from speechlab.client._transport.exchange import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
@@ -35,7 +35,6 @@ from speechlab.errors import (
 )
 
 if TYPE_CHECKING:
-    from speechlab.client._clock import Clock
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
@@ -81,20 +80,40 @@ class RealtimeOptions(SpeechOptions):
 
 async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
     """Connect and configure a session."""
+    clock = sender.settings.clock
+    update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
+    problem: SpeechLabError
     socket, deadline = await _dial(sender)
+    within_s = _within_s(sender.settings, deadline)
+    until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
     try:
-        within_s = _within_s(sender.settings, deadline)
-        return socket, await _configure(socket, config, within_s, sender.settings.clock)
+        await socket.send(update.message())
+        while True:
+            frame = await socket.receive(max(0.0, until - clock.monotonic()))
+            message = None if isinstance(frame, bytes) else read_message(frame)
+            if isinstance(message, SessionCreated):
+                return socket, message.session
+            if isinstance(message, TtsError | RouterError):
+                problem = error_from_event(message)
+                break
+    except SocketClosedError as error:
+        problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
+    except TimeoutError:
+        problem = APITimeoutError(
+            f"no session.created came within {whole_s(within_s):g} s; give a longer time by with_options(timeout=...)"
+        )
     except BaseException:
         await socket.close(wait=False)
         raise
+    await socket.close(wait=False)
+    raise problem
 
 
 def _within_s(settings: Settings, deadline: float | None) -> float:
     """Seconds for the handshake or the configuration: the rest of the timeout, if one was given."""
     if deadline is None or settings.timeout is None:
         return OPEN_S
-    return TimeLeft(max(0.0, deadline - settings.clock.monotonic()), whole_s(settings.timeout))
+    return TimeLeft(deadline - settings.clock.monotonic(), whole_s(settings.timeout))
 
 
 async def _dial(sender: Sender) -> tuple[Socket, float | None]:
@@ -131,26 +150,3 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
     socket = await sender.until_answered(scheduled, progress, attempt)
     progress.tell("done", status=101)
     return socket, progress.deadline
-
-
-async def _configure(socket: Socket, config: RealtimeConfig, within_s: float, clock: Clock) -> SessionInfo:
-    update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
-    problem: SpeechLabError
-    until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
-    try:
-        await socket.send(update.message())
-        while True:
-            frame = await socket.receive(max(0.0, until - clock.monotonic()))
-            message = None if isinstance(frame, bytes) else read_message(frame)
-            if isinstance(message, SessionCreated):
-                return message.session
-            if isinstance(message, TtsError | RouterError):
-                problem = error_from_event(message)
-                break
-    except SocketClosedError as error:
-        problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
-    except TimeoutError:
-        problem = APITimeoutError(
-            f"no session.created came within {whole_s(within_s):g} s; give a longer time by with_options(timeout=...)"
-        )
-    raise problem

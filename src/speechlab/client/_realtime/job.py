@@ -23,12 +23,9 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._realtime.protocol import RealtimeEvent
-    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._transport.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
     from speechlab.notebook import Playback
-
-_LEAST_S = 0.001
 
 
 class Job:
@@ -51,7 +48,8 @@ class Job:
         self._sender = sender
         self._clock = sender.settings.clock
         self._began = self._clock.monotonic()
-        self._sent: float | None = None
+        self.sent_at: float | None = None
+        """When it got its place, as the next text to be sent."""
         self._first: float | None = None
         self._ended: float | None = None
         self._time_s = time_s
@@ -64,22 +62,20 @@ class Job:
         if self._timer is None or self._time_s is None:
             return None
         left_s = self._timer.when() - asyncio.get_running_loop().time()
-        return TimeLeft(max(_LEAST_S, left_s), whole_s(self._time_s))
-
-    def begin(self, place: CallPlace) -> None:
-        """Start the clock of the text, which is the next one to be sent."""
-        self._sent = place.started
+        return TimeLeft(left_s, whole_s(self._time_s))
 
     def came(self, frame: str | bytes) -> None:
         """Record a message, with its time."""
         now = self._clock.monotonic()
-        self.frames.append((round(now - (self._sent or now), 6), frame))
+        self.frames.append((round(now - (self.sent_at or now), 6), frame))
 
-    def put(self, event: RealtimeEvent) -> None:
-        """Pass an event to the reader."""
+    def feed(self, frame: str | bytes) -> None:
+        """Process a message, and pass its event to the reader."""
+        event = self.synthesis.feed(frame)
         if self._first is None and isinstance(event, AudioDelta):
             self._first = self._clock.monotonic()
-        self.events.put_nowait(event)
+        if event is not None:
+            self.events.put_nowait(event)
 
     def end(self) -> None:
         """Report to the reader that the text is complete."""
@@ -147,7 +143,7 @@ class Job:
         if self.recorded is not None:
             return self.recorded
         now = self._clock.monotonic() if self._ended is None else self._ended
-        sent = self._began if self._sent is None else self._sent
+        sent = self._began if self.sent_at is None else self.sent_at
         first = None if self._first is None else self._first - sent
         return Timing(int(self.sent), now - self._began, first, sent - self._began, None)
 

@@ -106,13 +106,15 @@ class Synthesis:
         if isinstance(frame, bytes):
             return self._piece(frame)
         message = read_message(frame)
+        if self._is_of_another(message):
+            return None
         handlers: dict[type, Callable[..., RealtimeEvent | None]] = {
             AudioStart: self._on_start,
             AudioDeltaMessage: self._on_delta,
             AudioDone: self._on_done,
             Usage: self._on_usage,
             TtsError: self._on_error,
-            RouterError: self._on_router_error,
+            RouterError: self._on_other_error,
         }
         handler = handlers.get(type(message))
         if handler is None:  # a type of a later version of the contract
@@ -120,11 +122,15 @@ class Synthesis:
             return None
         return handler(message)
 
-    def _mine(self, client_id: str | None, request_id: str) -> bool:
+    def _is_of_another(self, message: ServiceMessage) -> bool:
+        """Whether a message is about another text; errors are told apart by their handlers."""
+        if not isinstance(message, AudioStart | AudioDeltaMessage | AudioDone | Usage):
+            return False
+        client_id = message.client_id if isinstance(message, Usage) else message.id
         if client_id is not None:
-            return client_id == self.client_id
+            return client_id != self.client_id
         request = self.start.request_id if self.start is not None else ""
-        return not (request_id and request) or request_id == request
+        return bool(message.request_id and request) and message.request_id != request
 
     def _piece(self, data: bytes, seq: int | None = None) -> AudioDelta:
         if self.phase is not Phase.AUDIO or self.start is None:
@@ -139,17 +145,13 @@ class Synthesis:
         self._size += len(data)
         return AudioDelta(data, len(self.pieces) - 1, self.client_id, self.start.request_id)
 
-    def _on_start(self, message: AudioStart) -> AudioStart | None:
-        if not self._mine(message.id, message.request_id):
-            return None
+    def _on_start(self, message: AudioStart) -> AudioStart:
         if self.phase is not Phase.SENT:
             raise ContractError(f"the service sent a second tts.audio.start for one text ({self.phase})")
         self.start, self.phase = message, Phase.AUDIO
         return message
 
-    def _on_delta(self, message: AudioDeltaMessage) -> AudioDelta | None:
-        if not self._mine(message.id, message.request_id):
-            return None
+    def _on_delta(self, message: AudioDeltaMessage) -> AudioDelta:
         try:
             data = pybase64.b64decode(message.audio, validate=True)
         except ValueError:
@@ -158,9 +160,7 @@ class Synthesis:
             raise ContractError(f"the audio of tts.audio.delta {message.seq} is not base64")
         return self._piece(data, message.seq)
 
-    def _on_done(self, message: AudioDone) -> AudioDone | None:
-        if not self._mine(message.id, message.request_id):
-            return None
+    def _on_done(self, message: AudioDone) -> AudioDone:
         if self.phase is not Phase.AUDIO:
             raise ContractError(f"the service sent tts.audio.done while no audio was coming ({self.phase})")
         for name, announced, came in (
@@ -173,9 +173,7 @@ class Synthesis:
         self.phase = Phase.USAGE
         return message
 
-    def _on_usage(self, message: Usage) -> Usage | None:
-        if not self._mine(message.client_id, message.request_id):
-            return None
+    def _on_usage(self, message: Usage) -> Usage:
         status = message.usage.status
         if self._failure is not None or status != UsageStatus.COMPLETED:
             self.phase = Phase.OVER
@@ -195,19 +193,13 @@ class Synthesis:
             logger.debug("realtime: error %s of another text passed over", message.code[:60])
         elif message.code == RealtimeCode.BACKEND_REQUEST_FAILED and self.phase is not Phase.USAGE:
             self._failure, self.phase = message, Phase.USAGE  # tts.usage always follows
-        elif self.phase is Phase.SENT:
-            self.phase = Phase.OVER
-            raise error_from_event(message)
         else:
-            self._note(message)
+            self._on_other_error(message)
 
-    def _on_router_error(self, message: RouterError) -> None:
+    def _on_other_error(self, message: TtsError | RouterError) -> None:
         if self.phase is Phase.SENT:
             self.phase = Phase.OVER
             raise error_from_event(message)
-        self._note(message)
-
-    def _note(self, message: TtsError | RouterError) -> None:
         # Only a failed backend ends a text under way (section 3); other errors may come in between.
         self.noted = message
         logger.debug("realtime: error %s in the middle of a text", message.code[:60])

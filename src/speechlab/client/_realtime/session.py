@@ -190,18 +190,14 @@ class AsyncRealtimeSession(AsyncOpenable):
                 if left_s is not None:
                     sender = replace(sender, settings=replace(sender.settings, timeout=left_s))
                 self._line.socket, self._info = socket, info = await configured_socket(sender, config)
-                self._watch()
+                # The connection closes with the client, and when the last reference to the session is dropped.
+                self._sender.connections.sessions.add(self)
+                if not self._watched:
+                    self._watched = True
+                    loop = asyncio.get_running_loop()
+                    weakref.finalize(self, _dropped, loop, os.getpid(), self._line).atexit = False
                 await self._tape.keep_session(config, info)
             return socket
-
-    def _watch(self) -> None:
-        """Close the connection with the client, and when the last reference to the session is dropped."""
-        self._sender.connections.sessions.add(self)
-        if not self._watched:
-            self._watched = True
-            weakref.finalize(
-                self, _dropped, asyncio.get_running_loop(), os.getpid(), self._line
-            ).atexit = False
 
     async def _prepared(self) -> RealtimeConfig:
         if self._config is None:
@@ -241,7 +237,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         except BaseException:
             job.fail(_interrupted(job))
             raise
-        job.begin(place)
+        job.sent_at = place.started
         try:
             await self._perform(job)
         except SpeechLabError as error:
@@ -283,9 +279,7 @@ class AsyncRealtimeSession(AsyncOpenable):
                 within_s = _USAGE_S if job.synthesis.phase is Phase.USAGE else _GAP_S
                 frame = await socket.receive(within_s)
                 job.came(frame)
-                event = job.synthesis.feed(frame)
-                if event is not None:
-                    job.put(event)
+                job.feed(frame)
         except SocketClosedError as error:
             problem = job.closed_early(error)
         except TimeoutError:
@@ -365,9 +359,7 @@ class RealtimeTape:
             if isinstance(message, int):
                 frame = audio[position : position + message]
                 position += message
-            event = job.synthesis.feed(frame)
-            if event is not None:
-                job.put(event)
+            job.feed(frame)
         job.end()
         return True
 

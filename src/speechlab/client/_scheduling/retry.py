@@ -133,12 +133,14 @@ class ScheduledCall(WaitingCall):
             if not self.goes_on(failure, unpaused=pressure.unpaused(now), others=others):
                 return None
             asked_s = failure.retry_after_s
-            wait_s = (
-                scheduler.rng.uniform(0.0, self._longest_s(failure))
-                if not asked_s
-                else pressure.jittered(asked_s)
-            )
-            earliest = now + wait_s
+            if asked_s:
+                earliest = now + pressure.jittered(asked_s)
+            else:
+                count, cap_s = (
+                    (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
+                )
+                longest_s = min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
+                earliest = now + scheduler.rng.uniform(0.0, longest_s)
             if pressure.pause is not None:
                 earliest = max(earliest, pressure.pause.until)
                 self.lost = scheduler.is_lost(self, earliest)
@@ -159,14 +161,8 @@ class ScheduledCall(WaitingCall):
         if failure.final or (most is not None and self._retries >= most):
             return False
         self._retries += 1
-        return self._refused(unpaused) if failure.later else self._failed(failure, others=others)
-
-    def _longest_s(self, failure: Failure) -> float:
-        """The longest wait after a failure for which the service asked for none, in seconds."""
-        count, cap_s = (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
-        return min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
-
-    def _refused(self, unpaused: float) -> bool:
+        if not failure.later:
+            return self._failed(failure, others=others)
         if self._refused_at is None:
             self._refused_at = unpaused
         self._refusals += 1

@@ -116,7 +116,10 @@ class Scheduler:
             raise
         finally:
             with self.lock:
-                self._left(alarm)
+                alarm.waiters -= 1
+                if not alarm.waiters:
+                    alarm.stop()
+                    self._alarms.pop(loop, None)
 
     def stop(self, group: CallGroup) -> None:
         """End the waiting calls of a run at once."""
@@ -223,7 +226,12 @@ class Scheduler:
                 heapq.heappush(self._queue(waiter.call).ready, (waiter.call.number, waiter))
         self._take_back(now)
         while (queue := self._next_queue(now)) is not None:
-            self._admit(heapq.heappop(queue.ready)[1], queue, now)
+            waiter = heapq.heappop(queue.ready)[1]
+            waiter.done = True
+            self.waiting -= 1
+            waiter.place = self._place(queue, now, waiter.loop)
+            if not waiter.wake():
+                self._undo(waiter.place)
         if self.waiting and (when := self._next_time(now)) < math.inf:
             for alarm in [*self._alarms.values()]:
                 alarm.set(when)
@@ -248,13 +256,6 @@ class Scheduler:
             if first is not None and (best is None or first.call.number < oldest):
                 best, oldest = queue, first.call.number
         return best
-
-    def _admit(self, waiter: Waiter, queue: CallQueue, now: float) -> None:
-        waiter.done = True
-        self.waiting -= 1
-        waiter.place = self._place(queue, now, waiter.loop)
-        if not waiter.wake():
-            self._undo(waiter.place)
 
     def _place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
         place = CallPlace(self, queue, now, loop, probe=self.pressure.pause is not None)
@@ -322,16 +323,8 @@ class Scheduler:
             times += [queue.next_at for queue in ready if queue.under_way < queue.ceiling]
         if ready:
             times.append(now + _LOOPS_S)
-            idle = [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
-            times += idle
+            times += [place.idle_since + _IDLE_S for place in self._streams if place.idle_since is not None]
         return min((when for when in times if when > now), default=math.inf)
-
-    def _left(self, alarm: Alarm) -> None:
-        """Count one waiting call less on a loop."""
-        alarm.waiters -= 1
-        if not alarm.waiters:
-            alarm.stop()
-            self._alarms.pop(alarm.loop, None)
 
 
 def _stopped() -> NotSentError:

@@ -201,11 +201,6 @@ class CallPlace:
         self.beside = self.scheduler.under_way + 1
         self.successes = self.scheduler.pressure.successes
 
-    @property
-    def answered_at(self) -> float:
-        """Time of ``time.monotonic`` at which a call of the same scheduler last got its result."""
-        return self.scheduler.answered_at
-
     @classmethod
     def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:
         """A place outside all schedulers, whose end is not reported."""

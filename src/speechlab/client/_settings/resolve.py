@@ -19,15 +19,17 @@ from speechlab.client._events import logger
 from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.settings import (
     HTTP_SCHEMES,
+    NOWHERE,
     WEBSOCKET_SCHEMES,
     ClientOptions,
     Settings,
     check_url,
     engines_json,
     is_sensitive,
+    open_store,
     plain_url,
+    with_mode,
 )
-from speechlab.client._settings.store_mode import NOWHERE, open_store, with_mode
 from speechlab.contract import realtime_base
 from speechlab.errors import ConfigurationError
 
@@ -42,12 +44,13 @@ _DOTENV_BYTES = 1 << 16
 
 def found_key(place: str) -> Secret | None:
     """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring."""
-    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv(Path(".env"))
+    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv()
     return Secret(value) if value else remembered_key(place)
 
 
-def _from_dotenv(path: Path) -> str | None:
-    """The key in a file of ``NAME=value`` lines. No address is read from it: a foreign one would receive the key."""
+def _from_dotenv() -> str | None:
+    """The key in the ``NAME=value`` lines of ``.env``. No address is read: a foreign one would receive the key."""
+    path = Path(".env")
     try:
         if path.stat().st_size > _DOTENV_BYTES:
             return None
@@ -115,8 +118,13 @@ def remember_key(place: str, key: Secret | None) -> None:
 
 def ask_for_key(place: str) -> Secret | None:
     """Ask the user for a key without echo, in an interactive session; an empty input is no key."""
-    if not _can_ask():
-        return None
+    if not hasattr(sys, "ps1"):
+        try:
+            interactive = sys.stdin.isatty() and sys.stderr.isatty()
+        except (AttributeError, ValueError):
+            interactive = False
+        if not interactive:
+            return None
     from getpass import getpass
 
     text: Any = None
@@ -125,15 +133,6 @@ def ask_for_key(place: str) -> Secret | None:
     key = Secret(text) if text and text.strip() else None
     text = None
     return key
-
-
-def _can_ask() -> bool:
-    if hasattr(sys, "ps1"):
-        return True
-    try:
-        return sys.stdin.isatty() and sys.stderr.isatty()
-    except (AttributeError, ValueError):
-        return False
 
 
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
@@ -154,10 +153,16 @@ def configured_settings(
             check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
     separate = options.get("engines") is not None
     if separate:
-        given_as = {"base_url": base_url, "ws_base_url": ws_base_url, "api_key": api_key}
-        _check_engines(options["engines"], {**given_as, "adapter": options.get("adapter")})
+        elsewhere = {**dict(urls), "api_key": api_key, "adapter": options.get("adapter")}
+        beside = next((name for name, value in elsewhere.items() if value is not None), None)
+        if beside is not None:
+            raise ConfigurationError(
+                f"engines= is for the embedded service, and {beside}= for a service elsewhere; leave one of them out"
+            )
+        engines_json(options["engines"])
     base = None if separate else base_url or os.environ.get(BASE_URL_VARIABLE) or None
-    if base is None and options.get("mode") == "replay":
+    replaying = options.get("mode") == "replay"
+    if base is None and replaying:
         base = NOWHERE
     if base is None and options.get("adapter") is not None:
         raise ConfigurationError(
@@ -169,29 +174,22 @@ def configured_settings(
     from_environment = None if base_url else os.environ.get(_WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
     check_url("base_url", base, HTTP_SCHEMES)
-    replaying = options.get("mode") == "replay"
     key = api_key or (None if replaying else found_key(plain_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
-
-
-def _check_engines(engines: object, others: Mapping[str, object]) -> None:
-    """Refuse options of engines that are malformed, or given together with another service."""
-    beside = [f"{name}=" for name, value in others.items() if value is not None]
-    if beside:
-        raise ConfigurationError(
-            f"engines= is for the embedded service, and {beside[0]} for a service elsewhere; leave one of them out"
-        )
-    engines_json(engines)
 
 
 def settings_for(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
-    """Find or start the service."""
+    """Find or start the service, and ask for the key of a remote one if none was found."""
     options = with_mode(options)
     settings = configured_settings(base_url, ws_base_url, api_key, options)
     if settings is not None:
-        return _with_key(settings)
+        elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
+        if settings.api_key is not None or not elsewhere or settings.mode == "replay":
+            return settings
+        key = ask_for_key(plain_url(settings.base_url))
+        return settings if key is None else replace(settings, api_key=key)
     if api_key or ws_base_url:
         what = "an api_key" if api_key else "a ws_base_url"
         raise ConfigurationError(
@@ -203,15 +201,6 @@ def settings_for(
             "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
         )
     return embedded_settings(options)
-
-
-def _with_key(settings: Settings) -> Settings:
-    """Ask for the key of a remote service if none was found and the session is interactive."""
-    elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
-    if settings.api_key is not None or not elsewhere or settings.mode == "replay":
-        return settings
-    key = ask_for_key(plain_url(settings.base_url))
-    return settings if key is None else replace(settings, api_key=key)
 
 
 def embedded_settings(options: dict[str, Any]) -> Settings:

@@ -1,28 +1,30 @@
-"""The settings of a client, checked once."""
+"""The settings of a client, checked once; its store, and its mode: whether calls are looked up there or sent."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
+from pathlib import Path
+from random import SystemRandom
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
-from speechlab._platform import is_loopback
+from speechlab._platform import after_fork, is_loopback
 from speechlab._require import require
-from speechlab.client._clock import Clock, Random, SystemClock, default_random
+from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import Secret, shown
-from speechlab.client._settings.store_mode import EMBEDDED, FUNCTIONS, PACES, with_mode
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._systems.operations import fitted
-from speechlab.errors import ConfigurationError
+from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable
 
     import httpx2
@@ -36,6 +38,20 @@ O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
 HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
 FAST = "aiohttp"
 """Value of the option ``transport`` for the wire on aiohttp."""
+MODE_VARIABLE = "SPEECHLAB_MODE"
+MODES = ("auto", "live", "replay")
+PACES = ("at once", "as recorded")
+NOWHERE = "https://replay.invalid"
+"""Base URL of a client that only replays and has no other one."""
+
+EMBEDDED = "embedded service, engines "
+"""Prefix of the name of a separate embedded service; the options of its engines follow as JSON."""
+
+FUNCTIONS = "functions, "
+"""Prefix of the name of a system of functions."""
+
+REMEDY = 'run it once with mode="auto" where the service can be reached'
+"""Advice for a call that cannot be replayed."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -80,7 +96,7 @@ class Settings:
     adapter: OpenAIAdapter | FunctionSystem | None = None
     engines: Mapping[str, Mapping[str, Any]] | None = None
     clock: Clock = field(default_factory=SystemClock, repr=False)
-    rng: Random = field(default_factory=default_random, repr=False)
+    rng: Random = field(default_factory=SystemRandom, repr=False)
     store: Store | None = field(default=None, repr=False)
     mode: str = "auto"
     pace: str = "at once"
@@ -108,10 +124,10 @@ class Settings:
         return fitted(operation, self.adapter) if isinstance(self.adapter, FunctionSystem) else operation
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "default_headers", checked_headers(self.default_headers))
         if self.api_key is not None:
             self.api_key.check()
-            check_no_authorization(self.default_headers)
+        headers = _checked_headers(self.default_headers, beside_key=self.api_key is not None)
+        object.__setattr__(self, "default_headers", headers)
         for name, schemes in (("base_url", HTTP_SCHEMES), ("ws_base_url", WEBSOCKET_SCHEMES)):
             url = getattr(self, name)
             check_url(name, url, schemes)
@@ -278,35 +294,80 @@ def is_sensitive(name: str) -> bool:
     return _SENSITIVE.search(name) is not None
 
 
-def checked_headers(headers: object) -> dict[str, Secret]:
-    """Headers with hidden values; headers that were checked before are returned unchanged."""
+def _checked_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
+    """Headers with hidden values; those that were checked before stay. A key has ``Authorization`` for itself."""
     if not isinstance(headers, Mapping):
         raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
-    return {_header_name(name): _header_value(name, value) for name, value in headers.items()}
-
-
-def check_no_authorization(headers: Mapping[str, Secret]) -> None:
-    """Refuse an ``Authorization`` among the default headers beside an API key, which uses the same header."""
-    for name in headers:
-        if name.lower() == "authorization":
+    hidden: dict[str, Secret] = {}
+    for name, value in headers.items():
+        if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
+            raise ConfigurationError(
+                f"default_headers has the name {shown(name)}; give names such as 'X-Team'"
+            )
+        if name.lower() in _OWN_HEADERS or name.lower().startswith("sec-websocket"):
+            raise ConfigurationError(
+                f"default_headers has {name!r}, which the client sets itself; leave it out"
+            )
+        if beside_key and name.lower() == "authorization":
             raise ConfigurationError(
                 f"default_headers has {name!r}, the header of the API key; leave it out, or leave out the key "
                 "(api_key=, SPEECHLAB_API_KEY, .env or the keyring)"
             )
+        if isinstance(value, str) and _HEADER_VALUE.fullmatch(value):
+            hidden[name] = Secret(value, hidden=is_sensitive(name))
+        elif isinstance(value, Secret):
+            hidden[name] = value
+        else:
+            what = (
+                f"a {type(value).__name__}" if not isinstance(value, str) else "not plain ASCII in one line"
+            )
+            raise ConfigurationError(f"the value of {name!r} in default_headers is {what}; give such a text")
+    return hidden
 
 
-def _header_name(name: object) -> str:
-    if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-        raise ConfigurationError(f"default_headers has the name {shown(name)}; give names such as 'X-Team'")
-    if name.lower() in _OWN_HEADERS or name.lower().startswith("sec-websocket"):
-        raise ConfigurationError(f"default_headers has {name!r}, which the client sets itself; leave it out")
-    return name
+_lock = threading.Lock()
+_stores: dict[tuple[int, Path], Store] = {}
+"""Stores that were opened by path, for each process: a database connection does not survive a fork."""
 
 
-def _header_value(name: object, value: object) -> Secret:
-    if isinstance(value, Secret):
-        return value
-    if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
-        what = f"a {type(value).__name__}" if not isinstance(value, str) else "not plain ASCII in one line"
-        raise ConfigurationError(f"the value of {name!r} in default_headers is {what}; give such a text")
-    return Secret(value, hidden=is_sensitive(str(name)))
+def with_mode(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, with the mode from the environment if none is given."""
+    choice = options.get("mode")
+    if choice is not None and not isinstance(choice, str):
+        raise ConfigurationError(f"mode is {shown(choice)}; it is one of {', '.join(MODES)}")
+    mode = choice or os.environ.get(MODE_VARIABLE) or None
+    if mode is None and options.get("store") is None:
+        return options
+    mode = mode or "auto"
+    if mode not in MODES:
+        source = "mode" if choice else MODE_VARIABLE
+        raise ConfigurationError(f"{source} is {shown(mode)}; it is one of {', '.join(MODES)}")
+    return {**options, "mode": mode, "store": open_store(options.get("store"))}
+
+
+def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
+    """A store, opened if it is a path; the user's default store if it is None."""
+    from speechlab.store import Store
+
+    if isinstance(store, Store):
+        return store
+    if store is not None and not isinstance(store, (str, os.PathLike)):
+        raise ConfigurationError(f"store is {shown(store)}; give a Store, the path of its folder, or None")
+    path = Store.default_path() if store is None else Path(store).expanduser().absolute()
+    with _lock:
+        key = (os.getpid(), path)
+        if key not in _stores:
+            _stores[key] = Store(path)
+        return _stores[key]
+
+
+def nothing_is_sent(operation: str) -> ReplayMiss:
+    """The error for an operation that cannot be replayed."""
+    text = f"{operation} would call the service, and this client only replays; {REMEDY}"
+    return ReplayMiss(text, operation=operation)
+
+
+@after_fork
+def _forget_after_fork() -> None:
+    global _lock  # noqa: PLW0603 - a forked child needs its own
+    _lock = threading.Lock()

@@ -91,29 +91,25 @@ class Stream(AsyncOpenable):
         """Send the request, or find its reply in the store."""
 
     async def _open(self, operation: Operation[Any]) -> StreamBody:
-        self._body = body = await self._played(operation) or await self._sent(operation)
+        """Find the body in the store; one that is requested is recorded for the store."""
+        sender = self._sender
+        body: StreamBody | None = None
+        call = await self._stored_call_of(operation)
+        if call is not None:
+            clock, recalled = sender.settings.clock, await asyncio.to_thread(call.recall)
+            if recalled is None:
+                self._tape = Tape(clock, call)
+            else:
+                stored, facts = recalled
+                body = TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
+        if body is None:
+            self._time_s = operation.time_s(sender.settings.timeout)
+            body = await sender.open(operation.call(sender.settings.timeout))
+            self._waited_s = body.timing.latency_s
+            sender.connections.sessions.add(self)
+        self._body = body
         # A stream that is dropped before its end must return its place in the scheduler.
         weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, body.close).atexit = False
-        return body
-
-    async def _played(self, operation: Operation[Any]) -> StreamBody | None:
-        """The body from the store; None if it has to be requested, and is then recorded for the store."""
-        call = await self._stored_call_of(operation)
-        if call is None:
-            return None
-        clock, recalled = self._sender.settings.clock, await asyncio.to_thread(call.recall)
-        if recalled is None:
-            self._tape = Tape(clock, call)
-            return None
-        stored, facts = recalled
-        return TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
-
-    async def _sent(self, operation: Operation[Any]) -> StreamBody:
-        sender = self._sender
-        self._time_s = operation.time_s(sender.settings.timeout)
-        body = await sender.open(operation.call(sender.settings.timeout))
-        self._waited_s = body.timing.latency_s
-        sender.connections.sessions.add(self)
         return body
 
     async def _next_bytes(self) -> bytes | None:

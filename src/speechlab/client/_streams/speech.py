@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from speechlab.client._operations.speech import ExpectedSpeech, StreamSpeech
     from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
+    from speechlab.contract import AudioFormat
     from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
-
-    from speechlab.contract import AudioFormat
 
 
 class AsyncSpeechStream(Stream):

@@ -162,17 +162,14 @@ class AsyncTranslationStream(Stream):
         # The end of the body is no sign of a complete stream: a broken connection may look the same.
         if not self._complete:
             raise await self._cut_short(self._fault or "it ends without [DONE]")
-        await self._drain()
-        self._result = self._summary()
-        await self._settle(self._operation.spent(self._result))
-
-    async def _drain(self) -> None:
         if self._body is not None and not self._at_end:
             with suppress(WireError, TimeoutError):
                 async with asyncio.timeout(_LINGER_S):
                     while await self._next_bytes() is not None:
                         pass
         await self.aclose()
+        self._result = self._summary()
+        await self._settle(self._operation.spent(self._result))
 
     async def _cut_short(self, why: str, what: str = "the translation was cut short") -> SpeechLabError:
         text = f"{what} after {len(self.text):,} characters: {why}"

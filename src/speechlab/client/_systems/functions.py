@@ -72,11 +72,7 @@ class PacedClips:
 
 
 def streamed_transcript(
-    heard: Sequence[tuple[float, str, bool]],
-    ended_s: float,
-    clip: AudioClip,
-    rate: float | None,
-    language: str | None,
+    call: FunctionCall, heard: Sequence[tuple[float, str, bool]], ended_s: float
 ) -> dict[str, Any]:
     """The fields of a transcript that came in pieces: (seconds since the first sample, text, whether it is final)."""
     from speechlab.text import join_texts
@@ -89,7 +85,8 @@ def streamed_transcript(
         texts.append({**texts[-1], "time_s": ended_s, "final": True})
     worded = [entry for entry in texts if any(map(str.isalnum, entry["text"]))]
     finals = [entry for entry in worded if entry["final"]]
-    span = sound_span_s(clip.samples, clip.sample_rate)
+    language, rate = call.fields.get("language"), call.pace[0] if call.pace is not None else None
+    span = sound_span_s(call.content.samples, call.content.sample_rate)
     times: dict[str, float] = {}
     if worded and span is not None and rate is not None:
         times["first_partial_s"] = worded[0]["time_s"] - span[0] / rate
@@ -253,16 +250,8 @@ class FunctionCall:
     fields: dict[str, Any]
     format: str = ""  # of speech
     stream: bool = False
-    pace: tuple[float | None, float] | None = None  # times real time (None: at once), seconds of a clip
-
-    def spoken(self, clock: Clock) -> PacedClips | None:
-        """The clip as it is spoken from now on; None for functions that get it whole."""
-        return None if self.pace is None else PacedClips(self.content, *self.pace, clock)
-
-    def fitted(self, takes: frozenset[str]) -> dict[str, Any]:
-        """The fields for a function that takes some of them."""
-        check_fields(self.operation, self.fields, takes)
-        return {name: value for name, value in self.fields.items() if name in takes}
+    pace: tuple[float | None, float] | None = None
+    """For clips as they are spoken: how many times real time (None: at once), and the seconds of one."""
 
 
 def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str]) -> None:
@@ -289,11 +278,6 @@ class FunctionSystem:
     sample_rate: int | None  # in Hz, to which recordings are resampled
     pace: tuple[float | None, float]
     identity: str  # for the keys of results
-
-    @property
-    def catalogue(self) -> list[dict[str, Any]]:
-        """The voices in the form of the contract's catalogue."""
-        return catalogue_of(self.voices)
 
     def function(self, operation: str) -> SystemFunction:
         """The function of an operation."""

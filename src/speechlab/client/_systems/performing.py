@@ -16,7 +16,7 @@ from speechlab.audio import AudioClip
 from speechlab.client._clock import SystemClock
 from speechlab.client._operations.recognition import Transcript
 from speechlab.client._operations.translation import Translation
-from speechlab.client._systems.functions import SystemFunction, fields_taken
+from speechlab.client._systems.functions import PacedClips, SystemFunction, check_fields
 from speechlab.datasets import transcript_of
 from speechlab.errors import ContractError, EngineError, SpeechLabError
 
@@ -34,11 +34,6 @@ _SOUND = "an AudioClip, (samples, rate), the bytes of a file, or an iterator of 
 _PARTIAL = "an iterator of (text, final), as in ('good mor', False)"
 _MOST_PARTIALS = 100_000
 _TRANSCRIPT = "a text, a Transcript, segments, (segments, info), or a dict with 'text' or 'segments'"
-
-
-def pieces_of(operation: str, result: Any) -> Iterator[Any]:
-    """The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final)."""
-    return _READERS[operation](result)
 
 
 def _speech(result: Any) -> Iterator[AudioClip | bytes]:
@@ -140,12 +135,13 @@ def _other(operation: str, value: object, allowed: str) -> ContractError:
     )
 
 
-_READERS: dict[str, Callable[[Any], Iterator[Any]]] = {
+_PIECES_OF: dict[str, Callable[[Any], Iterator[Any]]] = {
     "synthesize": _speech,
     "transcribe": _transcript,
     "transcribe_stream": _partials,
     "translate": _translation,
 }
+"""The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final)."""
 
 
 class Loaded:
@@ -168,7 +164,7 @@ class Loaded:
                     while (piece := runner.run(_next(later))) is not None:
                         yield timed(piece)
             else:
-                yield from map(timed, pieces_of(call.operation, result))
+                yield from map(timed, _PIECES_OF[call.operation](result))
             yield timed(None)
 
     async def pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
@@ -182,9 +178,17 @@ class Loaded:
 
     def _called(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
         """What a function returns, and a function that puts the time to its pieces; of None, its own seconds."""
-        function, takes = self._function(call.operation)
-        fields = call.fitted(takes)
-        clips = call.spoken(self._clock)
+        with self._lock:
+            if call.operation not in self._made:
+                registered = self._functions[call.operation]
+                function = registered.given() if registered.makes else registered.given
+                if registered.takes is None:
+                    registered = SystemFunction.of(call.operation, function)
+                self._made[call.operation] = function, registered.takes or frozenset()
+            function, takes = self._made[call.operation]
+        check_fields(call.operation, call.fields, takes)
+        fields = {name: value for name, value in call.fields.items() if name in takes}
+        clips = None if call.pace is None else PacedClips(call.content, *call.pace, self._clock)
         began = self._clock.monotonic()
 
         def timed(piece: Any) -> Any:
@@ -194,15 +198,6 @@ class Loaded:
             return piece if clips is None else (seconds, *piece)
 
         return function(call.content if clips is None else clips, **fields), timed
-
-    def _function(self, operation: str) -> tuple[Callable[..., Any], frozenset[str]]:
-        with self._lock:
-            if operation not in self._made:
-                registered = self._functions[operation]
-                function = registered.given() if registered.makes else registered.given
-                described = SystemFunction.of(operation, function) if registered.takes is None else registered
-                self._made[operation] = function, described.takes or fields_taken(operation, None)
-            return self._made[operation]
 
     @contextmanager
     def _failing(self, call: FunctionCall) -> Iterator[None]:
@@ -249,11 +244,11 @@ async def _pieces_later(operation: str, result: Any) -> AsyncGenerator[Any, None
     if hasattr(result, "__aiter__") and operation == "transcribe":
         result = [piece async for piece in result]
     if not hasattr(result, "__aiter__"):
-        for piece in pieces_of(operation, result):
+        for piece in _PIECES_OF[operation](result):
             yield piece
         return
     async for each in result:
-        for piece in pieces_of(operation, each):
+        for piece in _PIECES_OF[operation](each):
             yield piece
 
 

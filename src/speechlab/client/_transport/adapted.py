@@ -10,7 +10,7 @@ import orjson
 
 from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
 from speechlab.client._settings.settings import plain_url
-from speechlab.client._systems.functions import streamed_transcript
+from speechlab.client._systems.functions import catalogue_of, streamed_transcript
 from speechlab.client._systems.workers import Workers
 from speechlab.client._transport.http import Reply, Wire, WireError
 from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
@@ -90,7 +90,7 @@ class FunctionWire(Wire):
         """Call a function: wait for its result, or for the first piece of a stream."""
         call = attempt.call
         if call.path == VOICES_PATH:
-            return _catalogue(self._system.identity, self._system.catalogue)
+            return _catalogue(self._system.identity, catalogue_of(self._system.voices))
         function_call: FunctionCall | None = call.asked
         if function_call is None:
             name = self._system.name
@@ -107,34 +107,23 @@ class FunctionWire(Wire):
         headers = {"server-timing": f"engine;dur={1000 * seconds:.3f}"}
         if function_call.operation == "synthesize":
             content = await asyncio.to_thread(_whole_file, results, function_call.format)
-            return _Whole(
-                200, {**headers, "content-type": CONTENT_TYPES[AudioFormat(function_call.format)]}, content
-            )
+            headers["content-type"] = CONTENT_TYPES[AudioFormat(function_call.format)]
+            return _Whole(200, headers, content)
         if function_call.operation == "transcribe":
             (body,) = results
             body.setdefault("language", function_call.fields.get("language"))
         elif function_call.pace is not None:
-            body = streamed_transcript(
-                results,
-                seconds,
-                function_call.content,
-                function_call.pace[0],
-                function_call.fields.get("language"),
-            )
+            body = streamed_transcript(function_call, results, seconds)
         else:
             message = {"role": "assistant", "content": "".join(results)}
             body = {"model": self._system.name, "choices": [{"index": 0, "message": message}]}
-        return _Whole(
-            200, {**headers, "content-type": "application/json"}, orjson.dumps(body, option=_NUMBERS)
-        )
+        headers["content-type"] = "application/json"
+        return _Whole(200, headers, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
 
     async def close(self) -> None:
         """End the threads and processes of the functions."""
         await super().close()
         await asyncio.to_thread(self._workers.close)
-
-
-_NUMBERS = orjson.OPT_SERIALIZE_NUMPY
 
 
 class _FunctionStream(Reply):
@@ -170,16 +159,13 @@ class _FunctionStream(Reply):
         while not data and not self._over:
             piece, self._first = await self._made() if self._first is None else self._first, None
             self._over = piece is None or isinstance(piece, float)
-            data = self._end() if self._over else self._encoded(piece)
+            if not self._over:
+                data = self._sound(piece) if self._speaks else self._text(piece)
+            elif not self._speaks:
+                data = self._text("") + b"data: [DONE]\n\n"
+            elif self._encoder is not None:
+                data = self._encoder.close()
         return data or None
-
-    def _encoded(self, piece: Any) -> bytes:
-        return self._sound(piece) if self._speaks else self._text(piece)
-
-    def _end(self) -> bytes:
-        if not self._speaks:
-            return self._text("") + b"data: [DONE]\n\n"
-        return self._encoder.close() if self._encoder else b""
 
     def _sound(self, piece: AudioClip | bytes) -> bytes:
         if isinstance(piece, bytes):

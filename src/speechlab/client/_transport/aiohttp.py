@@ -21,6 +21,8 @@ from yarl import URL
 from speechlab.client._closable import close_soon
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
+    LibraryReply,
+    LibraryWire,
     environment_proxy,
     no_connection,
     nothing_came,
@@ -28,7 +30,6 @@ from speechlab.client._transport.http import (
     shared_ssl_context,
     unusable_proxy,
 )
-from speechlab.client._transport.library import LibraryReply, LibraryWire
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -112,38 +113,13 @@ class AiohttpWire(LibraryWire):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self.proxy = environment_proxy(settings.base_url)
-        self._behind_proxy = _Proxy(self.proxy, settings.base_url) if self.proxy else None
+        self._proxy_headers, self._proxy_options = _through(self.proxy, settings.base_url)
         self._loop = asyncio.get_running_loop()
         self._session = _session(settings.base_url)
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
 
     async def _reply(self, attempt: Sending) -> Reply:
-        await self._notice_closed()
-        call = attempt.call
-        upload = None if call.body is None else _Upload(call.body, attempt)
-        headers = self._headers(call)
-        options: dict[str, Any] = {}
-        if self._behind_proxy is not None:
-            headers |= self._behind_proxy.headers
-            options = self._behind_proxy.options
-        try:
-            response = await self._session.request(
-                call.method,
-                self._url(call.path, partial(URL, encoded=True)),
-                data=upload,
-                headers=headers,
-                timeout=_timeout(attempt.connect_s, attempt.read_s),
-                allow_redirects=False,
-                **options,
-            )
-        except Exception:
-            if upload is not None and upload.failure is not None:
-                raise upload.failure from None
-            raise
-        return AiohttpReply(response, self, attempt)
-
-    async def _notice_closed(self) -> None:
         # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
         # connections the service has closed: the first turn reads the sockets, the second one processes the result.
         now = self._loop.time()
@@ -151,6 +127,23 @@ class AiohttpWire(LibraryWire):
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         self._used_at = now
+        call = attempt.call
+        upload = None if call.body is None else _Upload(call.body, attempt)
+        try:
+            response = await self._session.request(
+                call.method,
+                self._url(call.path, partial(URL, encoded=True)),
+                data=upload,
+                headers=self._headers(call) | self._proxy_headers,
+                timeout=_timeout(attempt.connect_s, attempt.read_s),
+                allow_redirects=False,
+                **self._proxy_options,
+            )
+        except Exception:
+            if upload is not None and upload.failure is not None:
+                raise upload.failure from None
+            raise
+        return AiohttpReply(response, self, attempt)
 
     def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
         sent = reading or attempt.sent
@@ -226,29 +219,27 @@ def _session(base_url: str) -> aiohttp.ClientSession:
     return session
 
 
-class _Proxy:
-    """A proxy for the library, with its user and password as a header."""
-
-    def __init__(self, address: str, base_url: str) -> None:
-        url = urlsplit(address)
-        if url.scheme not in {"http", "https"} or not url.hostname:
-            raise ConfigurationError(
-                f'the proxy of the environment, {proxy_name(address)}, cannot be used by transport="aiohttp", which '
-                "supports HTTP proxies alone; leave transport out, or list the service in NO_PROXY"
-            )
-        try:
-            options: dict[str, Any] = {"proxy": URL(proxy_name(address))}
-        except ValueError as error:
-            raise unusable_proxy(error) from None
-        self.headers: dict[str, str] = {}
-        if url.username is not None:
-            user, password = unquote(url.username), unquote(url.password or "")
-            credentials = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
-            if base_url.startswith("https:"):  # the proxy sees only the request for a tunnel
-                options["proxy_headers"] = credentials
-            else:
-                self.headers = credentials
-        self.options = options
+def _through(proxy: str | None, base_url: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Headers and options of requests through a proxy, whose user and password become a header."""
+    if proxy is None:
+        return {}, {}
+    url = urlsplit(proxy)
+    if url.scheme not in {"http", "https"} or not url.hostname:
+        raise ConfigurationError(
+            f'the proxy of the environment, {proxy_name(proxy)}, cannot be used by transport="aiohttp", which '
+            "supports HTTP proxies alone; leave transport out, or list the service in NO_PROXY"
+        )
+    try:
+        options: dict[str, Any] = {"proxy": URL(proxy_name(proxy))}
+    except ValueError as error:
+        raise unusable_proxy(error) from None
+    if url.username is None:
+        return {}, options
+    user, password = unquote(url.username), unquote(url.password or "")
+    credentials = {"Proxy-Authorization": aiohttp.encode_basic_auth(user, password)}
+    if base_url.startswith("https:"):  # the proxy sees only the request for a tunnel
+        return {}, {**options, "proxy_headers": credentials}
+    return credentials, options
 
 
 def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:

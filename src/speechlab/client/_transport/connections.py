@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
@@ -48,8 +47,7 @@ class ConnectionPool:
         """The wire for the running loop."""
         self.check()
         if many not in self._wires:
-            fast = many and settings.transport is None and _may_be_fast(settings.base_url)
-            self._wires[many] = _wire(replace(settings, transport=FAST) if fast else settings)
+            self._wires[many] = _wire(settings, many=many)
         return self._wires[many]
 
     def check(self) -> None:
@@ -115,17 +113,15 @@ async def close_all() -> None:
             await pool.close()
 
 
-def _may_be_fast(base_url: str) -> bool:
-    """Whether aiohttp is installed, and no proxy stands before the service that it does not know, as SOCKS."""
-    proxy = environment_proxy(base_url)
-    return find_spec("aiohttp") is not None and (proxy is None or proxy.startswith(("http:", "https:")))
-
-
-def _wire(settings: Settings) -> Wire:
+def _wire(settings: Settings, *, many: bool) -> Wire:
     if isinstance(settings.adapter, FunctionSystem):
         return FunctionWire(settings, settings.adapter)
+    fast = settings.transport == FAST
+    if many and settings.transport is None and find_spec("aiohttp") is not None:
+        proxy = environment_proxy(settings.base_url)
+        fast = proxy is None or proxy.startswith(("http:", "https:"))  # SOCKS is not known to it
     wire: Wire
-    if settings.transport == FAST:
+    if fast:
         require("aiohttp")
         from speechlab.client._transport.aiohttp import AiohttpWire
 

@@ -11,13 +11,12 @@ import time
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import CallEvent, Timing, emit, logger, server_timing_s
-from speechlab.client._operations.call import HttpCall, RawResponse
+from speechlab.client._events import CallEvent, Timing, logger, server_timing_s
+from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._secret import FreshSecret
 from speechlab.client._transport.http import Sending, WireError, nothing_came
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
@@ -65,12 +64,6 @@ class Progress:
         reported = (self.processing_s, self.service_queued_s)
         return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *reported)
 
-    async def key_ready(self) -> None:
-        """Wait until the key can be sent."""
-        key = self.settings.api_key
-        if isinstance(key, FreshSecret):
-            await self.key_given(key.ready())
-
     async def key_given(self, waiting: Awaitable[T]) -> T:
         """Wait for the function that returns the key, within the call's timeout."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
@@ -85,7 +78,7 @@ class Progress:
         raise APITimeoutError(f"{where}: {text}")
 
     def tell(self, kind: str, **facts: object) -> None:
-        """Log a step of the call, and pass it to the hook."""
+        """Log a step of the call, and pass it to the hook, whose error is logged and does not fail the call."""
         key, hook = self.settings.api_key, self.settings.on_event
         if kind == "request" and key is not None:
             self.key_number = key.number
@@ -101,7 +94,24 @@ class Progress:
             call_id=self.call_id,
             **facts,  # type: ignore[arg-type]  # fields of CallEvent
         )
-        emit(hook, event)
+        logger.debug(
+            "%s %s attempt=%d status=%s delay=%s elapsed=%.3f error=%s",
+            event.operation,
+            event.kind,
+            event.attempt,
+            event.status,
+            event.delay_s,
+            event.elapsed_s,
+            event.error,
+        )
+        try:
+            if hook is not None:
+                hook(event)
+        except BaseException as error:
+            # sys.exit() would end the loop of all synchronous clients; on the main thread it may be a real Ctrl-C
+            if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+                raise
+            logger.exception("the on_event hook failed; the call goes on")
 
 
 class ReplyStream:
@@ -223,7 +233,9 @@ class _Silence:
 
     def _look(self) -> None:
         now, at = time.monotonic(), self._attempt.at
-        left_s = self._silence_s if at is None else max(at, self._place.answered_at) + self._silence_s - now
+        left_s = self._silence_s
+        if at is not None:
+            left_s += max(at, self._place.scheduler.answered_at) - now
         if left_s > 0:
             self._timer = self._loop.call_later(left_s, self._look)
         else:
@@ -252,18 +264,10 @@ def _out_of_time(call: HttpCall, attempt: Sending, *, reading: bool) -> WireErro
 
 
 async def _read_reply(progress: Progress, reply: Reply, attempt: Sending) -> RawResponse | Failure:
-    if progress.call.raw or 200 <= reply.status < 300:
-        content = await _read_body(progress, reply, attempt)
-        if isinstance(content, Failure):
-            return content
-        return RawResponse(reply.status, reply.headers, content, progress.timing())
-    content = await reply.read_some()
-    error = error_from_reply(reply.status, reply.headers, content)
-    wait = retry_after_s(reply.headers, progress.clock.time())
-    return Failure(error, status=reply.status, retry_after_s=wait)
-
-
-async def _read_body(progress: Progress, reply: Reply, attempt: Sending) -> bytes | Failure:
+    if not progress.call.raw and not 200 <= reply.status < 300:
+        refusal = error_from_reply(reply.status, reply.headers, await reply.read_some())
+        wait = retry_after_s(reply.headers, progress.clock.time())
+        return Failure(refusal, status=reply.status, retry_after_s=wait)
     pieces: list[bytes] = []
     try:
         while (piece := await reply.next()) is not None:
@@ -274,7 +278,8 @@ async def _read_body(progress: Progress, reply: Reply, attempt: Sending) -> byte
             return _no_reply(progress, error)
         fault = str(error)
     else:
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return RawResponse(reply.status, reply.headers, whole, progress.timing())
     # Not repeated: the work has been done, and most likely counted.
     content = b"".join(pieces)
     text = f"the reply was cut short after {len(content):,} bytes ({fault})"

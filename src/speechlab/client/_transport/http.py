@@ -21,7 +21,7 @@ from weakref import WeakSet
 from speechlab._platform import after_fork, is_loopback, package_version
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.contract import INTERIM_HEADER, join_url
-from speechlab.errors import ConfigurationError
+from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     import ssl
@@ -55,10 +55,12 @@ class WireError(Exception):
         self.timed_out = timed_out
         without_tls = any(word in text for word in _PLAIN) and not advice
         self.final = final or is_untrusted(text) or without_tls
-        self.advice = _SPEAKS_HTTP if without_tls else remedy(text) if is_untrusted(text) else advice
+        self.advice = _SPEAKS_HTTP if without_tls else advice
+        if is_untrusted(text) and not without_tls:
+            self.advice = next(remedy for word, remedy in _REMEDIES.items() if word in text)
 
 
-_REMEDIES = {
+_REMEDIES = {  # for a refused certificate, by the text of the failure
     "mismatch": "the certificate is for another name; set base_url to the name that it is for",
     "expired": "the service has to renew its certificate, unless the clock of this machine is wrong",
     "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
@@ -74,11 +76,6 @@ _SPEAKS_HTTP = (
 def is_untrusted(text: str) -> bool:
     """Whether a failure concerns the service's certificate, so that a retry does not help."""
     return "CERTIFICATE_VERIFY_FAILED" in text
-
-
-def remedy(text: str) -> str:
-    """Advice for a refused certificate, by the text of the failure."""
-    return next(advice for word, advice in _REMEDIES.items() if word in text)
 
 
 def without_trace(error: BaseException) -> BaseException:
@@ -136,11 +133,11 @@ class Reply(ABC):
     async def close(self) -> None:
         """Close the connection, or return it to the pool if the body was read completely."""
 
-    async def read_some(self, limit: int = _ERROR_BYTES) -> bytes:
+    async def read_some(self) -> bytes:
         """The start of an error's body; an incomplete one is no failure."""
         content = b""
         with suppress(WireError):
-            while len(content) < limit and (piece := await self.next()) is not None:
+            while len(content) < _ERROR_BYTES and (piece := await self.next()) is not None:
                 content += piece
         return content
 
@@ -204,6 +201,69 @@ class Wire(ABC):
             await reply.close()
 
 
+class LibraryReply(Reply):
+    """A reply that a library reads."""
+
+    def __init__(self, wire: LibraryWire, attempt: Sending) -> None:
+        self._wire, self._attempt = wire, attempt
+
+    @abstractmethod
+    async def _read(self) -> bytes | None:
+        """The next piece of the body, or None at its end; the library's own errors."""
+
+    async def _next(self) -> bytes | None:
+        failure: WireError
+        try:
+            return await self._read()
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
+            failure = self._wire.failure(error, self._attempt, reading=True)
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
+            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
+        raise failure
+
+
+class LibraryWire(Wire):
+    """Connections of a library, whose exceptions are translated."""
+
+    proxy: str | None = None
+    """Address of the proxy before the service."""
+
+    @abstractmethod
+    async def _reply(self, attempt: Sending) -> Reply:
+        """Send a request by the library; its own errors."""
+
+    @abstractmethod
+    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
+        """The failure for an exception of the library, before the reply or while it is read."""
+
+    async def open(self, attempt: Sending) -> Reply:
+        failure: Exception
+        try:
+            reply = await self._reply(attempt)
+        except SpeechLabError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
+            failure = self.failure(error, attempt)
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
+            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
+        else:
+            self.replies.add(reply)
+            if reply.status != 407 or self.proxy is None:
+                return reply
+            await reply.close()
+            failure = broken_proxy(self.proxy, "407", 407)
+        raise without_trace(failure)
+
+    def _broken(
+        self, error: Exception, text: str, *, sent: bool, connecting: bool, status: int | None = None
+    ) -> WireError:
+        """The failure of a connection: of the proxy, if there is one and the service was not reached."""
+        text = redact(text).strip() or type(error).__name__
+        if connecting and self.proxy is not None and not is_untrusted(text):
+            return broken_proxy(self.proxy, text, status)
+        return WireError(text, sent=sent)
+
+
 @cache
 def user_agent() -> str:
     """Value of the User-Agent header."""
@@ -249,7 +309,8 @@ def shared_ssl_context() -> ssl.SSLContext:
         return _ssl_context
 
 
-_PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
+_NAMED_BY = "it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
+_AROUND = "NO_PROXY lists the hosts that are reached without it"
 
 
 def environment_proxy(url: str) -> str | None:
@@ -289,17 +350,15 @@ def proxy_name(proxy: str) -> str:
 def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
     """The failure of a proxy."""
     name = proxy_name(proxy)
-    source = f"it is named by {_PROXY_VARIABLES}"
-    around = "NO_PROXY lists the hosts that are reached without it"
     if status == 407:
         text = f"the proxy {name} requires a user and a password, or other ones (407)"
-        advice = f"{source}, as http://user:password@host:port; {around}"
+        advice = f"{_NAMED_BY}, as http://user:password@host:port; {_AROUND}"
     elif status is not None:
         text = f"the proxy {name} does not pass the request on ({said})"
-        advice = f"check base_url and the rules of the proxy; {source}, and {around}"
+        advice = f"check base_url and the rules of the proxy; {_NAMED_BY}, and {_AROUND}"
     else:
         text = f"the proxy {name} cannot be reached ({said})"
-        advice = f"check that it runs; {source}, and {around}"
+        advice = f"check that it runs; {_NAMED_BY}, and {_AROUND}"
     return WireError(text, advice=advice, final=status == 407)
 
 
@@ -310,10 +369,7 @@ def unusable_proxy(error: Exception) -> ConfigurationError:
     else:
         # Some messages start with the address, which may contain a password.
         what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
-    return ConfigurationError(
-        f"the proxy of the environment {what}; it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY, and NO_PROXY "
-        "lists the hosts that are reached without it"
-    )
+    return ConfigurationError(f"the proxy of the environment {what}; {_NAMED_BY}, and {_AROUND}")
 
 
 @after_fork

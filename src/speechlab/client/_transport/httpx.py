@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
+    LibraryReply,
+    LibraryWire,
     environment_proxy,
     no_connection,
     nothing_came,
@@ -17,7 +19,6 @@ from speechlab.client._transport.http import (
     unusable_proxy,
     without_trace,
 )
-from speechlab.client._transport.library import LibraryReply, LibraryWire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
@@ -107,8 +108,20 @@ class HttpxWire(LibraryWire):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         if settings.transport is None or isinstance(settings.transport, str):
+            import httpx2
+
             self.proxy = environment_proxy(settings.base_url)
-            self._transport = _transport(settings.base_url, self.proxy)
+            verify = shared_ssl_context() if settings.base_url.startswith("https:") else False
+            # The scheduler limits the calls, so the pool must not: a wait there would count as a timeout.
+            limits = httpx2.Limits(
+                max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S
+            )
+            try:
+                self._transport: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(
+                    verify=verify, trust_env=False, limits=limits, proxy=self.proxy
+                )
+            except (ImportError, ValueError) as error:
+                raise unusable_proxy(error) from None
         else:
             self._transport = settings.transport
 
@@ -148,15 +161,3 @@ class HttpxWire(LibraryWire):
     async def close(self) -> None:
         await super().close()
         await self._transport.aclose()
-
-
-def _transport(base_url: str, proxy: str | None) -> httpx2.AsyncBaseTransport:
-    import httpx2
-
-    verify = shared_ssl_context() if base_url.startswith("https:") else False
-    # The scheduler limits the calls, so the pool must not: a wait there would count as a timeout.
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S)
-    try:
-        return httpx2.AsyncHTTPTransport(verify=verify, trust_env=False, limits=limits, proxy=proxy)
-    except (ImportError, ValueError) as error:
-        raise unusable_proxy(error) from None

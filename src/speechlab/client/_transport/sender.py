@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from speechlab.client._events import RunningTotals, attach_timing
@@ -14,7 +15,7 @@ from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, Schedu
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
 from speechlab.client._scheduling.waiting import CallPlace, NotSentError, Patience
 from speechlab.client._secret import FreshSecret
-from speechlab.client._settings.store_mode import nothing_is_sent
+from speechlab.client._settings.settings import nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import Progress, ReplyStream, exchange, hearing_interrupts
 from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
@@ -119,10 +120,7 @@ class Sender:
             # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
             progress.deadline = progress.began + limits.total
         scheduled = self.scheduled(call.service, free=call.free, retries=0 if call.raw else None)
-
-        async def attempt(place: CallPlace) -> RawResponse | ReplyStream | Failure:
-            return await self._send_in_place(call, progress, place, stream=stream)
-
+        attempt = partial(self._send_in_place, call, progress, stream=stream)
         outcome: RawResponse | ReplyStream = await self.until_answered(scheduled, progress, attempt)
         if progress.possibly_metered:  # by a failed attempt, in addition to the successful one
             self.totals.add(possibly_metered=1)
@@ -137,7 +135,8 @@ class Sender:
     ) -> T:
         """Make attempts when the scheduler says, until one succeeds or no other may be made: all retries are here."""
         try:
-            await progress.key_ready()
+            if isinstance(key := self.settings.api_key, FreshSecret):
+                await progress.key_given(key.ready())
             with hearing_interrupts():
                 outcome = await self._repeated(scheduled, progress, attempt)
         except BaseException as error:  # usually a cancellation
@@ -187,7 +186,16 @@ class Sender:
     async def _revived(self, failure: Failure, progress: Progress, pid: int) -> bool:
         """Restart a stopped service, or renew a refused key; True if the call may be sent again."""
         if failure.status == 401:
-            return await self._key_renewed(progress)
+            key, most = self.settings.api_key, self.settings.max_retries
+            if not isinstance(key, FreshSecret) or progress.key_renewed:
+                return False
+            if not await progress.key_given(key.renew(progress.key_number)):
+                return False
+            progress.key_renewed = True
+            if most is not None and progress.attempts > most:  # the new key serves the next call
+                return False
+            progress.tell("retry", status=401, delay_s=0.0, error="AuthenticationError")
+            return True
         lease = self.settings.lease
         if lease is None or failure.status is not None or failure.sent or failure.timed_out:
             return False
@@ -198,18 +206,6 @@ class Sender:
             progress.deadline += progress.clock.monotonic() - began
         name = type(failure.error).__name__
         progress.tell("retry", delay_s=0.0, error=name)
-        return True
-
-    async def _key_renewed(self, progress: Progress) -> bool:
-        key, most = self.settings.api_key, self.settings.max_retries
-        if not isinstance(key, FreshSecret) or progress.key_renewed:
-            return False
-        if not await progress.key_given(key.renew(progress.key_number)):
-            return False
-        progress.key_renewed = True
-        if most is not None and progress.attempts > most:  # the new key serves the next call
-            return False
-        progress.tell("retry", status=401, delay_s=0.0, error="AuthenticationError")
         return True
 
     def _given_up(self, failure: Failure, progress: Progress) -> SpeechLabError:
@@ -251,14 +247,12 @@ class Sender:
                 took_s = progress.clock.monotonic() - place.started
                 strain = took_s / call.timeouts.read
                 place.end(Ended(End.OK if outcome.status < 400 else End.ANSWERED, strain=strain))
-        if not isinstance(outcome, Failure):
-            self._follow(outcome.headers.get(CONCURRENCY_HEADER, ""))
+        if isinstance(outcome, Failure):
+            return outcome
+        # The schedulers follow a service that says how many calls it works on at once, by service.
+        numbers = outcome.headers.get(CONCURRENCY_HEADER, "")
+        if numbers != self.connections.concurrency:
+            self.connections.concurrency = numbers
+            for service, at_once in read_concurrency(numbers).items():
+                self.scheduler(service).serves(at_once)
         return outcome
-
-    def _follow(self, told: str) -> None:
-        """Let the schedulers follow a service that says how many calls it works on at once, by service."""
-        if told == self.connections.concurrency:
-            return
-        self.connections.concurrency = told
-        for service, at_once in read_concurrency(told).items():
-            self.scheduler(service).serves(at_once)
