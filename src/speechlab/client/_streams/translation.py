@@ -216,12 +216,11 @@ class EventReader:
     """Extracts the data of server-sent events from bytes, by the standard: lines end in LF, CR or CRLF alone."""
 
     def __init__(self) -> None:
-        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
         self._line: list[str] = []
         self._data: list[str] = []
         self._size = 0
         self._after_cr = False
-        self._at_start = True
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Add the next bytes, and give the data of each event that they complete."""
@@ -235,9 +234,6 @@ class EventReader:
         yield from self._end_event()
 
     def _take(self, text: str) -> Iterator[str]:
-        if self._at_start and text:
-            text = text.removeprefix("\ufeff")
-            self._at_start = False
         if self._after_cr and text:
             text = text.removeprefix("\n")
             self._after_cr = False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from speechlab._platform import after_fork, is_loopback, package_version
+from speechlab._platform import is_loopback, package_version
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.contract import INTERIM_HEADER, join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
@@ -286,27 +285,17 @@ def nothing_came(attempt: Sending, *, reading: bool, taking: bool = False) -> Wi
     return WireError(text, sent=reading or attempt.sent, timed_out=True)
 
 
-_ssl_lock = threading.Lock()
-_ssl_context: ssl.SSLContext | None = None
-
-
+@cache
 def shared_ssl_context() -> ssl.SSLContext:
     """The TLS context of the process; making one takes a hundred times as long as the rest of a client."""
-    global _ssl_context  # noqa: PLW0603 - one for the process
-    with _ssl_lock:
-        if _ssl_context is None:
-            import httpx2
+    import httpx2
 
-            try:
-                _ssl_context = httpx2.create_ssl_context()
-            except OSError as error:
-                names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
-                sources = (
-                    " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
-                )
-                text = f"the certificates to trust cannot be read ({sources}): {error}"
-                raise ConfigurationError(text) from error
-        return _ssl_context
+    try:
+        return httpx2.create_ssl_context()
+    except OSError as error:
+        names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
+        sources = " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
+        raise ConfigurationError(f"the certificates to trust cannot be read ({sources}): {error}") from error
 
 
 _NAMED_BY = "it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
@@ -370,9 +359,3 @@ def unusable_proxy(error: Exception) -> ConfigurationError:
         # Some messages start with the address, which may contain a password.
         what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
     return ConfigurationError(f"the proxy of the environment {what}; {_NAMED_BY}, and {_AROUND}")
-
-
-@after_fork
-def _forget_after_fork() -> None:
-    global _ssl_lock  # noqa: PLW0603 - a forked child needs its own
-    _ssl_lock = threading.Lock()
