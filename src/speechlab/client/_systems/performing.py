@@ -201,7 +201,7 @@ class Loaded:
 
     @contextmanager
     def _failing(self, call: FunctionCall) -> Iterator[None]:
-        """Make what a function raises an error of ours."""
+        """Make what a function raises an error of ours, with the traceback from the function on."""
         try:
             yield
         except SpeechLabError:
@@ -209,24 +209,18 @@ class Loaded:
         except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
-            raise function_error(self._name, call.operation, error) from error
-
-
-def function_error(name: str, operation: str, error: BaseException) -> EngineError:
-    """The error of a call whose function failed, with the traceback from the function on."""
-    frames = traceback.extract_tb(error.__traceback__)
-    outside = [frame for frame in frames if Path(frame.filename).parent != Path(__file__).parent] or frames
-    at = (
-        f" ({Path(outside[-1].filename).name}, line {outside[-1].lineno}, in {outside[-1].name})"
-        if outside
-        else ""
-    )
-    what = ": ".join(filter(None, (type(error).__name__, str(error))))
-    text = f"the function of {operation} of {name!r} failed: {what}{at}"
-    failed = EngineError(text)
-    lines = ["Traceback (most recent call last):\n", *traceback.format_list(outside)]
-    failed.traceback = "".join([*lines, *traceback.format_exception_only(error)])
-    return failed
+            frames = traceback.extract_tb(error.__traceback__)
+            own = Path(__file__).parent
+            outside = [frame for frame in frames if Path(frame.filename).parent != own] or frames
+            at = ""
+            if outside:
+                last = outside[-1]
+                at = f" ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
+            what = ": ".join(filter(None, (type(error).__name__, str(error))))
+            failed = EngineError(f"the function of {call.operation} of {self._name!r} failed: {what}{at}")
+            lines = ["Traceback (most recent call last):\n", *traceback.format_list(outside)]
+            failed.traceback = "".join([*lines, *traceback.format_exception_only(error)])
+            raise failed from error
 
 
 def _is_cancelled() -> bool:
