@@ -11,8 +11,7 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab._door import old_names as _old_names
 from speechlab.batch._arguments import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
-from speechlab.batch._history.run import Run, failures, load, runs
-from speechlab.batch._history.verify import Verification
+from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
     plan_synthesis,
@@ -38,6 +37,7 @@ from speechlab.batch._table.timed import to_segments
 from speechlab.batch._timing import Arrivals as Arrivals
 from speechlab.batch._timing import TimedCall as TimedCall
 from speechlab.batch._timing import in_turns, timed
+from speechlab.batch._verify import Verification
 
 __all__ = [
     "Budget",

@@ -9,7 +9,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.batch._arguments import RunOptions, WaitingOptions, sort_options
-from speechlab.batch._history.run import Run
+from speechlab.batch._history import Run
 from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import check_plan, make_plan
@@ -164,11 +164,8 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
         raise InvalidRequestError(message, parameter=later[0])
     parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
-    with (
-        Caller(lab, patience) as caller,
-        _planned(caller, kind, table, parameters, keeping, patience) as planned,
-    ):
-        return planned[0]
+    with _planned(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
+        return plan
 
 
 def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
@@ -186,10 +183,7 @@ def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, RunOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
-    with (
-        Caller(lab, options) as caller,
-        _planned(caller, kind, table, parameters, keeping, options) as (plan, store),
-    ):
+    with _planned(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
         caller.perform(execution, store)
@@ -205,20 +199,20 @@ def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
 
 @contextmanager
 def _planned(
-    caller: Caller,
+    lab: Client,
     kind: type[RowStep],
     table: Table,
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
     patience: WaitingOptions | RunOptions,
-) -> Iterator[tuple[Plan, Store]]:
-    """A plan, and its store, which is open for the block."""
-    source = open_source(table, kind.works_on)
-    if source.series and parameters[kind.works_on] == kind.works_on:
-        parameters = {**parameters, kind.works_on: source.columns[0]}
-
+) -> Iterator[tuple[Caller, Plan, Store]]:
+    """A caller, a plan, and its store, which is open for the block."""
     progress = patience["progress"]
     with ExitStack() as stack:
+        caller = stack.enter_context(Caller(lab, patience))
+        source = open_source(table, kind.works_on)
+        if source.series and parameters[kind.works_on] == kind.works_on:
+            parameters = {**parameters, kind.works_on: source.columns[0]}
         store = stack.enter_context(opened(keeping["store"])) if is_there(keeping["store"]) else None
 
         async def ask(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
@@ -240,7 +234,7 @@ def _planned(
         with_bar = progress is True or progress == BAR  # only a bar shows the reading
         with counted(with_bar, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
             plan = make_plan(source, step, keeping, store, service, tell)
-        yield plan, store
+        yield caller, plan, store
 
 
 def _end(future: Future[None], execution: Execution, display: Display, reason: str) -> bool:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._history.run import Run
+    from speechlab.batch._history import Run
     from speechlab.batch._plan.source import Table
     from speechlab.client import Client
     from speechlab.store import Store

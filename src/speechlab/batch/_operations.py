@@ -20,7 +20,7 @@ from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, Transl
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._history.run import Run
+    from speechlab.batch._history import Run
     from speechlab.batch._plan.plan import Plan
     from speechlab.batch._plan.source import Table
     from speechlab.client import Client

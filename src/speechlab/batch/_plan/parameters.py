@@ -137,9 +137,7 @@ class Parameters:
         return {name: value for name, value in self.same.items() if value is not None}
 
 
-def read_parameters(
-    given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str] = ()
-) -> Parameters:
+def read_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str]) -> Parameters:
     """Sort arguments into columns and values by the rule of :class:`Column`."""
     same, columns = {}, {}
     for name, value in given.items():

@@ -57,7 +57,7 @@ class TableSource:
                     yield table.iloc[start : start + rows]
 
 
-def open_source(source: Table, column: str = "text") -> TableSource:
+def open_source(source: Table, column: str) -> TableSource:
     """Open a table of any of the kinds allowed, and read the names of its columns."""
     import pandas as pd
 

@@ -66,11 +66,11 @@ class ClaimedCalls:
             yield from (call for call in claimed if call.key not in self.found)
 
     async def look_again(self, stop: Stop) -> None:
-        """Wait a moment, then take new results of other processes; a stop ends the wait."""
-        if not stop.reason:
+        """Wait a moment, and take new results of other processes, if calls are left and the run goes on."""
+        if self.left and not stop.reason:
             await asyncio.sleep(_LOOK_S)
-        await asyncio.to_thread(self._take_results, self.left)
-        self.left = [call for call in self.left if call.key not in self.found]
+            await asyncio.to_thread(self._take_results, self.left)
+            self.left = [call for call in self.left if call.key not in self.found]
 
     def give_back(self) -> None:
         """Release all claims."""
@@ -162,8 +162,8 @@ class Execution:
         self.tally.planned(len(pending), len(chunk.found), invalid)
         claimed = ClaimedCalls(pending, store, self.tally)
         try:
-            if pending and await self._is_there(ready, rules):
-                await self._make(claimed, window)
+            if pending and not self.stop.reason:
+                await self._make(claimed, window, rules, ready)
         except BaseException:
             # results received are written if possible; a full disk must not hide the reason
             with suppress(SpeechLabError):
@@ -171,24 +171,17 @@ class Execution:
             raise
         self._add(chunk, outcomes | claimed.found | window.outcomes, store)
 
-    async def _is_there(self, ready: Ready, rules: Rules) -> bool:
-        """Wait for the service; return False if it was given up or the run had stopped."""
-        if self.stop.reason:
-            return False
+    async def _make(self, claimed: ClaimedCalls, window: Window | Leases, rules: Rules, ready: Ready) -> None:
+        """Wait for the service, and make the calls, until all are made or the run stops."""
         try:
             await ready()
         except SpeechLabError as error:
             if not error.service_lost:
                 raise
             rules.lost(error)
-        return not self.stop.reason
-
-    async def _make(self, claimed: ClaimedCalls, window: Window | Leases) -> None:
         try:
-            while True:
+            while claimed.left and not self.stop.reason:
                 await window.run(claimed.give_out(window.outcomes))
-                if self.stop.reason or not claimed.left:
-                    return
                 await claimed.look_again(self.stop)
         finally:
             claimed.give_back()

@@ -1,1 +1,0 @@
-"""Earlier runs: loaded, compared and verified."""
