@@ -119,9 +119,7 @@ def errors_of_two(
     """Return the errors of two systems, whose tables have one index; the rows first in which they differ most."""
     first = with_errors(tables[0], reference, hypotheses[0], language)
     second = with_errors(tables[1], reference, hypotheses[1], language)
-    _check_rows(first, second)
-    second = second.reindex(first.index)
-    _check_scores(first, second)
+    second = _matched(first, second)
     references = reference if reference in first.columns else "reference_normalized"
     columns = tuple(
         name if name in table.columns else "hypothesis_normalized"
@@ -265,7 +263,8 @@ def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
         return True
 
 
-def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:
+def _matched(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """The second table in the order of the first; refused if it has other rows, or was scored in another way."""
     for table, argument in ((first, "scored"), (second, "other")):
         if not table.index.is_unique:
             label = table.index[table.index.duplicated()][0]
@@ -279,9 +278,7 @@ def _check_rows(first: pd.DataFrame, second: pd.DataFrame) -> None:
                 "same index, as in scored.loc[scored.index.intersection(other.index)]"
             )
             raise InvalidRequestError(message, parameter=argument)
-
-
-def _check_scores(first: pd.DataFrame, second: pd.DataFrame) -> None:
+    second = second.reindex(first.index)
     for column, what in (
         ("signature", "were scored in different ways"),
         ("reference_normalized", "have other references"),
@@ -294,3 +291,4 @@ def _check_scores(first: pd.DataFrame, second: pd.DataFrame) -> None:
                 f"the two tables {what}, as in row {label!r}: {left[label]!r:.200} and {right[label]!r:.200}"
             )
             raise InvalidRequestError(message, parameter="other")
+    return second

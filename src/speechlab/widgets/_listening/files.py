@@ -26,7 +26,7 @@ _DOUBT = 1.25
 
 
 def write_files(
-    path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str], key_name: str | None = None
+    path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str], key_name: str | None
 ) -> Path:
     """Write the page, which is made once the key of no other test would be lost, and the key to its folder."""
     file = user_path(path)
@@ -62,13 +62,12 @@ def write_files(
 def encoded_sounds(
     stimuli: Stimuli,
     sounds: Mapping[str, Stimulus],
-    encoded: dict[str, str] | None = None,
+    texts: dict[str, str],
     *,
-    progress: bool = False,
+    progress: bool,
 ) -> dict[str, str]:
-    """Return the sounds of a page as base64 of FLAC, by their names in order; those in ``encoded`` exist already."""
+    """Return the sounds of a page as base64 of FLAC, by their names in order; those in ``texts`` exist already."""
     names = sorted(sounds)
-    texts = {} if encoded is None else encoded
 
     def encode(some: list[str]) -> None:
         for name in some:

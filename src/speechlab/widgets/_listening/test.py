@@ -283,7 +283,7 @@ class ListeningTest(LiveWidget):
                 of a page, or a recording can no longer be read.
             OSError: A file cannot be written.
         """
-        return write_files(path, self._key, self._page)
+        return write_files(path, self._key, partial(self._page, None, "", {}), None)
 
     def save_each(self, folder: str | os.PathLike[str], listeners: int | Iterable[str]) -> list[Path]:
         """Write a page for each listener, and the key of the test.
@@ -317,9 +317,7 @@ class ListeningTest(LiveWidget):
             for at, (file, name) in enumerate(zip(files, names, strict=True))
         ]
 
-    def _page(
-        self, part: int | None = None, listener: str = "", encoded: dict[str, str] | None = None
-    ) -> str:
+    def _page(self, part: int | None, listener: str, encoded: dict[str, str]) -> str:
         """The page for all listeners, or for one with a part; sounds in ``encoded`` are taken from there."""
         mine = {trial.id for trial in (self._key.trials if part is None else self._key.of_part(part))}
         trials = [trial for trial in self.trials if trial["id"] in mine]

@@ -218,7 +218,8 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
         return given
     likely = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
     for name in [*likely, *frame.columns]:
-        if _holds_sound(frame[name]):
+        values = [value for value in frame[name].head(_LOOKED_AT) if not is_missing(value)]
+        if values and all(map(_is_sound, values)):
             return name
     for name in likely:  # its rows have the reasons for missing recordings
         if any(_is_sound(value) for value in frame[name].head(_LOOKED_AT)):
@@ -231,13 +232,6 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     have = ", ".join(repr(str(name)) for name in frame.columns) or "none"
     message = f"no column holds sound (clips, paths or bytes); name it as in audio='path'. Columns: {have}"
     raise InvalidRequestError(message, parameter="audio")
-
-
-def _holds_sound(series: Any) -> bool:
-    if not hasattr(series, "dropna"):
-        return False
-    values = [value for value in series.head(_LOOKED_AT) if not is_missing(value)]
-    return bool(values) and all(_is_sound(value) for value in values)
 
 
 def _is_sound(value: Any) -> bool:

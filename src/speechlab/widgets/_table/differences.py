@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _ENDS = re.compile(r"[^\W\u3040-\u30ff\u4e00-\u9fff][^\w\s]*$")
 _BEGINS = re.compile(r"[^\w\s]*[^\W\u3040-\u30ff\u4e00-\u9fff]")
 
@@ -29,14 +30,9 @@ Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
 def differences(
     texts: Iterable[tuple[str | None, str | None, str]], *, classes: bool = True
 ) -> list[list[Piece] | None]:
-    """Return each hypothesis in pieces: equal, inserted and missing text, each at its place.
+    """Return each hypothesis in pieces, each at its place; ``texts`` are references, hypotheses and language codes.
 
-    Args:
-        texts: Reference, hypothesis and language code of each pair; the code is empty if unknown.
-        classes: Also classify each difference, which loads dictionaries.
-
-    Returns:
-        The pieces of each pair, or None where a text is missing.
+    The result is None where a text is missing. ``classes`` loads dictionaries to classify the differences.
     """
     results: list[list[Piece] | None] = []
     # pairs with the same settings are compared together, because each comparison makes a table
@@ -45,7 +41,11 @@ def differences(
         results.append(None)
         if reference is not None and hypothesis is not None:
             language = known_language(lang) or None
-            by_characters = writes_without_spaces(language) if language else _unspaced(reference + hypothesis)
+            by_characters = (
+                writes_without_spaces(language)
+                if language
+                else bool(_UNSPACED.search(reference + hypothesis))
+            )
             groups[by_characters, language].append((number, reference, hypothesis))
     for (by_characters, language), pairs in groups.items():
         pieces = _compared(pairs, "char" if by_characters else "word", language, classes=classes)
@@ -129,10 +129,6 @@ def _range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tuple[in
 
 def _whole(column: pd.Series[Any]) -> list[int | None]:
     return [int(value) if exists else None for value, exists in zip(column, column.notna(), strict=True)]
-
-
-def _unspaced(text: str) -> bool:
-    return any("\u3040" <= character <= "\u30ff" or "\u4e00" <= character <= "\u9fff" for character in text)
 
 
 def _class_spans(reference: str, hypothesis: str, language: str | None) -> list[tuple[int, int, str]]:

@@ -75,19 +75,7 @@ def naming(source: Callable[..., Any], names: str = "") -> Callable[[F], F]:
 
 
 class ShownTable:
-    """A table as :class:`AudioTable` shows it, which takes one in place of a frame.
-
-    Args:
-        frame: As for :class:`AudioTable`, like the arguments that are not named here.
-        title: Title of the table.
-        silent: Whether a table without sound is allowed.
-        categories: Names of columns that are always categories.
-
-    Attributes:
-        rows: The rows.
-        title: Title of the table.
-        static_rows: Number of rows in a saved notebook.
-    """
+    """A table as :class:`AudioTable` shows it, which takes one in place of a frame; ``silent`` needs no sound."""
 
     @naming(layout_of, "audio columns reference hypotheses language")
     def __init__(
@@ -154,11 +142,7 @@ class ShownTable:
     ) -> Html:
         """Return the first rows as plain HTML with their sound; all rows, with all sounds, without a number.
 
-        Args:
-            count: Number of rows.
-            title: Title above the rows; None for that of the table.
-            first: Positions of rows that come before the others.
-            view: The order and the filters of the browser.
+        The rows ``first`` come before the others, which have the order and the filters of ``view``.
         """
         room = {"max_bytes": sys.maxsize} if count is None else {}
         rows = len(self.rows) if count is None else count
@@ -175,16 +159,8 @@ class ShownTable:
     ) -> str:
         """Return a page with the table and its sounds, which needs no kernel and no network.
 
-        Args:
-            title: Title of the page.
-            above: Markup before the table.
-            below: Markup after the table.
-            max_bytes: Maximum size of the page in bytes; sounds that do not fit are left out, with a note. None for
-                the largest possible page, into which all sounds must fit.
-            editable: Whether the reader can mark, rate and note rows, and save that as a file.
-
-        Raises:
-            InvalidRequestError: The sounds do not fit into the largest possible page.
+        Sounds that do not fit into ``max_bytes`` are left out, with a note. Without a limit all have to fit into the
+        largest possible page, or an InvalidRequestError is raised.
         """
         described = {**self.described(), "title": title}
         return _page(self.rows, described, above, below, max_bytes, editable=editable)

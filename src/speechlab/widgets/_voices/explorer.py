@@ -271,22 +271,20 @@ class VoiceExplorer(AudioTable):
 
     def _work(self) -> None:
         try:
-            while (turn := self._next_turn()) is not None:
-                self._speak_turn(*turn)
+            while True:
+                with self._turns:
+                    self._stopping = False  # the present queue was filled after the stop
+                    if not self._queue:
+                        self._idle.set()
+                        break
+                    row, text = self._queue.popleft()
+                self._speak_turn(row, text)
                 self._tell()
         except BaseException:
             self._idle.set()  # ends every wait
             raise
         self._tell()
         self._show_again()  # the saved notebook gets the new clips
-
-    def _next_turn(self) -> tuple[int, str] | None:
-        with self._turns:
-            self._stopping = False  # the present queue was filled after the stop
-            if self._queue:
-                return self._queue.popleft()
-            self._idle.set()
-            return None
 
     def _speak_turn(self, row: int, text: str) -> None:
         try:

@@ -5,7 +5,6 @@
 
 import { GONE, LATE, PATIENCE_MS, tell } from "../../_shared/kernel.js";
 import { layLanes } from "../../_player/browser/draw.js";
-import { sortRows } from "./rows.js";
 
 const SAME_STEP_MS = 1_200;
 const MOST_STEPS = 500;
@@ -134,7 +133,8 @@ export class Book {
   /** @param {RowChange} change */
   replace({ put, removed }) {
     const replaced = new Set([...removed, ...put.map((row) => row.id)]);
-    this.rows = sortRows([...this.rows.filter((row) => !replaced.has(row.id)), ...put.map((row) => ({ ...row }))]);
+    this.rows = [...this.rows.filter((row) => !replaced.has(row.id)), ...put.map((row) => ({ ...row }))];
+    this.rows.sort((first, second) => first.start - second.start || first.end - second.end);
     this.lanes = layLanes(this.rows);
   }
 

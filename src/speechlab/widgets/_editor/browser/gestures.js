@@ -76,7 +76,9 @@ export class EditGestures extends Gestures {
     const { pulled, editor } = this;
     if (!pulled) {
       super.pull(event);
-      if (!this.drag) this.pointAt(event);
+      if (this.drag) return;
+      const side = this.grip(event)?.side; // what a drag would start from here
+      editor.ui.slider.style.cursor = !side ? "" : side === "both" ? "grab" : side === "new" ? "copy" : "ew-resize";
       return;
     }
     pulled.moved ||= Math.abs(event.clientX - pulled.x) > MOVED_PX;
@@ -121,13 +123,6 @@ export class EditGestures extends Gestures {
     this.pulled = null;
     this.editor.book.draft = null;
     this.editor.paint();
-  }
-
-  /** Sets the cursor for what a drag would start from here. @param {PointerEvent} event */
-  pointAt(event) {
-    const side = this.grip(event)?.side;
-    const cursor = !side ? "" : side === "both" ? "grab" : side === "new" ? "copy" : "ew-resize";
-    this.editor.ui.slider.style.cursor = cursor;
   }
 
   acts() {

@@ -15,11 +15,6 @@ export function onGrid(seconds, grid) {
   return toMicroseconds(grid ? Math.round(seconds / grid) * grid : seconds);
 }
 
-/** @param {EditedRow[]} rows @returns {EditedRow[]} */
-export function sortRows(rows) {
-  return rows.sort((first, second) => first.start - second.start || first.end - second.end);
-}
-
 /** Signed distance to the nearest edge in seconds, or NaN if none is within reach. @param {number} seconds @param {number[]} edges @param {number} reach */
 function toNearest(seconds, edges, reach) {
   let best = reach;

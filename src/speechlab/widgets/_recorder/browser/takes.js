@@ -59,18 +59,14 @@ export class Takes {
     // Keep the focus in the widget, since the notebook would receive the keys.
     const item = [...list.children].find((entry) => entry instanceof HTMLElement && entry.dataset.take === place[0]) ?? list.lastElementChild;
     const button = place[1] === "last" ? item?.lastElementChild : item?.firstElementChild;
-    /** @type {HTMLElement} */ (button ?? this.home).focus({ preventScroll: true });
+    const empty = list.parentElement?.querySelector(".sl-record"); // takes the focus when the list is empty
+    /** @type {HTMLElement} */ (button ?? empty).focus({ preventScroll: true });
   }
 
   draw() {
     this.list.querySelectorAll("canvas").forEach((canvas, number) => {
       drawOutline(canvas, this.all[number].outline.map(([low, high]) => [low / 100, high / 100]));
     });
-  }
-
-  /** The element that takes the focus when the list is empty. @type {HTMLElement} */
-  get home() {
-    return /** @type {HTMLElement} */ (this.list.parentElement?.querySelector(".sl-record"));
   }
 
   states() {

@@ -3,17 +3,6 @@
 const FEW = 6;
 const WORTH_A_BUTTON = 3;
 
-/** Puts elements that scroll in the tab order and removes the others from it. */
-function stopWhereItScrolls() {
-  const sized = new ResizeObserver((entries) => {
-    for (const { target } of entries) {
-      if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", "0");
-      else target.removeAttribute("tabindex");
-    }
-  });
-  for (const group of document.querySelectorAll("main [role=group][tabindex]")) sized.observe(group);
-}
-
 /**
  * Shows only the first rows of a table on a phone. The browser's search and printing still show the others.
  * @param {HTMLTableElement} table
@@ -47,5 +36,12 @@ export function settleBeside() {
   for (const table of document.querySelectorAll("main [role=group] > table")) {
     if (table instanceof HTMLTableElement) foldRows(table, phone);
   }
-  stopWhereItScrolls();
+  // Only elements that scroll are in the tab order.
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", "0");
+      else target.removeAttribute("tabindex");
+    }
+  });
+  for (const group of document.querySelectorAll("main [role=group][tabindex]")) sized.observe(group);
 }

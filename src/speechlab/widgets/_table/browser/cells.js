@@ -24,25 +24,20 @@ function showContent(cell, data, row, column, pieces) {
   }
   const lang = column.lang || (column.kind === "text" ? data.langs[row] : "");
   const words = make(cell, "span", "sl-words", { dir: "auto", ...(lang ? { lang } : {}) });
-  if (column.kind === "list") data.cell(row, column.name).forEach((/** @type {string} */ text) => addTag(words, text));
-  else if (pieces) showPieces(words, pieces);
-  else words.textContent = text;
-}
-
-/** A text of a list, which narrows the table to its rows when it is pressed. @param {HTMLElement} words @param {string} text */
-function addTag(words, text) {
-  const tag = make(words, "button", "sl-tag", { title: "See the rows with this alone", "data-value": text, tabindex: -1 });
-  make(tag, "bdi", "", text);
-}
-
-/** @param {HTMLElement} words @param {any[]} pieces */
-function showPieces(words, pieces) {
-  pieces.forEach(([kind, piece, name], index) => {
-    // A hair space between the deleted text and the text inserted for it.
-    if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
-    const node = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
-    if (name) node.title = name;
-  });
+  if (column.kind === "list") {
+    // A press narrows the table to the rows with this text.
+    for (const text of data.cell(row, column.name)) {
+      const tag = make(words, "button", "sl-tag", { title: "See the rows with this alone", "data-value": text, tabindex: -1 });
+      make(tag, "bdi", "", text);
+    }
+  } else if (pieces) {
+    pieces.forEach(([kind, piece, name], index) => {
+      // A hair space between the deleted text and the text inserted for it.
+      if (kind === "insert" && pieces[index - 1]?.[0] === "delete") words.append("\u200a");
+      const node = make(words, kind === "delete" ? "del" : kind === "insert" ? "ins" : "span", name ? `sl-${name}` : "", piece);
+      if (name) node.title = name;
+    });
+  } else words.textContent = text;
 }
 
 /** @param {Element} cell @param {number} row @param {number} max The best rating. */

@@ -130,7 +130,11 @@ export class TableData {
   /** Filters and sorts the rows. @param {View} view */
   narrow(view) {
     const words = view.search.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length && !this.haystack) this.haystack = this.searchable();
+    if (words.length && !this.haystack) {
+      const texts = this.columns.filter((column) => column.kind !== "number").map((column) => this.cells.get(column.name) ?? []);
+      texts.push(this.noted.note);
+      this.haystack = Array.from({ length: this.loaded }, (_, row) => texts.map((cells) => cells[row] ?? "").join("\n").toLowerCase());
+    }
     const categories = [...view.categories].map(([name, chosen]) => ({ cells: this.cells.get(name) ?? [], chosen }));
     const ranges = [...view.ranges].map(([name, range]) => ({ cells: this.cells.get(name) ?? [], range }));
     const rows = [];
@@ -143,12 +147,6 @@ export class TableData {
     }
     if (view.sort) this.sort(rows, view.sort);
     this.order = Int32Array.from(rows);
-  }
-
-  searchable() {
-    const texts = this.columns.filter((column) => column.kind !== "number").map((column) => this.cells.get(column.name) ?? []);
-    texts.push(this.noted.note);
-    return Array.from({ length: this.loaded }, (_, row) => texts.map((cells) => cells[row] ?? "").join("\n").toLowerCase());
   }
 
   /** @param {number[]} rows @param {{name: string, down: boolean}} sort */

@@ -154,7 +154,11 @@ export class Narrowing {
 
   fill() {
     if (!this.filter.panel.hidden) this.fillFilter(this.filter.panel);
-    if (!this.layout.panel.hidden) this.fillLayout(this.layout.panel);
+    const { panel } = this.layout;
+    if (panel.hidden) return;
+    panel.replaceChildren();
+    for (const [title, kinds] of GROUPS) this.fillColumns(panel, title, this.data.columns.filter((column) => kinds.includes(column.kind)));
+    this.fillCompared(panel);
   }
 
   /** @param {HTMLElement} panel */
@@ -224,13 +228,6 @@ export class Narrowing {
       else this.view.ranges.delete(column.name);
       this.table.narrowed();
     });
-  }
-
-  /** @param {HTMLElement} panel */
-  fillLayout(panel) {
-    panel.replaceChildren();
-    for (const [title, kinds] of GROUPS) this.fillColumns(panel, title, this.data.columns.filter((column) => kinds.includes(column.kind)));
-    this.fillCompared(panel);
   }
 
   /** @param {HTMLElement} panel @param {string} title @param {import("./data.js").Column[]} columns */
