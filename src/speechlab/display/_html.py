@@ -26,40 +26,16 @@ _VOID = frozenset({"br", "hr", "img", "meta"})
 _TEXT = frozenset({"a", "code", "del", "em", "ins", "mark", "small", "span", "strong", "sub", "sup"})
 _BLOCKS = frozenset({"details", "div", "figcaption", "figure", "li", "ol", "p", "pre", "summary", "ul"})
 _TABLES = frozenset({"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"})
-_PAGES = frozenset(
-    {
-        "body",
-        "footer",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "head",
-        "header",
-        "html",
-        "main",
-        "nav",
-        "section",
-        "style",
-        "title",
-    }
-)
-_KNOWN = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | {"audio", "meter"}
+_PAGES = frozenset({"body", "footer", "head", "header", "html", "main", "nav", "section", "style", "title"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4"})
+_KNOWN = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | _HEADINGS | {"audio", "meter"}
 _ATTRIBUTE = re.compile(r"[a-z][a-z-]*\Z")
 _URL_ATTRIBUTES = frozenset({"href", "src"})
 _URL = re.compile(r"(?:https?://|#|data:(?:audio/[a-z0-9.+-]+|image/(?:png|jpeg));base64,)", re.ASCII)
 
 
 class Html(str):
-    """Finished markup, which is not escaped again.
-
-    Only constants and the results of this room should become ``Html``. Adding plain text escapes the text; other
-    string methods return plain strings, which are text again.
-
-    Example:
-        >>> Html("<b>ready</b>") + "<i>"
-        '<b>ready</b>&lt;i&gt;'
-    """
+    """Finished markup: only constants and results of this room should be. Text that is added to it is escaped."""
 
     __slots__ = ()
 
@@ -77,17 +53,10 @@ class Html(str):
 
 
 def escape(value: object) -> Html:
-    """Convert a value to markup: text is escaped, quotes included, and :class:`Html` is unchanged.
+    """Convert a value to markup: text is escaped, quotes included; None is empty, and :class:`Html` is unchanged.
 
     A text ends what it begins of directions of writing (as U+202E does), so that it never turns what stands after it.
-
-    Args:
-        value: Text, a number, None (empty) or :class:`Html`. Half surrogate pairs, which UTF-8 does not allow, become
-            question marks.
-
-    Example:
-        >>> escape("<script>")
-        '&lt;script&gt;'
+    Half surrogate pairs, which UTF-8 does not allow, become question marks.
     """
     if isinstance(value, Html):
         return value
@@ -122,21 +91,10 @@ def join(separator: object, parts: Iterable[object]) -> Html:
 
 
 def element(name: str, /, *children: object, **attributes: str | float | bool | None) -> Html:
-    """One element with its children.
+    """One element with its children. ValueError: displays are not made of such elements, attributes or URLs.
 
-    Args:
-        name: Name of the element. Scripts, frames, forms, embedded objects and drawings are not allowed.
-        *children: Text, numbers, :class:`Html`; None is left out.
-        **attributes: Attributes; a trailing underscore is dropped (``class_``), other underscores become hyphens.
-            True gives an attribute without a value, False and None are left out.
-
-    Raises:
-        ValueError: An element is unknown, an attribute is an event handler, or a URL is neither a web page nor a data
-            URL of audio or a picture.
-
-    Example:
-        >>> element("p", "1 < 2", class_="note")
-        '<p class="note">1 &lt; 2</p>'
+    A trailing underscore of an attribute is dropped (``class_``), other underscores become hyphens. True gives an
+    attribute without a value; False and None are left out.
     """
     if name not in _KNOWN:
         raise ValueError(f"<{name}> is not one of the elements that displays are made of")

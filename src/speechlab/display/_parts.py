@@ -170,17 +170,7 @@ def _headed(caption: object) -> tuple[object, str]:
 
 
 def details(summary: object, *body: object, opened: bool = False) -> Html:
-    """A collapsible part.
-
-    Args:
-        summary: The line that is always visible.
-        *body: The collapsible content.
-        opened: Whether the part is open at first.
-
-    Example:
-        >>> details("More", "1 < 2")[:8]
-        '<details'
-    """
+    """A collapsible part: the line that is always visible, and its content."""
     head = element("summary", summary, style="cursor:pointer")
     return element("details", head, *body, open=opened, class_=_NO_MATHEMATICS, style="margin:6px 0")
 
@@ -215,12 +205,7 @@ def diff(
 
 
 def percent(rate: object) -> str:
-    """A fraction as a percentage with one decimal; a missing fraction as a dash.
-
-    Example:
-        >>> percent(0.0512), percent(None)
-        ('5.1%', '–')
-    """
+    """A fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"
 
 

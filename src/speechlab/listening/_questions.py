@@ -139,9 +139,9 @@ class Planner:
         method: str,
         seed: tuple[object, ...],
         *,
-        pairs: Sequence[tuple[str, str]] = (),
-        training: Sequence[str] = (),
-        checks: int = 0,
+        pairs: Sequence[tuple[str, str]],
+        training: Sequence[str],
+        checks: int,
     ) -> None:
         self._material = material
         self._method = method
@@ -192,7 +192,14 @@ class Planner:
             if self._method == "mos":
                 self._add(item, role, {self._sound(item, systems[0]): systems[0]})
             elif self._method == "mushra":
-                self._rate_all(item, role, rate)
+                reference = str(self._material.reference)
+                sounds = {self._sound(item, name): name for name in systems if name != reference}
+                sounds[self._sound(item, reference)] = reference
+                rate_hz = rate(self._material.rows[item, reference])
+                for name, cutoff in ANCHORS_HZ.items():
+                    if rate_hz / 2 > cutoff + 1_000:
+                        sounds[self._sound(item, reference, name)] = name
+                self._add(item, role, sounds, reference=self._sound(item, reference))
             else:
                 self._compare(item, role, [(system, "clip", system) for system in systems])
 
@@ -206,18 +213,6 @@ class Planner:
         system, kind, name = sides[same]
         x = self._sound(item, system, kind)
         self._add(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
-
-    def _rate_all(self, item: str, role: Role, rate: Callable[[int], int]) -> None:
-        reference = str(self._material.reference)
-        sounds = {
-            self._sound(item, system): system for system in self._material.systems if system != reference
-        }
-        sounds[self._sound(item, reference)] = reference
-        rate_hz = rate(self._material.rows[item, reference])
-        for name, cutoff in ANCHORS_HZ.items():
-            if rate_hz / 2 > cutoff + 1_000:
-                sounds[self._sound(item, reference, name)] = name
-        self._add(item, role, sounds, reference=self._sound(item, reference))
 
     def _check(self, items: Sequence[str]) -> None:
         tested = set(items)

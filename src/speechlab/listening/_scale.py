@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _STEPS = 10_000
 _EXACT = 1e-10
+_LEVEL = 0.95
+"""Probability of the intervals."""
 _PRIOR = 0.5
 """Answers each way that are added to each pair in the draws of the bootstrap, where a system may always win."""
 
@@ -47,22 +49,12 @@ def strengths(wins: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(determined[..., None], np.log(np.where(determined[..., None], scale, 1.0)), np.nan)
 
 
-def pair_scale(
-    answers: pd.DataFrame, *, draws: int = 2_000, seed: int = 0, level: float = 0.95
-) -> pd.DataFrame:
+def pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> pd.DataFrame:
     """Return a scale of the systems of an A/B test, the strongest first, with intervals over listeners and items.
 
-    An answer without a preference is half an answer for each.
-
-    Args:
-        answers: Counted answers, as :func:`speechlab.evaluate.listening_answers` returns them.
-        draws: Number of draws of the bootstrap, which draws listeners and items (Owen, 2007).
-        seed: Seed of the bootstrap.
-        level: Probability of the intervals.
-
-    Returns:
-        One row for each system: ``system``, ``strength`` (log-odds, mean 0; NaN if the answers do not determine it),
-        ``low`` and ``high``, ``preferred`` (probability to be preferred to a system of strength 0) and ``answers``.
+    The bootstrap draws listeners and items (Owen, 2007). An answer without a preference is half an answer for each.
+    Columns: ``system``, ``strength`` (log-odds, mean 0; NaN if the answers do not determine it), ``low`` and ``high``
+    (95 %), ``preferred`` (probability to be preferred to a system of strength 0) and ``answers``.
     """
     names = list(dict.fromkeys(chain(answers["system"].astype(str), answers["other"].astype(str))))
     place = {name: number for number, name in enumerate(names)}
@@ -83,7 +75,7 @@ def pair_scale(
         drawn = np.concatenate(list(_drawn(wins, units, draws, seed)))
         estimates = drawn[~np.isnan(drawn).any(axis=1)]
         if len(estimates):
-            low, high = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], axis=0)
+            low, high = np.quantile(estimates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
     rows = {
         "system": names,
         "strength": sums,

@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 _KINDS_OF_ERRORS = 3
 
 
-def print_summary(counts: dict[str, float]) -> None:
-    """Print the calls and the cost of a plan."""
-    rows = ("rows", "invalid", "calls", "cached", "duplicates")
-    console.print(", ".join(f"{counts[name]:,g} {name}" for name in rows))
-    console.print(
-        f"to send: {counts['characters']:,g} characters, {counts['audio_s']:,.0f} seconds of recordings"
-    )
-    if "cost" in counts:
-        console.print(f"cost, estimated: {counts['cost']:,.4g}")
-
-
 def print_run(run: Run, written: Path) -> None:
     """Print the outcome of a run; the process ends with an error if rows are missing."""
     from speechlab import batch
@@ -280,7 +269,13 @@ def _perform(
         given |= {"repeat": repeat, "store": out, "prefix": prefix, "columns": columns}
         plan = plans[operation](source, lab, **given, give_up_after_s=options["give_up_after_s"])
         if dry_run:
-            print_summary(plan.summary(prices))
+            counts = plan.summary(prices)
+            names = ("rows", "invalid", "calls", "cached", "duplicates")
+            console.print(", ".join(f"{counts[name]:,g} {name}" for name in names))
+            amounts = f"{counts['characters']:,g} characters, {counts['audio_s']:,.0f} seconds of recordings"
+            console.print(f"to send: {amounts}")
+            if "cost" in counts:
+                console.print(f"cost, estimated: {counts['cost']:,.4g}")
             return
         run = _run(plan, lab, {**options, "budget": budget})
         written = run.export(out / "results.parquet", columns=columns)

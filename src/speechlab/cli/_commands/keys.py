@@ -184,20 +184,17 @@ def _limit(text: str) -> tuple[str, int | None]:
 
 
 def _limits(limits: KeyLimits | None) -> list[str]:
-    """Write each limit as text."""
-    if limits is None:
-        return []
-    return [_worded(name, value) for name, value in asdict(limits).items() if value is not None]
-
-
-def _worded(name: str, value: int) -> str:
-    """Write a limit: ``100,000 characters per day``."""
-    if value == 0:
-        return f"{name}: no limit"
-    units, _, window = name.partition("_per_")
-    if not window:
-        return f"{value:,} at the same moment"
-    return f"{value:,} {units.removesuffix('s') if value == 1 else units} per {window}"
+    """Write each limit as text, such as ``100,000 characters per day``."""
+    texts = []
+    for name, value in ({} if limits is None else asdict(limits)).items():
+        units, _, window = name.partition("_per_")
+        if value == 0:
+            texts.append(f"{name}: no limit")
+        elif value is not None and not window:
+            texts.append(f"{value:,} at the same moment")
+        elif value is not None:
+            texts.append(f"{value:,} {units.removesuffix('s') if value == 1 else units} per {window}")
+    return texts
 
 
 def duration_s(text: str) -> float:

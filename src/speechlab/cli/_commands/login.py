@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from getpass import getpass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from speechlab._require import require
 from speechlab.cli._console import errors
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from speechlab.client import Secret
 
 
 def login(
@@ -25,7 +22,7 @@ def login(
     forget: Annotated[bool, typer.Option("--forget", help="Remove the key from the keyring.")] = False,
 ) -> None:
     """Keep the API key of a service in the system's keyring. The key is typed at a prompt, or read from stdin."""
-    from speechlab.client import BASE_URL_VARIABLE, Client, plain_url, remember_key
+    from speechlab.client import BASE_URL_VARIABLE, Client, Secret, plain_url, remember_key
 
     where = base_url or os.environ.get(BASE_URL_VARIABLE)
     if not where:
@@ -38,7 +35,11 @@ def login(
         remember_key(place, None)
         errors.print(f"[green]✓[/] the keyring holds no key for {place} any more")
         return
-    key = _ask_for_key()
+    try:
+        key = Secret(getpass("API key: ") if sys.stdin.isatty() else sys.stdin.readline())
+    except (KeyboardInterrupt, EOFError):
+        errors.print("\nno key was given; nothing is kept")
+        raise typer.Exit(130) from None
     key.check()
     if check:
         with Client(where, api_key=key, mode="live") as lab:
@@ -46,18 +47,6 @@ def login(
         errors.print(f"the service takes the key; it offers {voices} voices")
     remember_key(place, key)
     errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {place}")
-
-
-def _ask_for_key() -> Secret:
-    from speechlab.client import Secret
-
-    if not sys.stdin.isatty():
-        return Secret(sys.stdin.readline())
-    try:
-        return Secret(getpass("API key: "))
-    except (KeyboardInterrupt, EOFError):
-        errors.print("\nno key was given; nothing is kept")
-        raise typer.Exit(130) from None
 
 
 def _keyring_name() -> str:

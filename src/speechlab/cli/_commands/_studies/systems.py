@@ -32,7 +32,7 @@ _EXAMPLES = {
 
 
 @contextmanager
-def connected(services: Sequence[str], adapters: Sequence[str] = ()) -> Iterator[Any]:
+def connected(services: Sequence[str], adapters: Sequence[str]) -> Iterator[Any]:
     """Connect to the usual service, or to several by name, each with a key of its own."""
     from speechlab import connect
 
