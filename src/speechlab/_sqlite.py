@@ -18,14 +18,19 @@ _AGAIN_S = 0.01
 
 
 def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
-    """Open or create a database in WAL mode: reads never wait for writes, and a killed process loses no commit.
-
-    Args:
-        path: The file.
-        busy_s: How long a write waits for other writes, in seconds.
-    """
+    """Open or create a database in WAL mode: reads never wait for writes, and a killed process loses no commit."""
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
-    _use_wal(db, time.monotonic() + busy_s)
+    deadline = time.monotonic() + busy_s
+    while True:  # SQLite does not wait here while another process creates the file
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                db.close()
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            break
     db.execute("PRAGMA synchronous=NORMAL")
     return db
 
@@ -69,20 +74,6 @@ def _opened(uri: str) -> sqlite3.Connection:
         db.close()
         raise
     return db
-
-
-def _use_wal(db: sqlite3.Connection, deadline: float) -> None:
-    """Switch to WAL mode. SQLite does not wait here while another process creates the file, so this retries."""
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                db.close()
-                raise
-            time.sleep(_AGAIN_S)
-        else:
-            return
 
 
 @contextmanager

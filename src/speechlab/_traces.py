@@ -87,18 +87,11 @@ def _rendered_last() -> list[str]:
 def show_briefly(error: BaseException) -> None:
     """Let an error that is not of this package be shown as briefly as ours are."""
     setattr(error, _ATTRIBUTE, _rendered_last)
-    if isinstance(error, ExceptionGroup):
-        _hook_groups()
+    if isinstance(error, ExceptionGroup) and (ipython := sys.modules.get("IPython")) is not None:
+        shell = _calling_shell() or ipython.get_ipython()
+        if shell is not None and not shell.custom_exceptions:  # a hook of the user stays
+            shell.set_custom_exc((ExceptionGroup,), _show_group)  # IPython asks no group for its lines
     hook_scripts()
-
-
-def _hook_groups() -> None:
-    """Let IPython show groups of errors briefly, which it does not ask for their lines. A hook of the user stays."""
-    if (ipython := sys.modules.get("IPython")) is None:
-        return
-    shell = _calling_shell() or ipython.get_ipython()
-    if shell is not None and not shell.custom_exceptions:
-        shell.set_custom_exc((ExceptionGroup,), _show_group)
 
 
 def _show_group(
