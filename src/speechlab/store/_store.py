@@ -208,13 +208,16 @@ class Store(RecordTables):
                 about = key, role, blob.sha256, blob.suffix, blob.size
                 self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", about)
             if attempt is not None:
-                self._insert(attempt)
+                self.add_attempt(attempt)
         return Stored(key, operation, dict(request), dict(response), self._paths(file_blobs), created)
 
     def add_attempt(self, attempt: Attempt) -> None:
-        """Record a failed attempt."""
+        """Record an attempt; :meth:`put` does it for one with a result."""
         with self._translated():
-            self._insert(attempt)
+            self._db.execute(
+                f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
+                astuple(attempt),
+            )
 
     def attempts(self, key: str) -> list[Attempt]:
         """Return all attempts at a request, oldest first."""
@@ -223,9 +226,6 @@ class Store(RecordTables):
 
     def _paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
         return {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
-
-    def _insert(self, attempt: Attempt) -> None:
-        self._db.execute(f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(attempt))  # noqa: S608 - names of columns and placeholders; values are bound
 
     def claims(self) -> Claims:
         """Return an empty set of claims, which keep other runs from the same call, and end with their process."""

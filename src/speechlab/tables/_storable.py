@@ -160,6 +160,8 @@ def _is_json(name: object, value: object) -> bool:
 
 def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
     """The first form of a column that a file keeps without loss."""
+    import pandas as pd
+
     for form in _forms(column):
         try:
             converted = form()
@@ -168,7 +170,7 @@ def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
             fits = False
         if fits:
             return converted
-    return _as_text(column)
+    return pd.Series([stand_in(cell) for cell in column], dtype=text_dtype())
 
 
 def _is_object(column: pd.Series[Any]) -> bool:
@@ -263,9 +265,3 @@ def _without_loss(column: pd.Series[Any]) -> pd.Series[Any]:
     if not ((shorter == column) | column.isna()).all():
         raise ValueError("digits would be lost")
     return shorter
-
-
-def _as_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    import pandas as pd
-
-    return pd.Series([stand_in(cell) for cell in column], dtype=text_dtype())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from functools import reduce
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -50,7 +50,11 @@ def write_table(
         for number, table in enumerate(tables):
             pq.write_table(table, path / f"part-{number:06}.parquet", compression="zstd")
         return
-    with _opened(path, format) as file:
+    with (
+        gzip.open(path, "wt", encoding="utf-8", newline="")
+        if format.packed
+        else path.open("w", encoding="utf-8", newline="")
+    ) as file:
         for number, table in enumerate(tables):
             rows = _with_labels(table.to_pandas())
             if format.kind == "jsonl":
@@ -59,12 +63,6 @@ def write_table(
                 guarded(rows).to_csv(
                     file, sep=format.separator, index=False, header=not number, lineterminator="\n"
                 )
-
-
-def _opened(path: Path, format: TableFormat) -> TextIO:  # noqa: A002 - as everywhere
-    if not format.packed:
-        return path.open("w", encoding="utf-8", newline="")
-    return gzip.open(path, "wt", encoding="utf-8", newline="")
 
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:

@@ -100,16 +100,12 @@ def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretc
         (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
         return spans, within, files
     (spans,), files = numbered([checked])
-    return spans, hull(spans, len(files)), files
-
-
-def hull(spans: Stretches, count: int) -> Stretches:
-    """Return one stretch for each file, from the first start to the last end."""
-    first = np.full(count, np.iinfo(np.int64).max)
-    last = np.zeros(count, dtype=np.int64)
+    # one stretch for each file, from the first start to the last end
+    first = np.full(len(files), np.iinfo(np.int64).max)
+    last = np.zeros(len(files), dtype=np.int64)
     np.minimum.at(first, spans.codes, spans.starts)
     np.maximum.at(last, spans.codes, spans.ends)
-    return Stretches(np.arange(count), first, last)
+    return spans, Stretches(np.arange(len(files)), first, last), files
 
 
 def as_frame(spans: Stretches, files: Sequence[str]) -> pd.DataFrame:
@@ -160,18 +156,17 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
     probe = checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants))
     pairs = overlap_join(probe, stretches)
     rows_left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
-    if edges == "keep":
-        rows = np.unique(rows_left)
-        cropped: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
-        return cropped
     begins = np.maximum(spans.starts[rows_left], ticks_of(stretches["start"])[right])
     stops = np.minimum(spans.ends[rows_left], ticks_of(stretches["end"])[right])
-    if edges == "drop":
-        complete = stops - begins == spans.lengths[rows_left]
-        inside: pd.DataFrame = checked.iloc[rows_left[complete]].reset_index(drop=True)
-        return inside
-    result: pd.DataFrame = checked.iloc[rows_left].reset_index(drop=True)
-    result["start"], result["end"] = seconds_of(begins), seconds_of(stops)
+    if edges == "keep":
+        rows = np.unique(rows_left)
+    elif edges == "drop":
+        rows = rows_left[stops - begins == spans.lengths[rows_left]]
+    else:
+        rows = rows_left
+    result: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
+    if edges == "cut":
+        result["start"], result["end"] = seconds_of(begins), seconds_of(stops)
     return result
 
 

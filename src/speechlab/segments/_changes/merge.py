@@ -220,7 +220,11 @@ def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: S
         if name in {"file", "start", "end"}:
             continue
         if name == "confidence":
-            result[name] = _weighted(rows, heads)
+            # An instant has a small weight. Otherwise a run of instants would have no confidence.
+            weights = np.maximum(ticks_of(rows["end"]) - ticks_of(rows["start"]), 1).astype(np.float64)
+            weighted = rows[name].to_numpy(dtype="float64") * weights
+            means = np.add.reduceat(weighted, heads) / np.add.reduceat(weights, heads)
+            result[name] = np.clip(means, 0.0, 1.0)
             continue
         values, column = rows[name].tolist(), result[name].tolist()
         for run in several:
@@ -229,14 +233,6 @@ def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: S
             column[run] = join_texts(cells) if name == "text" else shared
         result[name] = pd.Series(column, dtype=text_dtype())
     return result
-
-
-def _weighted(rows: pd.DataFrame, heads: NDArray[np.int64]) -> NDArray[np.float64]:
-    # An instant has a small weight. Otherwise a run of instants would have no confidence.
-    weights = np.maximum(ticks_of(rows["end"]) - ticks_of(rows["start"]), 1).astype(np.float64)
-    values = rows["confidence"].to_numpy(dtype="float64")
-    means = np.add.reduceat(values * weights, heads) / np.add.reduceat(weights, heads)
-    return np.clip(means, 0.0, 1.0)
 
 
 def _grouped(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.DataFrame, Stretches, int]:

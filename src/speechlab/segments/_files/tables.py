@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-_NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
-_LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
+NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
+LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
@@ -132,27 +132,17 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
 
 
-def read_nemo(source: SourceFile) -> Iterator[Row]:
-    """Read NeMo's manifest. Other fields are left out."""
-    return _read_manifest(source, _NEMO, "offset")
-
-
 def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
     """Write NeMo's manifest."""
-    columns = {name: ours for name, ours in _NEMO.items() if ours in table.columns}
+    columns = {name: ours for name, ours in NEMO.items() if ours in table.columns}
     return _manifest(
         table, lambda row, start, length: {**_named(row, columns), "offset": start, "duration": length}
     )
 
 
-def read_lhotse(source: SourceFile) -> Iterator[Row]:
-    """Read Lhotse's supervisions; language and custom fields are left out."""
-    return _read_manifest(source, _LHOTSE, "start")
-
-
 def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     """Write Lhotse's supervisions, numbered within their recording."""
-    columns = {name: ours for name, ours in _LHOTSE.items() if ours in table.columns}
+    columns = {name: ours for name, ours in LHOTSE.items() if ours in table.columns}
     for row, channel in enumerate(column_of(table, "channel")):
         if channel and not channel.isdecimal():
             sink.fault(f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel")
@@ -194,7 +184,8 @@ def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iterator[Row]:
+def read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iterator[Row]:
+    """Read JSON Lines of which these names are known; language and custom fields are left out."""
     for number, entry in json_lines(source):
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:

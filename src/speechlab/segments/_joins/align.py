@@ -58,23 +58,17 @@ def align(
     sides = lay_out(a, b, by)
     left, right = sides.pairs()
     if how == "all":
-        return _beside(a, b, by, suffix, *_with_lonely(left, right, len(a)), sides)
+        lonely = np.flatnonzero(np.bincount(left, minlength=len(a)) == 0)
+        left = np.concatenate([left, lonely])
+        right = np.concatenate([right, np.full(len(lonely), -1, dtype=np.int64)])
+        order = np.argsort(left, kind="stable")
+        return _beside(a, b, by, suffix, left[order], right[order], sides)
     left, right = _largest(left, right, sides.overlaps(left, right))
     partner = np.full(len(a), -1, dtype=np.int64)
     partner[left] = right
     if how == "nearest":
         _add_nearest(partner, sides, lay_out(a, b, by, instant=1))
     return _beside(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
-
-
-def _with_lonely(
-    left: NDArray[np.int64], right: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    lonely = np.flatnonzero(np.bincount(left, minlength=count) == 0)
-    left = np.concatenate([left, lonely])
-    right = np.concatenate([right, np.full(len(lonely), -1, dtype=np.int64)])
-    order = np.argsort(left, kind="stable")
-    return left[order], right[order]
 
 
 def _largest(

@@ -198,7 +198,6 @@ class LaidTables(NamedTuple):
     keys: tuple[
         NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
     ]  # starts and ends of a, then of b
-    groups: int
 
     def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the positions of all pairs that share time, sorted by position in ``a``, then by start in ``b``."""
@@ -230,7 +229,7 @@ def lay_out(
     line = Line(wide, count)
     first, second = wide
     keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
-    return LaidTables(left_side, right_side, keys, count)
+    return LaidTables(left_side, right_side, keys)
 
 
 def check_table(table: object, which: str) -> None:

@@ -14,8 +14,7 @@ from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Line, Stretches, check_seconds, refuse_rows, ticks_of
-from speechlab.segments._joins.overlap import pairs
+from speechlab.segments._frame.ticks import Stretches, check_seconds, refuse_rows, ticks_of
 from speechlab.segments._scores.detection import (
     Detected,
     DetectionScore,
@@ -98,14 +97,11 @@ class SegmentScore:
         import pandas as pd
 
         rows = []
-        for detection, speakers in self._scores:
+        scores = ((self.detection, self.diarization), (self.lenient, self.lenient_diarization))
+        for detection, speakers in scores:
             row = {name: getattr(detection, name) for name in (*_SECONDS, *_RATES)}
             rows.append(row | ({name: getattr(speakers, name) for name in _SPEAKERS} if speakers else {}))
         return pd.DataFrame(rows)
-
-    @property
-    def _scores(self) -> list[tuple[DetectionScore, DiarizationScore | None]]:
-        return [(self.detection, self.diarization), (self.lenient, self.lenient_diarization)]
 
     def boundaries(self) -> pd.DataFrame:
         """Return a table with a row for starts and one for ends.
@@ -118,12 +114,12 @@ class SegmentScore:
 
         rows = []
         for edge, score in (("start", self.starts), ("end", self.ends)):
-            values = self.deviations[f"{edge}_deviation_s"].to_numpy()
+            values = self.deviations[f"{edge}_deviation_s"]
             row: dict[str, object] = {"edge": edge, "collar_s": self.collar_s, "matched": score.matched}
             row |= {name: getattr(score, name) for name in ("precision", "recall", "f1")}
-            row |= {"couples": len(values), "mean_s": _mean(values), "median_s": _percentile(values, 50)}
-            row |= {f"p{share}_s": _percentile(values, share) for share in _PERCENTILES}
-            row["mean_abs_s"] = _mean(np.abs(values))
+            row |= {"couples": len(values), "mean_s": values.mean(), "median_s": values.median()}
+            row |= {f"p{share}_s": values.quantile(share / 100) for share in _PERCENTILES}
+            row["mean_abs_s"] = values.abs().mean()
             rows.append(row)
         return pd.DataFrame(rows)
 
@@ -160,14 +156,6 @@ class SegmentScore:
         heads = ["edge", f"matched within {self.collar_s:g} s", "f1", "median deviation", "mean distance"]
         head = ["collar", *(name.replace("_", " ") for name in names)]
         return str(html_table(head, rows) + html_table(heads, edges))
-
-
-def _mean(values: NDArray[np.float64]) -> float:
-    return float(values.mean()) if len(values) else math.nan
-
-
-def _percentile(values: NDArray[np.float64], share: int) -> float:
-    return float(np.percentile(values, share)) if len(values) else math.nan
 
 
 def score(
@@ -281,9 +269,7 @@ def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[n
     if within is None:
         return np.arange(len(spans))
     longer = Stretches(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
-    line = Line([longer, within], count)
-    left, _ = pairs(line.starts(longer), line.ends(longer), line.starts(within), line.ends(within))
-    return np.unique(left)
+    return np.unique(partners(longer, within, count)[0])
 
 
 def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
