@@ -25,8 +25,7 @@ _COMMON_VOICE_SPLITS = ("train", "dev", "test")
 _COMMON_VOICE_COLUMNS = {"client_id", "path", "sentence"}
 """Columns that are read; lists of sentences and of reports lack some of them."""
 _FLEURS_COLUMNS = 7
-_CODES = {"cmn": "zh", "nb": "no"}
-"""Language codes of FLEURS that differ from those of recognisers."""
+_CODES = {"cmn": "zh", "nb": "no"}  # language codes of FLEURS that differ from those of recognisers
 
 _FLAC = re.compile(r"flac((?: -[cds]+| --(?:decode|stdout|silent))+) (\S+) \|")
 """The command with which recipes of Kaldi decode a FLAC file, which needs no command here."""

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")
 """Columns of a file of corrections."""
-_NAMED = 3
-"""Maximum number of corrections that an error names."""
+_NAMED = 3  # maximum number of corrections that an error names
 
 
 def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
-_TOLD = 3
-"""Maximum number of transcripts without a recording that a warning names."""
+_TOLD = 3  # maximum number of transcripts without a recording that a warning names
 _TEXTS = ("text", "speaker", "language", "split")
 
 

@@ -117,9 +117,6 @@ def _invisible(text: str) -> str:
 INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> nothing")
 """Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors."""
 
-PUNCTUATION_BUT_DOTS_TO_NOTHING = _punctuation("", ".,・")
-"""Removes punctuation and symbols, except ``.`` and ``,`` between digits (1.5 must not be 15), and a middle dot."""
-
 PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
 """Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and −."""
 
@@ -131,5 +128,10 @@ COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC"
 COLLAPSE = Step("white space", lambda text: " ".join(text.split()), "str.split, one space")
 """Replaces runs of white space by one space, and removes white space at both ends."""
 
-JOIN = Step("white space", lambda text: "".join(text.split()), "str.split, no space")
-"""Removes all white space: Japanese and Chinese do not separate words by spaces."""
+UNSPACED = (
+    _punctuation("", ".,・"),
+    Step("white space", lambda text: "".join(text.split()), "str.split, no space"),
+    COMPOSE,
+)
+"""Last steps for Japanese and Chinese, which do not separate words by spaces: without white space, and without
+punctuation and symbols, except ``.`` and ``,`` between digits (1.5 must not be 15), and a middle dot."""

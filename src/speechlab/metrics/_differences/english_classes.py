@@ -135,12 +135,10 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = hypothesis < reference
     reference_words, recognised = Said(reference), Said(hypothesis)
-    sides = (
-        (recognised.words, reference_words.words) if swapped else (reference_words.words, recognised.words)
-    )
-    pieces = _differences(*sides)
+    sides = (recognised, reference_words) if swapped else (reference_words, recognised)
+    pieces = _differences(sides[0].words, sides[1].words)
     if not (reference_words.plain and recognised.plain):
-        pieces = _with_forms(pieces, reference_words, recognised, swapped)
+        pieces = _with_forms(pieces, *sides)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
     classified: list[tuple[DifferenceClass, Span]] = []
     for kind, reference_span, hypothesis_span in pieces:
@@ -175,18 +173,17 @@ def _whole(text: str, start: int, end: int) -> str:
     return before[before.rfind(" ") + 1 :] + text[len(before) : end]
 
 
-def _with_forms(found: Iterable[_Part], said: Said, recognised: Said, swapped: bool) -> Iterator[_Part]:
+def _with_forms(differences: Iterable[_Part], one: Said, other: Said) -> Iterator[_Part]:
     """The differences, and the parts that are alike as they are said, and not as they are written."""
-    sides = (recognised, said) if swapped else (said, recognised)
     i = j = 0
-    lengths = [(len(side.words), len(side.words)) for side in sides]
-    last: _Part = ("notation", lengths[0], lengths[1])
-    for difference in [*found, last]:
+    ends = len(one.words), len(other.words)
+    last: _Part = ("notation", (ends[0], ends[0]), (ends[1], ends[1]))
+    for difference in [*differences, last]:
         _, (i0, i1), (j0, j1) = difference
         begun: int | None = None
         for step in range(i0 - i + 1):
-            other_form = step < i0 - i and _normal(sides[0].written(i + step)) != _normal(
-                sides[1].written(j + step)
+            other_form = step < i0 - i and (
+                _normal(one.written(i + step)) != _normal(other.written(j + step))
             )
             if other_form and begun is None:
                 begun = step

@@ -46,9 +46,7 @@ _FIGURE = r"\d+(?:\.\d+)?"
 _START = "|".join(
     sorted({*VALUES, *_ORDINALS, *_DECADES, *_REPEATS, "point"} - {"hundredth", "thousandth"}, key=len)[::-1]
 )
-_INSIDE = "|".join(
-    sorted({*VALUES, *_ORDINALS, *_LARGE, *_PARTS, *_DECADES, *_REPEATS, "oh", "o", "point"}, key=len)[::-1]
-)
+_INSIDE = "|".join(sorted(NUMBER_WORDS, key=len)[::-1])
 _AND = r"(?:[\s-]+and)?(?:[\s-]+an?(?=[\s-]+(?:half|quarter|third|hundred|thousand)\b))?"
 RUN = re.compile(
     rf"(?<![\w.,'])(?:(?:an?|half[\s-]an?)[\s-]+(?=(?:{'|'.join(_LARGE)})\b)|(?={_START}|oh\b|{_FIGURE}[\s-](?:and\b|{_INSIDE})))"

@@ -161,12 +161,9 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
             if in_katakana and any(entry.part == "名詞" for entry in dictionary_entries(words[0].surface)):
                 return True
             continue
-        own_words = [
-            word for word in words if word.surface not in {neighbor.surface for neighbor in opposite}
-        ]
-        their_words = [
-            neighbor for neighbor in opposite if neighbor.surface not in {word.surface for word in words}
-        ]
+        ours, theirs = ({word.surface for word in side} for side in (words, opposite))
+        own_words = [word for word in words if word.surface not in theirs]
+        their_words = [word for word in opposite if word.surface not in ours]
         if own_words and their_words and all(word.part in {"助詞", "助動詞"} for word in own_words):
             return not any(
                 entry.part in {"助詞", "助動詞"}

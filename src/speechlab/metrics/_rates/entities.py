@@ -13,7 +13,6 @@ from speechlab._arguments import is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import auto_unit, prepare
-from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import FOUND, RATE, found_figures, rate_of, typed_table
 from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._rates.score import texts_by_language
@@ -89,8 +88,7 @@ def entity_scores(
         >>> table[["class", "entities", "hits", "error_rate"]].values.tolist()
         [['name', 1, 0, 0.5], ['time', 1, 1, 0.0], ['all', 2, 1, 0.25]]
     """
-    frame = as_cells(references, hypotheses, reference, hypothesis)
-    texts = texts_by_language(frame, reference, hypothesis, language)
+    frame, texts = texts_by_language(references, hypotheses, reference, hypothesis, language)
     if isinstance(entities, str):
         require_columns(frame, entities, hint="Name the column of entities, as in entities='entities'")
     cells: Any = frame[entities].tolist() if isinstance(entities, str) else entities

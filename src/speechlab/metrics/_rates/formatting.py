@@ -27,7 +27,6 @@ from rapidfuzz.distance import Levenshtein
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import places
 from speechlab.metrics._alignment.units import auto_unit, prepare
-from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, rate_of_counts, typed_table
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
 
 _Span: TypeAlias = tuple[int, int]
-_Tally: TypeAlias = tuple[int, int, int, int]
-"""Hits, substitutions, deletions and insertions."""
+_Tally: TypeAlias = tuple[int, int, int, int]  # hits, substitutions, deletions and insertions
 _TYPES = {
     "language": "string",
     "kind": "string",
@@ -108,8 +106,7 @@ def formatting_rates(
         >>> table[["kind", "hits", "deletions", "f1"]].round(2).values.tolist()
         [['punctuation', 1, 1, 0.67], ['capitals', 1, 1, 0.67], ['digits', 0, 1, 0.0]]
     """
-    frame = as_cells(references, hypotheses, reference, hypothesis)
-    texts = texts_by_language(frame, reference, hypothesis, language)
+    frame, texts = texts_by_language(references, hypotheses, reference, hypothesis, language)
     table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
     rows: list[dict[str, Any]] = []
     for code, found_in in texts.items():

@@ -331,13 +331,14 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
 
 
 def texts_by_language(
-    frame: pd.DataFrame, reference: str, hypothesis: str, language: str
-) -> dict[str, list[tuple[int, str, str]]]:
-    """Number, reference and hypothesis of the rows of each language that have both texts."""
+    references: Any, hypotheses: object, reference: str, hypothesis: str, language: str
+) -> tuple[pd.DataFrame, dict[str, list[tuple[int, str, str]]]]:
+    """A table, and the number, reference and hypothesis of its rows with both texts, for each language."""
+    frame = as_cells(references, hypotheses, reference, hypothesis)
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     rows: dict[str, list[tuple[int, str, str]]] = {}
     sides = zip(_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
     for number, (tag, reference_text, hypothesis_text) in enumerate(sides):
         if isinstance(tag, str) and isinstance(reference_text, str) and isinstance(hypothesis_text, str):
             rows.setdefault(language_code(tag), []).append((number, reference_text, hypothesis_text))
-    return rows
+    return frame, rows

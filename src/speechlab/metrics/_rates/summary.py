@@ -89,10 +89,8 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
     for values, group_rows in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
         rows.append(group | _figures(group_rows, bootstrap, f"rows with {group}"))
-    types = {
-        name: kind for name, kind in _SUMMARY.items() if name not in _SOME or _SOME[name] in scored.columns
-    }
-    types = {name: kind for name, kind in types.items() if name not in names}
+    present = [name for name in _SUMMARY if name not in _SOME or _SOME[name] in scored.columns]
+    types = {name: _SUMMARY[name] for name in present if name not in names}
     table = pd.DataFrame(rows, columns=names).astype({"unit": "string"})
     figures: dict[str, Any] = {
         name: pd.array([row.get(name) for row in rows], dtype=kind)  # type: ignore[call-overload]  # known at run time only

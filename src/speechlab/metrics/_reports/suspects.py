@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 _MANY_TIMES = 2.5
 """A text is far too long or too short for its sound if its pace is this many times the language's median pace."""
-_FEW_ROWS = 10
-"""Fewer rows of a language have no median pace to rely on."""
+_FEW_ROWS = 10  # fewer rows of a language have no median pace to rely on
 _TYPES = {"suggestion": "string", "agreed_differences": "Int64", "certainty": "category", "why": "string"}
 
 
@@ -138,14 +137,10 @@ class _Row:
 
     def _suggestion(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
         """The transcript that most systems agree on; else the reference with the agreed words in place of its own."""
-        counts = Counter(" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts)
-        text, count = counts.most_common(1)[0]
+        alike = [" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts]
+        text, count = Counter(alike).most_common(1)[0]
         if count > 1 or not agreed:
-            return next(
-                transcript
-                for transcript in self.transcripts
-                if " ".join(transcript.casefold().split()).strip(" .。") == text
-            )
+            return self.transcripts[alike.index(text)]
         suggestion = self.reference
         for _, reference, hypothesis, _ in agreed:
             at = suggestion.casefold().find(reference) if reference else -1

@@ -186,8 +186,7 @@ def attribute(
     )
 
 
-_Key = tuple[str, str]
-"""Language and utterance."""
+_Key = tuple[str, str]  # language and utterance
 
 
 def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
@@ -221,8 +220,7 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
     return takes_of
 
 
-_Takes = dict[_Key, dict[str, list[Take]]]
-"""The takes of each utterance by each voice."""
+_Takes = dict[_Key, dict[str, list[Take]]]  # the takes of each utterance by each voice
 
 
 def _place(row: dict[str, Any]) -> ErrorPlace | None:

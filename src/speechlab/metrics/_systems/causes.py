@@ -52,50 +52,33 @@ _KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"
 Cause: TypeAlias = Literal["shared", "engine", "own"]
 
 
-class Kinds:
-    """The kinds of the errors of one pair of texts."""
+def _kinds_of_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
+    """Places of differences in the reference with their kinds, and the number of homophones if it is known."""
+    if row.reference == row.hypothesis or language not in {"ja", "zh"} or not has_classes(language):
+        return [], None
+    comparison = classify_differences(row.reference, row.hypothesis, language)
+    homophones = comparison.count("homophone")  # also if they are no errors in the unit, as of readings
+    # Differences have places in the normalised reference. These are places of tokens only if the reference is
+    # normalised.
+    if row.unit != "char" or comparison.reference != row.reference:
+        return [], homophones
+    spans = [
+        (difference.start, difference.start + len(difference.reference), _KINDS.get(difference.kind, "sound"))
+        for difference in comparison.differences
+    ]
+    return spans, homophones
 
-    def __init__(self, reference: str, hypothesis: str, unit: str, language: str | None) -> None:
-        self._spans: list[tuple[int, int, ErrorKind]] = []
-        self._language = language
-        # Places with another word that sounds alike, also if they are no errors in the unit (readings ignore them).
-        # None if the runs of errors give this number.
-        self.homophones: int | None = None
-        if reference == hypothesis or language not in {"ja", "zh"} or not has_classes(language):
-            return
-        comparison = classify_differences(reference, hypothesis, language)
-        self.homophones = comparison.count("homophone")
-        # Differences have places in the normalised reference. These are places of tokens only if the reference is
-        # normalised.
-        if unit == "char" and comparison.reference == reference:
-            self._spans = [
-                (
-                    difference.start,
-                    difference.start + len(difference.reference),
-                    _KINDS.get(difference.kind, "sound"),
-                )
-                for difference in comparison.differences
-            ]
 
-    def of(self, places: Sequence[float], said: str, heard: str) -> list[ErrorKind]:
-        """The kinds of the errors of one run."""
-        kind = self._of_run(said, heard)
-        if kind is not None:
-            return [kind] * len(places)
-        return [
-            next((kind for first, last, kind in self._spans if first - 1 < place < last), "sound")
-            for place in places
-        ]
-
-    def _of_run(self, said: str, heard: str) -> ErrorKind | None:
-        reference, hypothesis = (_LOOSE.sub("", text) for text in (said, heard))
-        if reference and reference == hypothesis:
-            return "number" if _DIGIT.search(reference) else "spelling"
-        if self._language == "en" and said and heard:
-            kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
-            if kinds <= {"notation", "homophone"}:
-                return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
-        return None
+def _kind_of_run(said: str, heard: str, language: str) -> ErrorKind | None:
+    """The kind of all errors of a run, if both of its sides say it."""
+    reference, hypothesis = (_LOOSE.sub("", text) for text in (said, heard))
+    if reference and reference == hypothesis:
+        return "number" if _DIGIT.search(reference) else "spelling"
+    if language == "en" and said and heard:
+        kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
+        if kinds <= {"notation", "homophone"}:
+            return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
+    return None
 
 
 class ErrorRun(NamedTuple):
@@ -135,8 +118,7 @@ class Take:
         self.row = row
         self.length = len(steps.reference)  # in tokens
         self._separator = steps.separator
-        kinds = Kinds(row.reference, row.hypothesis, row.unit, language)
-        self.homophones = kinds.homophones or 0
+        spans, homophones = _kinds_of_places(row, language)
         self.errors: list[_Error] = []
         self.runs: list[ErrorRun] = []  # once their causes are known
         run: list[tuple[float, int, str | None, str | None]] = []
@@ -148,14 +130,16 @@ class Take:
                 continue
             if run:
                 reference, hypothesis = (self._join(step[side] for step in run) for side in (2, 3))
-                found_kinds = kinds.of([step[0] for step in run], reference, hypothesis)
+                kind = _kind_of_run(reference, hypothesis, language)
                 number = len(self.errors)
-                self.errors += [
-                    _Error(*step, kind, number) for step, kind in zip(run, found_kinds, strict=True)
-                ]
+                for step in run:
+                    kinds = (kind_of for first, last, kind_of in spans if first - 1 < step[0] < last)
+                    at_place: ErrorKind = next(kinds, "sound")
+                    self.errors.append(_Error(*step, kind or at_place, number))
             run = []
-        if kinds.homophones is None:
-            self.homophones = len({error.run for error in self.errors if error.kind == "homophone"})
+        if homophones is None:
+            homophones = len({error.run for error in self.errors if error.kind == "homophone"})
+        self.homophones = homophones
 
     def _join(self, tokens: Iterable[object]) -> str:
         return self._separator.join(str(token) for token in tokens if token is not None)

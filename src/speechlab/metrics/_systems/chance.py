@@ -78,10 +78,8 @@ def at_least(count: int, rates: list[float]) -> float:
 
 
 _TEXT = ["language", "utterance"]
-_CLOSE = 2
-"""Greatest distance between the starts of two runs at one place, in tokens."""
-_CHANCE = 0.05
-"""Probability by chance below which a pattern is a finding."""
+_CLOSE = 2  # greatest distance between the starts of two runs at one place, in tokens
+_CHANCE = 0.05  # probability by chance below which a pattern is a finding
 _FEW, _MANY = 3, 5
 """Fewest errors for a finding; fewest utterances for a finding, and most places in the findings."""
 

@@ -63,8 +63,7 @@ def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float
 
 
 _TAKE = "speechlab take"
-_NAMED = 4
-"""Most systems that a sentence names; for more systems, it gives their number."""
+_NAMED = 4  # most systems that a sentence names; for more systems, it gives their number
 _TYPES = {
     **dict.fromkeys(("system", "unit"), "string"),
     **dict.fromkeys(("utterances", "reference_length", "errors"), "Int64"),

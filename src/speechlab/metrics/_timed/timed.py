@@ -36,8 +36,7 @@ _Matched = tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]
 """A speaker, the assigned one, the tokens of both, and their errors."""
 _ASSIGNED = ("speaker", "segment")
 _NUMBER = "speechlab: number of the segment"
-_SHOWN = 20
-"""Maximum number of streams in HTML."""
+_SHOWN = 20  # maximum number of streams in HTML
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
 

@@ -66,53 +66,52 @@ def _fractions(between: str) -> Step:
     )
 
 
-JAPANESE_UNITS = _units("units", sign_names("unit", "ja"))
-"""5km becomes 5キロメートル."""
-JAPANESE_SHORT_UNITS = _units("short units", _JA_SHORT)
-"""5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said."""
-CHINESE_UNITS = _units("units", sign_names("unit", "zh"))
-"""5km becomes 5公里."""
-DATES = substitution(
-    "dates",
-    r"(?<![0-9/-])([0-9]{4})[/-]0?(1[0-2]|[1-9])[/-]0?(3[01]|[12][0-9]|[1-9])(?![0-9/-])",
-    r"\1年\2月\3日",
-    "-/",
+_DATES = (
+    # 2024/5/29 and 2024-05-29 become 2024年5月29日.
+    substitution(
+        "dates",
+        r"(?<![0-9/-])([0-9]{4})[/-]0?(1[0-2]|[1-9])[/-]0?(3[01]|[12][0-9]|[1-9])(?![0-9/-])",
+        r"\1年\2月\3日",
+        "-/",
+    ),
+    # 5/29 becomes 5月29日; a second figure up to ten is no clear day.
+    substitution(
+        "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日", "/"
+    ),
 )
-"""2024/5/29 and 2024-05-29 become 2024年5月29日."""
-MONTH_DAYS = substitution(
-    "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日", "/"
-)
-"""5/29 becomes 5月29日; a second figure up to ten is no clear day."""
-JAPANESE_FRACTIONS = _fractions("分の")
-"""1/2 becomes 2分の1."""
-CHINESE_FRACTIONS = _fractions("分之")
-"""1/2 becomes 2分之1."""
 _SMALL_DIGIT = "[〇零一二三四五六七八九]"
 _MEASURED = "倍|度|割|秒|点|ポイント|パーセント|%|キロ|メートル|センチ|ミリ|グラム|トン|リットル"
-DECIMALS = substitution(
-    "middle dots",
-    rf"(?<![・]{_SMALL_DIGIT})(?<=[〇零一二三四五六七八九十百千])・(?={_SMALL_DIGIT}+(?:{_MEASURED}))"
-    rf"|(?<=(?<![{NUMERAL}・]){_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・]))",
-    "点",
-    "・",
+_RATIO = r"(?<![0-9:.])([0-9]{1,3}):([0-9])(?![0-9:.])"  # minutes have two figures
+JAPANESE_AMOUNTS = (
+    substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス", "零"),
+    *_DATES,
+    # 29日(水) becomes 29日水曜日.
+    substitution("weekdays", r"(?<=[0-9〇一二三四五六七八九十]日)\s?\(([月火水木金土日])\)", r"\1曜日", "("),
+    # 8時05分 becomes 8時5分.
+    substitution("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0"),
+    _fractions("分の"),  # 1/2 becomes 2分の1
+    # 三・一四 becomes 三点一四, and 九十八・五% 九十八点五%.
+    substitution(
+        "middle dots",
+        rf"(?<![・]{_SMALL_DIGIT})(?<=[〇零一二三四五六七八九十百千])・(?={_SMALL_DIGIT}+(?:{_MEASURED}))"
+        rf"|(?<=(?<![{NUMERAL}・]){_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・]))",
+        "点",
+        "・",
+    ),
+    _units("units", sign_names("unit", "ja")),  # 5km becomes 5キロメートル
 )
-"""三・一四 becomes 三点一四, and 九十八・五% 九十八点五%."""
-JAPANESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス", "零")
-CHINESE_BELOW_ZERO = substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零")
-CHINESE_CLOCK = substitution(
-    "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"
-)
-"""3:20 becomes 3点20分, and 3:05 3点05分."""
-_RATIO = r"(?<![0-9:.])([0-9]{1,3}):([0-9])(?![0-9:.])"
 JAPANESE_RATIOS = substitution("ratios", _RATIO, r"\1対\2", ":")
-CHINESE_RATIOS = substitution("ratios", _RATIO, r"\1比\2", ":")
-"""3:2 becomes 3比2; minutes have two figures."""
-WEEKDAYS = substitution(
-    "weekdays", r"(?<=[0-9〇一二三四五六七八九十]日)\s?\(([月火水木金土日])\)", r"\1曜日", "("
+JAPANESE_SHORT_UNITS = _units("short units", _JA_SHORT)
+"""5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said."""
+CHINESE_AMOUNTS = (
+    *_DATES,
+    _fractions("分之"),  # 1/2 becomes 2分之1
+    # 3:20 becomes 3点20分, and 3:05 3点05分.
+    substitution("clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"),
+    substitution("ratios", _RATIO, r"\1比\2", ":"),
+    substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
+    _units("units", sign_names("unit", "zh")),  # 5km becomes 5公里
 )
-"""29日(水) becomes 29日水曜日."""
-LEADING_ZEROS = substitution("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0")
-"""8時05分 becomes 8時5分."""
 
 
 _NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"

@@ -12,40 +12,16 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from speechlab._arguments import check_text
-from speechlab.text._languages.amounts import (
-    CHINESE_BELOW_ZERO,
-    CHINESE_CLOCK,
-    CHINESE_FRACTIONS,
-    CHINESE_MONEY,
-    CHINESE_RATIOS,
-    CHINESE_UNITS,
-    DATES,
-    MONTH_DAYS,
-)
+from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MONEY
 from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import (
-    COMPOSE,
-    INVISIBLE,
-    JOIN,
-    LOWER,
-    PUNCTUATION_BUT_DOTS_TO_NOTHING,
-    WIDTH,
-    powers,
-    substitution,
-)
+from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
 from speechlab.text._third_party import encodable, load
 
 _SIGNS = (
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度", "°"),
-    DATES,
-    MONTH_DAYS,
-    CHINESE_FRACTIONS,
-    CHINESE_CLOCK,
-    CHINESE_RATIOS,
-    CHINESE_BELOW_ZERO,
-    CHINESE_UNITS,
+    *CHINESE_AMOUNTS,
     substitution(
         "one on the telephone",
         "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])",
@@ -87,7 +63,7 @@ def _simplify_rules() -> str:
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
     before = (INVISIBLE, _POWERS, WIDTH, LOWER)
-    after = (*_SIGNS, _NUMBERS, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE)
+    after = (*_SIGNS, _NUMBERS, *UNSPACED)
     if find_spec("opencc") is None:
         return Normalizer("zh-unconverted", 5, before + after)
     return Normalizer(

@@ -87,11 +87,10 @@ def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
     @cache
     def compiled() -> tuple[list[tuple[re.Pattern[str], str, str | None]], frozenset[str]]:
         # Pattern, replacement, and the word to match if the pattern is a single word, else None.
-        words = {pattern: _ONE_WORD.fullmatch(pattern) for pattern in replacers()}
-        rules = [
-            (re.compile(pattern), new, word[1] if (word := words[pattern]) else None)
-            for pattern, new in replacers().items()
-        ]
+        rules = []
+        for pattern, new in replacers().items():
+            match = _ONE_WORD.fullmatch(pattern)
+            rules.append((re.compile(pattern), new, match[1] if match else None))
         return rules, frozenset(word for _, _, word in rules if word)
 
     def apply(text: str) -> str:

@@ -17,31 +17,15 @@ from typing import Any, NamedTuple
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.amounts import (
-    DATES,
-    DECIMALS,
-    JAPANESE_BELOW_ZERO,
-    JAPANESE_FRACTIONS,
+    JAPANESE_AMOUNTS,
     JAPANESE_MONEY,
     JAPANESE_RATIOS,
     JAPANESE_SHORT_UNITS,
-    JAPANESE_UNITS,
-    LEADING_ZEROS,
-    MONTH_DAYS,
     NUMERAL,
-    WEEKDAYS,
 )
 from speechlab.text._languages.numbers import RULES, counted, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import (
-    COMPOSE,
-    INVISIBLE,
-    JOIN,
-    LOWER,
-    PUNCTUATION_BUT_DOTS_TO_NOTHING,
-    WIDTH,
-    powers,
-    substitution,
-)
+from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
 from speechlab.text._third_party import encodable, load
 
 _KANA = "ぁ-ゖァ-ヺー"
@@ -66,14 +50,7 @@ _SPOKEN_SIGNS = (
     substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
     substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
     substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス", "-−"),
-    JAPANESE_BELOW_ZERO,
-    DATES,
-    MONTH_DAYS,
-    WEEKDAYS,
-    LEADING_ZEROS,
-    JAPANESE_FRACTIONS,
-    DECIMALS,
-    JAPANESE_UNITS,
+    *JAPANESE_AMOUNTS,
     substitution("plus", r"\+", "プラス", "+"),
     substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
     substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
@@ -88,7 +65,7 @@ _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
 _WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 5, (*_WRITING, _NUMBERS, LOWER, PUNCTUATION_BUT_DOTS_TO_NOTHING, JOIN, COMPOSE))
+JAPANESE = Normalizer("ja", 5, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
 JAPANESE_READING = Normalizer(
     "ja-reading",
     5,
