@@ -7,8 +7,7 @@ Notebooks, studies, the command line and tests use this room.
 """
 
 from speechlab._door import name_after as _name_after
-from speechlab.datasets._corrections import corrected, row_keys
-from speechlab.datasets._corrections import read_corrections as read_corrections
+from speechlab.datasets._corrections import corrected, read_corrections, row_keys
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import usual_columns
 from speechlab.datasets._read import from_hugging_face, read

@@ -43,8 +43,7 @@ from speechlab.metrics._statistics.significance import (
     value_text,
 )
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, rank
-from speechlab.metrics._systems.ranking import utterances_needed as utterances_needed
+from speechlab.metrics._systems.ranking import Ranking, rank, utterances_needed
 from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times

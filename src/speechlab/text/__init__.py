@@ -8,8 +8,8 @@ Used by the client, ``metrics``, ``evaluate`` and the command line.
 
 from speechlab._door import name_after as _name_after
 from speechlab.text._fingerprint import function_hash, unhashed
-from speechlab.text._language_codes import ANY_LANGUAGE as ANY_LANGUAGE
 from speechlab.text._language_codes import (
+    ANY_LANGUAGE,
     join_texts,
     language_code,
     language_name,

@@ -182,8 +182,7 @@ PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_en
 _TYPES = {
     "utterance": "Int64",
     "operation": "category",
-    "reference": "string",
-    "hypothesis": "string",
+    **dict.fromkeys(("reference", "hypothesis"), "string"),
     **dict.fromkeys(PLACES, "Int64"),
 }
 _NOWHERE = (None, None)

@@ -58,7 +58,8 @@ RUN = re.compile(
 
 def in_figures(run: str) -> str:
     """The numbers of a run in figures, with ``th`` behind ordinals; adjacent numbers are separated by blanks."""
-    return " ".join(_NumberReader(re.split(r"[\s-]+", run)).numbers())
+    reader = _NumberReader(re.split(r"[\s-]+", run))
+    return " ".join(iter(reader.number, ""))
 
 
 class _NumberReader:
@@ -68,12 +69,6 @@ class _NumberReader:
         self._words = words
         self._at = 0
 
-    def numbers(self) -> list[str]:
-        numbers = []
-        while self._at < len(self._words):
-            numbers.append(self._number())
-        return numbers
-
     def _peek(self, ahead: int = 0) -> str:
         return self._words[self._at + ahead] if self._at + ahead < len(self._words) else ""
 
@@ -81,8 +76,11 @@ class _NumberReader:
         self._at += 1
         return self._words[self._at - 1]
 
-    def _number(self) -> str:
+    def number(self) -> str:
+        """The next number, or the next word if it begins none; empty at the end."""
         word = self._peek()
+        if not word:
+            return ""
         if word in {"oh", "o", "zero"} and self._peek(1) != "point":
             self._take()
             return "0"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from speechlab._arguments import column_names, is_missing, require_columns
-from speechlab.display import table
+from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.tables import as_scored, differing, joined
@@ -165,7 +165,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         caption = "; ".join(self.hints) or None
-        return str(table(["figure", "value"], list(self.frame().iloc[0].items()), caption=caption))
+        return str(html_table(["figure", "value"], list(self.frame().iloc[0].items()), caption=caption))
 
 
 _NUMBERS = ("errors", "reference_length")
@@ -234,29 +234,22 @@ def compare(
         if scored_b is not None:
             message = "scored_a has systems by their names, so nothing is left for scored_b; put all of them into one"
             raise InvalidRequestError(message, parameter="scored_b")
-        return _compare_all(scored_a, on, bootstrap, how)
+        if len(scored_a) < 2:
+            message = f"there is nothing to compare among {len(scored_a)} systems; give two or more"
+            raise InvalidRequestError(message, parameter="scored_a")
+        sides = []
+        for place, (name, scored) in enumerate(scored_a.items(), start=1):
+            argument = f"scored_a[{name!r}]"
+            table = as_scored(scored, None, how, argument)
+            # The blocks of a pair are those of its first system.
+            blocks = bootstrap if place < len(scored_a) else None
+            sides.append((str(name), _prepared(table, on, argument, blocks)))
+        pairs = combinations(sides, 2)
+        rows = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
+        return judge(rows, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
     first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
     second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
     return _compared(first, second, name_pair, bootstrap)
-
-
-def _compare_all(
-    systems: Mapping[str, Scorable], on: str | Sequence[str] | None, bootstrap: Bootstrap, how: dict[str, Any]
-) -> pd.DataFrame:
-    """All pairs of several systems, with p-values corrected for their number."""
-    if len(systems) < 2:
-        message = f"there is nothing to compare among {len(systems)} systems; give two or more"
-        raise InvalidRequestError(message, parameter="scored_a")
-    sides = []
-    for place, (name, scored) in enumerate(systems.items(), start=1):
-        argument = f"scored_a[{name!r}]"
-        table = as_scored(scored, None, how, argument)
-        # The blocks of a pair are those of its first system.
-        blocks = bootstrap if place < len(systems) else None
-        sides.append((str(name), _prepared(table, on, argument, blocks)))
-    pairs = combinations(sides, 2)
-    comparisons = [_compared(first, second, (a, b), bootstrap).row() for (a, first), (b, second) in pairs]
-    return judge(comparisons, level=bootstrap.level).sort_values("p_holm", kind="stable", ignore_index=True)
 
 
 def _names(names: object) -> tuple[str, str]:

@@ -127,24 +127,18 @@ def score(
     columns = (reference, hypothesis, language)
     how = {"normalize": normalize, "variants": variants, "merge_compounds": merge_compounds}
     if is_dask(references):
-        table: pd.DataFrame = _by_partition(references, columns, unit, counts, **how)
+        lazy: Any = references
+        of_rows = has_column(lazy._meta, language, "language")  # noqa: SLF001 - as Dask documents for extensions
+        tags = lazy[language].dropna().unique().compute().tolist() if of_rows else [language]
+
+        def scored(part: pd.DataFrame) -> pd.DataFrame:
+            # Each partition with the columns of all languages; their categories differ.
+            rows = _scored(part, sorted(map(str, tags)), columns, unit, counts, **how)
+            return rows.astype({"unit": "string", "signature": "string"})
+
+        table: pd.DataFrame = lazy.map_partitions(scored, meta=scored(lazy._meta), enforce_metadata=False)  # noqa: SLF001 - as above
         return table
     return _scored(as_cells(references, hypotheses, reference, hypothesis), (), columns, unit, counts, **how)
-
-
-def _by_partition(frame: Any, columns: Sequence[str], unit: str, counts: Counts, **ways: Any) -> Any:
-    """The scores of a DataFrame of Dask, each partition with the columns of all languages."""
-    meta, language = frame._meta, columns[2]  # noqa: SLF001 - the name that Dask documents for extensions
-    of_rows = has_column(meta, language, "language")
-    tags = frame[language].dropna().unique().compute().tolist() if of_rows else [language]
-
-    def scored(part: pd.DataFrame) -> pd.DataFrame:
-        table = _scored(part, sorted(map(str, tags)), columns, unit, counts, **ways)
-        return table.astype(
-            {"unit": "string", "signature": "string"}
-        )  # partitions differ in their categories
-
-    return frame.map_partitions(scored, meta=scored(meta), enforce_metadata=False)
 
 
 def _scored(

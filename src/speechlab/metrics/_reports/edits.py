@@ -161,12 +161,12 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     return typed_table(rows, _TYPES)
 
 
-_MARKS = {"substitute": "S", "delete": "D", "insert": "I", "equal": ""}
-_TINTS = {
-    "substitute": "background:rgba(230,159,0,.25)",
-    "delete": "background:rgba(213,94,0,.25)",
-    "insert": "background:rgba(0,114,178,.25)",
-    "equal": "",
+# The mark of each operation, and its tint.
+_LOOKS = {
+    "substitute": ("S", "background:rgba(230,159,0,.25)"),
+    "delete": ("D", "background:rgba(213,94,0,.25)"),
+    "insert": ("I", "background:rgba(0,114,178,.25)"),
+    "equal": ("", ""),
 }
 _CELL = "display:inline-grid;grid-template-rows:repeat(3,1.5em);text-align:center;padding:0 {};border-radius:3px;{}"
 
@@ -228,11 +228,8 @@ def _grid(alignment: Alignment, language: str | None) -> Html:
     gap = "3px" if alignment.separator else "1px"
     cells = []
     for edit in alignment:
+        mark, tint = _LOOKS[edit.operation]
         # A dot marks a missing token and keeps the width of its place.
-        lines = (
-            element("span", edit.reference or "·"),
-            element("span", edit.hypothesis or "·"),
-            element("small", _MARKS[edit.operation]),
-        )
-        cells.append(element("span", *lines, style=_CELL.format(gap, _TINTS[edit.operation])))
+        tokens = (element("span", token or "·") for token in (edit.reference, edit.hypothesis))
+        cells.append(element("span", *tokens, element("small", mark), style=_CELL.format(gap, tint)))
     return element("div", join("", cells), lang=language, dir="auto", style="line-height:1.5em")

@@ -72,13 +72,6 @@ _TYPES = {
     **dict.fromkeys(("first_share", "p_best"), "Float64"),
     "needed": "Int64",
 }
-_UNITS = {
-    "word": "word error rate",
-    "char": "character error rate",
-    "reading": "reading error rate",
-    "pinyin": "pinyin error rate",
-    "toneless": "toneless error rate",
-}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -126,7 +119,8 @@ class Ranking:
     def sentence(self) -> str:
         """The order in one sentence, which can be quoted."""
         best, count = self.systems.iloc[0], int(self.systems["utterances"].iloc[0])
-        rate, on = _UNITS.get(best["unit"], "error rate"), f"on {count} utterance{'s' * (count != 1)}"
+        unit = "character" if best["unit"] == "char" else best["unit"]
+        rate, on = f"{unit} error rate", f"on {count} utterance{'s' * (count != 1)}"
         first = self._told([best["system"]])
         other_names = self.systems["system"].tolist()[1:]
         if not other_names:
@@ -249,7 +243,21 @@ class _Sums(NamedTuple):
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
     import pandas as pd
 
-    common_rows = _common(done, system, utterance, where)
+    if not len(done):
+        message = (
+            "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
+        )
+        raise InvalidRequestError(message, parameter="scored")
+    count = done[system].nunique()
+    numbered = done.assign(**{_TAKE: done.groupby([system, utterance]).cumcount()})
+    # Takes with scores of all systems.
+    common_rows = numbered[numbered.groupby([utterance, _TAKE])[system].transform("nunique") == count]
+    if not len(common_rows):
+        message = (
+            f"no utterance has scores of all {count} systems{where}; leave out the system that failed, "
+            "or rank those that have utterances in common"
+        )
+        raise InvalidRequestError(message, parameter="scored")
     common = common_rows[utterance].unique()
     tables = {str(name): system_rows for name, system_rows in common_rows.groupby(system, sort=False)}
     counts = ("errors", "reference_length")
@@ -319,25 +327,6 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     signature = joined_of(pd.concat(list(one.tables.values())))
     tested = "utterance" if bootstrap.groups is None else str(bootstrap.groups)
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)
-
-
-def _common(numbered: pd.DataFrame, system: str, utterance: str, where: str) -> pd.DataFrame:
-    """Rows of the takes with scores of all systems, with the number of the take."""
-    if not len(numbered):
-        message = (
-            "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
-        )
-        raise InvalidRequestError(message, parameter="scored")
-    count = numbered[system].nunique()
-    numbered = numbered.assign(**{_TAKE: numbered.groupby([system, utterance]).cumcount()})
-    common_rows = numbered[numbered.groupby([utterance, _TAKE])[system].transform("nunique") == count]
-    if not len(common_rows):
-        message = (
-            f"no utterance has scores of all {count} systems{where}; leave out the system that failed, "
-            "or rank those that have utterances in common"
-        )
-        raise InvalidRequestError(message, parameter="scored")
-    return common_rows
 
 
 def _listed(names: list[str]) -> str:

@@ -205,7 +205,7 @@ def score_translations(
             raise InvalidRequestError(message, parameter=refused[0])
         how = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
         how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
-        return _by_group(references, by, "target_lang" if language is None else language, how, **intervals)
+        return _by_group(references, by, "target_lang" if language is None else language, how, intervals)
     if intervals:
         name = next(iter(intervals))
         message = f"{name} is for by=; without it, the score's confidence_interval takes {name}"
@@ -233,15 +233,7 @@ def score_translations(
 
 
 def _by_group(
-    frame: Any,
-    by: str | Sequence[str],
-    language: str,
-    how: dict[str, Any],
-    *,
-    level: float = 0.95,
-    draws: int = 1_000,
-    seed: int = 0,
-    groups: Groups = None,
+    frame: Any, by: str | Sequence[str], language: str, how: dict[str, Any], intervals: dict[str, Any]
 ) -> pd.DataFrame:
     """Corpus scores of groups of translations, with intervals; see :func:`score_translations`."""
     import pandas as pd
@@ -250,7 +242,7 @@ def _by_group(
     hint = "Name the right one, as in reference='text'"
     reference, hypothesis = how["reference"], how["hypothesis"]
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
-    frame, bootstrap = Bootstrap(level, draws, seed, groups).on(frame)
+    frame, bootstrap = Bootstrap(**({"level": 0.95, "draws": 1_000, "seed": 0} | intervals)).on(frame)
     names = [*make_metrics(how["metrics"], tokenizer(how["tokenize"], None), how["options"], single=False)]
     names += named_functions(how["scorers"], "scorers", names)
     if has_column(frame, language, "language"):

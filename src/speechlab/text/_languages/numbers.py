@@ -88,29 +88,11 @@ _ONE_NUMBER = re.compile(
 )
 _ZH_PERCENT = re.compile(f"(?<![{_ZH_NUMERAL}])([{_ZH_NUMERAL}]+)%")
 
-RULES = (
-    "|".join(
-        p.pattern
-        for p in (
-            _NUMBER,
-            _PLACES,
-            _LONE_ZERO,
-            _TELEPHONE,
-            _JA_ONE,
-            _ZH_TWO,
-            _ZH_ORDINAL,
-            _ZH_SHORT,
-            _ZH_TWO_OF,
-            _JA_PERCENT,
-            _ZH_PERCENT,
-            _NEIGHBOURS,
-            _ONE_NUMBER,
-            _COUNTED,
-            _AS_KANJI,
-        )
-    )
-    + f"|{_LONGEST}|by value v1"
+_PATTERNS = (
+    *(_NUMBER, _PLACES, _LONE_ZERO, _TELEPHONE, _JA_ONE, _ZH_TWO, _ZH_ORDINAL, _ZH_SHORT),
+    *(_ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBOURS, _ONE_NUMBER, _COUNTED, _AS_KANJI),
 )
+RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by value v1"
 """All rules of this module as text, for the hash."""
 
 
