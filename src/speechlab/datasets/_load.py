@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from speechlab._files import file_sha256
+from speechlab._require import later
 from speechlab.errors import ConfigurationError, InvalidRequestError
 from speechlab.tables import read_texts
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     import pandas as pd
+else:
+    pd = later("pandas")
 
 
 LANGUAGES = ("ja", "en", "zh")
@@ -116,8 +119,6 @@ def prompts(
         >>> frame.loc[0, "text"]
         '測定の精度を上げるには、時間がかかります。'
     """
-    import pandas as pd
-
     _check("language", language, LANGUAGES)
     _check("category", category, CATEGORIES)
     _check("quick", quick, (True, False))
@@ -149,8 +150,6 @@ def zh_speech() -> pd.DataFrame:
         >>> all(Path(path).is_absolute() for path in zh_speech()["audio"])
         True
     """
-    import pandas as pd
-
     dataset = DATASETS["zh-speech"]
     frame = read_texts(verified(dataset, "manifest.csv"))
     frame["audio"] = pd.array([str(verified(dataset, name)) for name in frame["audio"]], dtype="string")
@@ -172,8 +171,6 @@ def available() -> pd.DataFrame:
         0    prompts   201
         1  zh-speech     8
     """
-    import pandas as pd
-
     names = ["name", "rows", "languages", "licence", "version", "sha256"]
     rows = [[getattr(dataset, name) for name in names] for dataset in DATASETS.values()]
     frame = pd.DataFrame(rows, columns=names)

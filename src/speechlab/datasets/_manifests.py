@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab._require import later
 from speechlab.audio import FileSegment, recording_length_s
 from speechlab.datasets._corpora import SOUNDS
 from speechlab.errors import AudioError, InvalidRequestError
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+else:
+    pd = later("pandas")
+
 
 _ENDS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
 """Columns of starts and ends in seconds, which stand for segments if all their cells are numbers."""
@@ -43,8 +47,6 @@ def sound_of(cell: str) -> str | FileSegment:
 
 def with_offsets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with ``offset_s`` and ``duration_s`` where they have starts and ends instead."""
-    import pandas as pd
-
     lower = {str(name).lower(): name for name in rows.columns}
     for first, last in _ENDS:
         if "offset_s" in rows.columns or first not in lower or last not in lower:
@@ -58,8 +60,6 @@ def with_offsets(rows: pd.DataFrame) -> pd.DataFrame:
 
 def cut(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a clip of its segment for each row that has an offset; whole recordings stay paths."""
-    import pandas as pd
-
     durations = rows["duration_s"] if "duration_s" in rows.columns else [float("nan")] * len(rows)
     lengths: dict[str, float] = {}
     cells: list[Any] = []
@@ -127,8 +127,6 @@ def manifest_rows(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
-            import pandas as pd
-
             return pd.read_parquet(path)
         text = text_of(path)
         if ending == ".tsv" and (rows := _fairseq(text, path)) is not None:
@@ -246,8 +244,6 @@ def _ending(path: Path) -> str:
 
 def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
     """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` beside it."""
-    import pandas as pd
-
     root, *lines = text.strip("\n").split("\n")
     cells = [line.split("\t") for line in lines]
     if "\t" in root or not cells or not all(len(row) == 2 and row[1].strip().isdigit() for row in cells):
@@ -264,8 +260,6 @@ def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
 
 def _objects(text: str, ending: str) -> pd.DataFrame:
     """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
-    import pandas as pd
-
     try:
         entries = orjson.loads(text) if ending == ".json" else json_lines(text)
     except orjson.JSONDecodeError:

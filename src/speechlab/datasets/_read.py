@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path
-from speechlab._require import require
+from speechlab._require import later, require
 from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, corpus_in, corpus_rows
 from speechlab.datasets._corrections import corrected
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     import os
 
     import pandas as pd
+else:
+    pd = later("pandas")
+
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _TOLD = 3  # maximum number of transcripts without a recording that a warning names
@@ -91,8 +94,6 @@ def read(
             text language
         0  hello       en
     """
-    import pandas as pd
-
     where = user_path(path)
     splits = _splits(split)
     if layout is not None and layout not in tuple(CORPORA):
@@ -135,8 +136,6 @@ def read(
 
 def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
     """The transcripts of a file or folder for the rows of a table."""
-    import pandas as pd
-
     if name in table.columns:
         message = f"the table already has a column {name!r}; give the transcripts another name"
         raise InvalidRequestError(message, parameter="transcripts")
@@ -180,8 +179,6 @@ def from_hugging_face(
         MissingDependencyError: The package ``datasets`` is not installed.
         InvalidRequestError: The value is not such a data set, or a column is missing.
     """
-    import pandas as pd
-
     library = require("datasets")
     if not hasattr(library, "Dataset"):  # Python imported a folder of this name
         message = (
@@ -242,8 +239,6 @@ def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
 
 def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
     """Return seconds as numbers; empty cells are missing values."""
-    import pandas as pd
-
     numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
     filled = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
     invalid = (~numbers.between(0, float("inf"), inclusive="left") & filled).to_numpy(dtype=bool)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from speechlab._require import later
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._statistics.bootstrap import Bootstrap
+else:
+    pd = later("pandas")
 
 
 def with_columns(
@@ -20,8 +24,6 @@ def with_columns(
     types: Mapping[str, str],
 ) -> pd.DataFrame:
     """A new table with more columns, with the same index and order; columns of the same name are replaced."""
-    import pandas as pd
-
     columns = {}
     for name, kind in types.items():
         values = rows[name] if isinstance(rows, dict) else [row.get(name) for row in rows]  # type: ignore[union-attr]  # not a dict: a list of rows
@@ -36,8 +38,6 @@ def with_columns(
 
 def typed_table(rows: Iterable[Any], types: Mapping[str, str]) -> pd.DataFrame:
     """A table of rows (dicts, or tuples in the order of the columns) with these columns only."""
-    import pandas as pd
-
     cells = [tuple(map(row.get, types)) if isinstance(row, dict) else row for row in rows]
     columns = zip(*cells, strict=True) if cells else [()] * len(types)
     return pd.DataFrame(
@@ -47,8 +47,6 @@ def typed_table(rows: Iterable[Any], types: Mapping[str, str]) -> pd.DataFrame:
 
 def _column(values: Iterable[Any], kind: str) -> Any:
     """Values as an array of their type, which takes a tenth of the time of a conversion in a table."""
-    import pandas as pd
-
     if kind in {"category", "object"}:
         return (
             pd.Series(list(values), dtype=object).array if kind == "object" else pd.Categorical(list(values))

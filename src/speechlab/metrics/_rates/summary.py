@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import column_names, is_dask, require_columns
-from speechlab._require import require
+from speechlab._require import later, require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._rates.tables import Scorable
+else:
+    pd = later("pandas")
 
 
 def summarize(
@@ -80,8 +82,6 @@ def summarize(
 
 def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
     """The table of :func:`summarize`, of a scored table."""
-    import pandas as pd
-
     keys = column_names(by, "by")
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
@@ -105,8 +105,6 @@ def _merged(
     """The columns of a table that its summary needs; of a table of Dask its tallies, merged."""
     if not is_dask(scored):
         return _slim(scored, keys, names, bootstrap)
-    import pandas as pd
-
     dask = require("dask")
 
     def tallied(part: pd.DataFrame) -> pd.DataFrame:
@@ -142,8 +140,6 @@ def _slim(
 
 def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
     """Alike rows as one, with their number and the sums of their other counts."""
-    import pandas as pd
-
     blocks = [] if bootstrap.groups is None else [bootstrap.groups]
     shared = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])
     summed = [name for name in slim.columns if name not in shared and name not in (_ROWS, _KNOWN)]
@@ -270,8 +266,6 @@ def by_bins(
         >>> table[["duration_s_from", "duration_s_to", "utterances", "error_rate"]].values.tolist()
         [[0.0, 5.0, 2, 0.25], [5.0, 10.0, 1, 0.5]]
     """
-    import pandas as pd
-
     bootstrap = Bootstrap(level, draws, seed, groups)
     require_columns(scored, column, argument="scored")
     scored, bootstrap = bootstrap.on(as_scored(scored, None, how), "scored")
@@ -302,8 +296,6 @@ def by_bins(
 
 
 def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
-    import pandas as pd
-
     absent = sorted(set(range(count)) - set(table[key]))
     if not absent or not len(table):
         return table

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_frame, is_whole_number, refuse_other_tables, refused, require_columns
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+else:
+    pd = later("pandas")
+
 
 _MOST_BINS = 1000
 
@@ -89,8 +93,6 @@ def calibration(
         >>> calibration(pd.DataFrame({"correct": [True, False], "confidence": [0.9, 0.3]}))
         <Calibration of 2 confidences: mean 0.600, right 0.500; ECE 0.2000, AURC 0.2500>
     """
-    import pandas as pd
-
     refuse_other_tables(table, "table")
     if not is_frame(table):
         raise refused("table", table, "a table with a row for each word")
@@ -142,8 +144,6 @@ def _over(total: float, count: int) -> float:
 
 
 def _confidences(column: pd.Series, name: str) -> NDArray[np.float64]:
-    import pandas as pd
-
     try:
         values = pd.to_numeric(column).astype("Float64").to_numpy(dtype="float64", na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -158,8 +158,6 @@ def _confidences(column: pd.Series, name: str) -> NDArray[np.float64]:
 
 def _risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> tuple[pd.DataFrame, float]:
     """The curve of risk and coverage, and the area below it."""
-    import pandas as pd
-
     levels, where = np.unique(-sure, return_inverse=True)
     sizes = np.bincount(where, minlength=len(levels))
     errors_at = np.bincount(where, weights=~hits, minlength=len(levels))

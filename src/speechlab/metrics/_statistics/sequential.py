@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import is_whole_number, refused
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
+else:
+    pd = later("pandas")
+
 
 _DRAWS = 1_999
 
@@ -56,8 +60,6 @@ def sequential_test(
         >>> sequential_test(runs)["changed"].tolist()
         [False, False, False, False, False, False, True, True]
     """
-    import pandas as pd
-
     values = _table_of(runs)
     check_number(alpha, "alpha", 0.0001, 0.5, "the probability of a false alarm")
     if not is_whole_number(seed) or seed < 0:
@@ -92,8 +94,6 @@ def _table_of(runs: ArrayLike) -> NDArray[np.float64]:
 
 def _blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
     """The number of the block of each row."""
-    import pandas as pd
-
     if groups is None:
         return np.arange(rows)
     if len(groups) != rows:

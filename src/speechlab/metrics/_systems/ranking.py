@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from speechlab._arguments import is_number, refused, require_columns
+from speechlab._require import later
 from speechlab.display import percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import typed_table
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._rates.tables import Scorable
+else:
+    pd = later("pandas")
 
 
 def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
@@ -241,8 +244,6 @@ class _Sums(NamedTuple):
 
 
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
-    import pandas as pd
-
     if not len(done):
         message = (
             "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
@@ -280,8 +281,6 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
 
 def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> dict[str, Ranking]:
     """The rankings, with p-values that are corrected for all of them together."""
-    import pandas as pd
-
     all_pairs = pd.concat([ranking.pairs for ranking in parts.values()], ignore_index=True)
     rows = [{str(name): cell for name, cell in row.items()} for row in all_pairs.to_dict("records")]
     pairs = judge(rows, level=bootstrap.level)
@@ -295,8 +294,6 @@ def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> di
 
 def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
     """The ranking, from pairs with p-values that were corrected for the number of tests."""
-    import pandas as pd
-
     names, errors, lengths = list(one.tables), one.errors, one.lengths
     groups = letters(names, pairs.loc[is_shown(pairs), ["a", "b"]].itertuples(index=False))
     # The share of draws in which each system (row) has the lowest rate; ties are divided.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
+from speechlab._require import later
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
+else:
+    pd = later("pandas")
+
 
 _Token = tuple[int, float, float, float, int]
 """A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
@@ -176,8 +180,6 @@ def timed_error_rate(
             speakers; unit, language and normaliser do not match; or with ``by_segment``, ``speaker_words`` or
             ``assign="segment"`` so many tokens are near in time that the work would not fit into memory.
     """
-    import pandas as pd
-
     check_collar(collar)
     flags = {"by_speaker": by_speaker, "by_segment": by_segment, "speaker_words": speaker_words}
     for name, value in flags.items():
@@ -229,8 +231,6 @@ def _speaker_words(
     reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
 ) -> tuple[int, int]:
     """Aligned tokens of all speakers together, and those under a wrong speaker."""
-    import pandas as pd
-
     aligned = right = 0
     for ours, theirs, place in alignments(reference, hypothesis, preparation, collar):
         hits = np.flatnonzero(place >= 0)

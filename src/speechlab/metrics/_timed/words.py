@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.timed import alignments, check_collar
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
+else:
+    pd = later("pandas")
+
 
 _TOLERANCES = (0.05, 0.1, 0.2)
 
@@ -71,8 +75,6 @@ class WordTimes:
 
     def frame(self, tolerances: Iterable[float] = _TOLERANCES) -> pd.DataFrame:
         """Return a row for each tolerance: ``tolerance_s``, ``matched``, ``precision``, ``recall`` and ``f1``."""
-        import pandas as pd
-
         rows = [(seconds, self.within(seconds)) for seconds in tolerances]
         names = ("matched", "precision", "recall", "f1")
         return pd.DataFrame(
@@ -85,8 +87,6 @@ class WordTimes:
         Columns: ``words`` (their number), ``mean_s`` and ``median_s`` (signed), ``mean_abs_s``, ``median_abs_s`` and
         ``p95_abs_s``. Words that were not recognised have no error of time, so read it beside recall.
         """
-        import pandas as pd
-
         rows = {}
         for edge in ("start", "end"):
             errors = self.words[f"{edge}_error_s"].dropna()
@@ -183,8 +183,6 @@ def word_times(
 
 def _placed(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """The words of texts, one second each, because their times are unknown."""
-    import pandas as pd
-
     require_columns(table, "text")
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
     counts: Counter[str] = Counter()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from speechlab._arguments import column_names, has_column, require_columns
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._arguments import check_choice, named_functions
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
     from speechlab.metrics._translation.measures import Measured, Scorer
+else:
+    pd = later("pandas")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,6 @@ class TranslationScore:
             seed: The same seed gives the same intervals.
             groups: Blocks that are drawn as wholes, as for :meth:`confidence_interval`.
         """
-        import pandas as pd
-
         how: dict[str, Any] = {"level": level, "draws": draws, "seed": seed, "groups": groups}
         rows = [
             (name, measure.score, *self.confidence_interval(name, **how), self.utterances, measure.signature)
@@ -236,8 +237,6 @@ def _by_group(
     frame: Any, by: str | Sequence[str], language: str, how: dict[str, Any], intervals: dict[str, Any]
 ) -> pd.DataFrame:
     """Corpus scores of groups of translations, with intervals; see :func:`score_translations`."""
-    import pandas as pd
-
     keys = column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
     reference, hypothesis = how["reference"], how["hypothesis"]
