@@ -164,16 +164,31 @@ def speech_measures(
     if len(spoken_texts) != len(values):
         message = f"there are {len(values)} clips and {len(spoken_texts)} texts; give one text for each clip"
         raise InvalidRequestError(message, parameter="texts")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for value, line, tag in zip(values, spoken_texts, languages, strict=True):
         code, problem = _language(tag)
-        words_said = line if isinstance(line, str) else None
-        row = _row(value, words_said, code, silence_db, f0_range_hz, with_dnsmos=with_dnsmos)
-        if functions and "duration_s" in row:
-            sound = read_clip(value).to_mono()
-            measured, fault = _measured(functions, sound)
-            row, problem = row | measured, problem or fault
-        rows.append(row if problem is None else {"measure_error": problem} | row)
+        row: dict[str, Any] = {"_group": code}
+        rows.append(row)
+        try:
+            clip = (
+                None
+                if value is None or (isinstance(value, float) and math.isnan(value))
+                else read_clip(value)
+            )
+        except SpeechLabError as error:
+            row["measure_error"] = str(error)
+            continue
+        if clip is not None:
+            words_said = line if isinstance(line, str) else None
+            row |= _sound(clip, words_said, silence_db, f0_range_hz)
+            if words_said is not None and row["speech_s"] > 0:
+                row |= _rates(words_said, code, row["speech_s"])
+            if with_dnsmos and row["speech_s"] > 0:
+                row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
+            measured, fault = _measured(functions, clip.to_mono())
+            row |= measured
+            problem = problem or fault
+        row["measure_error"] = problem
     _add_outliers(rows)
     rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}
     return with_columns(
@@ -218,30 +233,6 @@ def _clips(clips: Any) -> list[Any]:
         message = f"clips is {clips!r:.60} ({type(clips).__name__}); give clips, paths or bytes, or a table with them"
         raise InvalidRequestError(message, parameter="clips")
     return list(clips)
-
-
-def _row(
-    value: Any,
-    text: str | None,
-    language: str | None,
-    silence_db: float,
-    f0_range_hz: tuple[float, float],
-    *,
-    with_dnsmos: bool,
-) -> dict[str, Any]:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return {}
-    try:
-        clip = read_clip(value)
-    except SpeechLabError as error:
-        return {"measure_error": str(error)}
-    row = _sound(clip, text, silence_db, f0_range_hz)
-    if text is not None and row["speech_s"] > 0:
-        row |= _rates(text, language, row["speech_s"])
-    row["_group"] = language
-    if with_dnsmos and row["speech_s"] > 0:
-        row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
-    return row
 
 
 def _sound(
