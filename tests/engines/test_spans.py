@@ -16,7 +16,6 @@ from speechlab.engines._recognition.decoding import (
     keep_spans,
     merge_short,
     pad_spans,
-    widen,
 )
 
 
@@ -61,7 +60,7 @@ def test_081_merging_leaves_no_short_segment_beside_another(recording, minimum):
 @given(recordings(), st.floats(0, 3), st.floats(0, 3), st.floats(0, 3), st.floats(0, 5))
 def test_the_whole_chain_is_orderly(recording, speech_pad, minimum, margin, leading):
     spans, duration = recording
-    chain = merge_short(widen(spans, speech_pad, duration), minimum)
+    chain = merge_short(pad_spans(spans, speech_pad, duration), minimum)
     assert_orderly(pad_spans(chain, leading=leading, margin=margin, duration=duration), duration)
 
 

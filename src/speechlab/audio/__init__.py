@@ -11,8 +11,7 @@ from speechlab._door import name_after as _name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode
 from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, sniff, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
-from speechlab.audio._codec.encode import encode_blocks
-from speechlab.audio._codec.stream import STREAMABLE_FORMATS, stream_encoder, streams
+from speechlab.audio._codec.encode import STREAMABLE_FORMATS, encode_blocks, stream_encoder, streams
 from speechlab.audio._figure import clip_figure, sound_preview, waveform_png
 from speechlab.audio._measure import leading_silence_s, loud_windows, peaks, rms_dbfs, sound_span_s
 from speechlab.audio._pieces import cut_at_silences, recording_length_s

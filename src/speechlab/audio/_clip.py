@@ -175,11 +175,9 @@ class AudioClip:
             AudioError: The rate is not usable.
         """
         rate = as_rate(hz)
-        return (
-            self
-            if rate == self.sample_rate
-            else self._with(resample(self.samples, self.sample_rate, rate), rate)
-        )
+        if rate == self.sample_rate:
+            return self
+        return self._with(resample(self.samples, self.sample_rate, rate), rate)
 
     def crop(self, start_s: float = 0.0, end_s: float | None = None) -> AudioClip:
         """The section from ``start_s`` to ``end_s`` seconds, to the nearest sample.
@@ -290,8 +288,8 @@ def decode(
         >>> str(clip.source_format), clip.frames
         ('flac', 2)
     """
-    decoded = decode_samples(bytes(data), limits or DecodeLimits())
-    return AudioClip(decoded.samples, decoded.sample_rate, title, decoded.source_format)
+    samples, sample_rate, source_format = decode_samples(bytes(data), limits or DecodeLimits())
+    return AudioClip(samples, sample_rate, title, source_format)
 
 
 def encode(

@@ -97,11 +97,8 @@ class SoundReader:
         """The decoded clip; None for a long recording, which is read from its file."""
         if self._path is not None:
             with opened(source) as (file, _):
-                long = (
-                    file is not None
-                    and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2
-                )
-                if file is not None and file.format in HONEST and long:
+                honest = file is not None and file.format in HONEST
+                if honest and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2:
                     self.sample_rate, self.channels = file.samplerate, file.channels
                     self.frames = file.frames
                     return None
@@ -128,9 +125,8 @@ class SoundReader:
             try:
                 with soundfile.SoundFile(raw) as file:
                     file.seek(first)
-                    exact = (
-                        file.subtype == "PCM_16"
-                    )  # read without conversion, which is several times as fast
+                    # Read without conversion, which is several times as fast.
+                    exact = file.subtype == "PCM_16"
                     for start in range(first, self.frames, size):
                         block = file.read(size, dtype="int16" if exact else "float32")
                         if len(block) < min(size, self.frames - start):

@@ -62,11 +62,6 @@ class Check:
     needs: str
     steps: tuple[Step, ...] = field(repr=False, compare=False)
 
-    def run(self, target: Target) -> None:
-        """Take the steps one after the other; findings are in the target."""
-        for step in self.steps:
-            step(target)
-
     def __reduce__(self) -> tuple[Callable[[str], Check], tuple[str]]:
         # A check is identified by its declaration; a report pickled to another process refers to it by its id.
         return _declared, (self.id,)
@@ -104,10 +99,9 @@ def _check(
 
     def declare(*steps: Step) -> Check:
         statements = (int(identity.partition("-")[0]), *also)
-        DECLARED[identity] = Check(
-            identity, statements, title, area, binding, metered, quick, needs, (*first, *steps)
-        )
-        return DECLARED[identity]
+        every_step = (*first, *steps)
+        check = Check(identity, statements, title, area, binding, metered, quick, needs, every_step)
+        return DECLARED.setdefault(identity, check)
 
     return declare
 

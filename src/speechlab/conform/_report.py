@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
@@ -46,9 +47,7 @@ def _outcome(outcome: CheckOutcome) -> dict[str, Any]:
         "reason": outcome.reason,
         "seconds": outcome.seconds,
         "metered_calls": outcome.metered,
-        "findings": [
-            {"expected": each.expected, "sent": each.sent, "came": each.came} for each in outcome.findings
-        ],
+        "findings": [asdict(each) for each in outcome.findings],
     }
 
 

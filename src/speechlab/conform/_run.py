@@ -108,7 +108,6 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
 _OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
 """Statuses of a proxy that cannot reach its service; those from 520 on are Cloudflare's."""
 _TLS_ALERT = b"\x15\x03"
-_SHOWN_CHARS = 60
 
 
 def run(
@@ -172,9 +171,8 @@ def _see_that_it_is_one(target: Target) -> None:
     if statuses == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
     if statuses == [403, 403, 403]:
-        raise ConfigurationError(
-            f"the key has no access to any operation at {url}; give another with --api-key"
-        )
+        message = f"the key has no access to any operation at {url}; give another with --api-key"
+        raise ConfigurationError(message)
     codes = ", ".join(map(str, statuses))
     if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in statuses):
         return
@@ -210,7 +208,7 @@ def _other_protocol(target: Target, came: bytes) -> str:
         return (
             f"{url} accepts connections, and closes them without a reply; is the service behind it running?"
         )
-    beginning = ascii(target.redacted(came.decode("latin-1"))[:_SHOWN_CHARS])
+    beginning = ascii(target.redacted(came.decode("latin-1"))[:60])
     return f"the program at {url} does not speak HTTP; its reply begins with {beginning}; is the port right?"
 
 
@@ -239,7 +237,8 @@ def _tried(target: Target, check: Check) -> CheckOutcome:
     started, before, reason = time.monotonic(), target.metered, ""
     target.findings = []
     try:
-        check.run(target)
+        for step in check.steps:
+            step(target)
     except Unmet as unmet:
         target.note(unmet)
     except Untried as untried:

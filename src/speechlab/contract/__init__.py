@@ -33,13 +33,15 @@ from speechlab.contract._errors import (
     RealtimeCode,
     RouterCode,
 )
-from speechlab.contract._formats import CONCURRENCY_HEADER as CONCURRENCY_HEADER
 from speechlab.contract._formats import (
+    CONCURRENCY_HEADER,
     CONTENT_TYPES,
     CORRELATION_ID_MAX_CHARS,
     DEFAULT_SAMPLE_RATE,
     INPUT_FORMATS,
+    INTERIM_HEADER,
     LIMITS,
+    TRANSLATES_HEADER,
     WS_MESSAGE_MAX_BYTES,
     WS_READ_MAX_BYTES,
     AudioFormat,
@@ -48,10 +50,8 @@ from speechlab.contract._formats import (
     Language,
     Limits,
     VadMode,
+    read_concurrency,
 )
-from speechlab.contract._formats import INTERIM_HEADER as INTERIM_HEADER
-from speechlab.contract._formats import TRANSLATES_HEADER as TRANSLATES_HEADER
-from speechlab.contract._formats import read_concurrency as read_concurrency
 from speechlab.contract._realtime.actions import (
     CANCELLED,
     AskLimiter,
@@ -111,12 +111,6 @@ from speechlab.contract._translation import (
     form_body,
 )
 
-__all__ = [
-    "ERRORS",
-    "RealtimeProtocol",
-    "SpeechRequest",
-    "Voice",
-    "VoiceRules",
-]
+__all__ = ["ERRORS", "RealtimeProtocol", "SpeechRequest", "Voice", "VoiceRules"]
 
 _name_after(__name__, globals())

@@ -22,13 +22,10 @@ def read_json_object(data: bytes) -> dict[str, Any]:
     except (orjson.JSONDecodeError, RecursionError) as error:
         raise InvalidRequestError("the body is not valid JSON; send one JSON object in UTF-8") from error
     if not isinstance(value, dict):
-        raise InvalidRequestError(f"the body is a JSON {_json_name(value)}, but must be a JSON object")
+        names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+        kind = names.get(type(value), "null")
+        raise InvalidRequestError(f"the body is a JSON {kind}, but must be a JSON object")
     return value
-
-
-def _json_name(value: object) -> str:
-    names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return names.get(type(value), "null")
 
 
 class ReplyModel(BaseModel):
@@ -131,14 +128,6 @@ def request_key(
     operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
 ) -> str:
     """Return the key of a request: a SHA-256 in hexadecimal."""
-    canonical = orjson.dumps(
-        {
-            "contract": CONTRACT_VERSION,
-            "operation": operation,
-            "parameters": parameters,
-            "repeat": repeat,
-            "service": service,
-        },
-        option=orjson.OPT_SORT_KEYS,
-    )
+    request = {"operation": operation, "parameters": parameters, "service": service, "repeat": repeat}
+    canonical = orjson.dumps({"contract": CONTRACT_VERSION, **request}, option=orjson.OPT_SORT_KEYS)
     return hashlib.sha256(canonical).hexdigest()

@@ -28,8 +28,6 @@ SEGMENT_FIELDS = (
 )
 """Fields with an effect only for ``vad="segments"``; otherwise they are ignored."""
 
-_SESSION_ID_MAX_CHARS = 128
-_HOTWORDS_MAX = 1_000
 _LANGUAGES = frozenset(Language)
 _VAD = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
     mode.value: mode for mode in VadMode
@@ -67,7 +65,7 @@ class RecognitionRequest(RequestModel):
 
     audio: str
     language: Language | None = Field(default=None, strict=False)
-    hotwords: list[str] = Field(default_factory=list, max_length=_HOTWORDS_MAX)
+    hotwords: list[str] = Field(default_factory=list, max_length=1_000)
     temperature: float = _bounded(LIMITS.temperature, 0.0)
     top_p: float = _bounded(LIMITS.top_p, 0.85)
     frequency_penalty: float = _bounded(LIMITS.frequency_penalty, 0.5)
@@ -78,7 +76,7 @@ class RecognitionRequest(RequestModel):
     initial_segment_padding_ms: int = _bounded(LIMITS.segment_padding_ms, 1500)
     speech_pad_ms: int = Field(default=200, ge=0)
     min_segment_duration: float = Field(default=1.5, ge=0)
-    session_id: str | None = Field(default=None, max_length=_SESSION_ID_MAX_CHARS)
+    session_id: str | None = Field(default=None, max_length=128)
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:

@@ -116,7 +116,12 @@ class SpeechRequest(RequestModel):
         Raises:
             InvalidRequestError: A field is missing or breaks its rule.
         """
-        _check_format_name(fields.get("format"))
+        name = fields.get("format")
+        if isinstance(name, str) and name not in _FORMATS:
+            message = f"format {name[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
+            raise InvalidRequestError(
+                message, parameter="format", rule="2.2", code="unsupported_audio_format"
+            )
         request = super().parse(fields)
         voice_id = canonical_uuid(request.voice_id)
         if voice_id is None:
@@ -133,13 +138,6 @@ class SpeechRequest(RequestModel):
         if not self.sample_rate:
             del fields["sample_rate"]
         return fields
-
-
-def _check_format_name(value: object) -> None:
-    if value is None or not isinstance(value, str) or value in _FORMATS:
-        return
-    message = f"format {value[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
-    raise InvalidRequestError(message, parameter="format", rule="2.2", code="unsupported_audio_format")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,37 +193,31 @@ class VoiceRules:
         """
         if format not in self.formats:
             offered = ", ".join(sorted(self.formats))
-            message = f"format {str(format)!r} is not offered by this voice; it offers {offered}"
-            raise InvalidRequestError(
-                message, parameter="format", rule="2.2", code="unsupported_audio_format"
-            )
-        if stream:
-            self._check_streaming(format)
-        return self._check_rate(format, sample_rate)
-
-    def _check_streaming(self, format: str) -> None:  # noqa: A002 - the contract's name
-        if not self.streaming:
+            text = f"format {str(format)!r} is not offered by this voice; it offers {offered}"
+            raise InvalidRequestError(text, parameter="format", rule="2.2", code="unsupported_audio_format")
+        message = None
+        if stream and not self.streaming:
             message = "this voice does not stream; leave stream out"
-        elif self.streamable is not None and format not in self.streamable:
+        elif stream and self.streamable is not None and format not in self.streamable:
             message = f"format {str(format)!r} cannot stream on this voice; {', '.join(sorted(self.streamable))} can"
-        else:
-            return
-        raise InvalidRequestError(
-            message, parameter="stream", rule="2.2", code="unsupported_streaming_format"
-        )
+        if message is not None:
+            raise InvalidRequestError(
+                message, parameter="stream", rule="2.2", code="unsupported_streaming_format"
+            )
+        return self._check_rate(format, sample_rate)
 
     def _check_rate(self, format: str, rate: int) -> int:  # noqa: A002 - the contract's name
         if rate == 0:
             return DEFAULT_SAMPLE_RATE
         message = None
         if self.sample_rates is not None:
-            allowed = ", ".join(f"{hz:,}" for hz in self.sample_rates)
             if len(self.sample_rates) < 2 and not (self.single_rate_override and rate in self.sample_rates):
                 message = (
                     f"sample_rate {rate:,} cannot be set: this voice has one rate; leave sample_rate out"
                 )
             elif rate not in self.sample_rates:
-                message = f"sample_rate {rate:,} is not offered by this voice; it offers {allowed}"
+                offered = ", ".join(f"{hz:,}" for hz in self.sample_rates)
+                message = f"sample_rate {rate:,} is not offered by this voice; it offers {offered}"
         if message is None and format == AudioFormat.OGG and not self.ogg_rate_override:
             message = "this voice takes no sample_rate together with ogg; leave sample_rate out"
         if message is not None:

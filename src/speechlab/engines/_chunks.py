@@ -55,8 +55,7 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
     sentences = _join_short(split_sentences(text))
     if sentences:
         sentences[:1] = _cut_first(sentences[0], first)
-    pieces = [text_piece for sentence in sentences for text_piece in cut_long(sentence, limit)]
-    return [Piece(text_piece, _pause(text_piece)) for text_piece in pieces]
+    return [Piece(part, _pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
 
 
 def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
@@ -113,8 +112,7 @@ def _cut_first(sentence: str, first: float) -> list[str]:
     for match in _CLAUSE_END.finditer(sentence):
         end = match.end()
         head = weight(sentence[:end])
-        remainder = sentence[end:]
-        if head < _SHORT / 2 or weight(remainder) < _SHORT / 2:
+        if head < _SHORT / 2 or weight(sentence[end:]) < _SHORT / 2:
             continue
         if best and head > first:
             break

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import Recognizer, Translator
 
-ENTRY_POINT_GROUP = "speechlab.engines"
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 """Environment variable with the path of the TOML file of the user's engines."""
 
@@ -117,9 +116,8 @@ class EngineStatus:
 
 
 def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
-    from speechlab.engines._recognition.whisper import (
-        WhisperEngine,
-    )  # slow to import: it needs the audio room
+    # Slow to import: it needs the audio room.
+    from speechlab.engines._recognition.whisper import WhisperEngine
 
     return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
 
@@ -206,7 +204,7 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
     if path is not None:
         for entry in _configured(path, table):
             table[entry.name] = entry
-    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
+    for point in sorted(entry_points(group="speechlab.engines"), key=lambda point: point.name):
         try:
             entry = _entry_of(point.load())
         except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop speechlab

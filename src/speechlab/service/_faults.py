@@ -6,7 +6,7 @@ A refusal is an HTTP reply whose ``name`` is the string code (section 5, item 6)
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import orjson
 from starlette.responses import Response
@@ -50,18 +50,18 @@ class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the cl
         self.context = context
         self.headers = dict(headers or {})
         self.short = short
-        self.status = self.kind.status
 
-    def body(self) -> dict[str, Any]:
+    @property
+    def status(self) -> int:
+        return self.kind.status
+
+    def body(self) -> bytes:
         """The error body in its long or short form."""
-        if self.short:
-            return {"code": self.status, "error": self.error}
-        return self.kind.body(self.error, *self.context)
+        long = self.kind.body(self.error, *self.context)
+        return orjson.dumps({"code": self.status, "error": self.error} if self.short else long)
 
     def response(self) -> Response:
-        return Response(
-            orjson.dumps(self.body()), self.status, headers=self.headers, media_type="application/json"
-        )
+        return Response(self.body(), self.status, headers=self.headers, media_type="application/json")
 
 
 class Gone(Exception):  # noqa: N818 - not an error of the service
@@ -109,36 +109,26 @@ _STAGES = {
 }
 
 
-class HandshakeRefused(Exception):  # noqa: N818 - a reply, usually about a fault of the client
+class HandshakeRefused(Fault):
     """A handshake that ends with an HTTP reply."""
 
     def __init__(self, code: HandshakeCode, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.status = code.status
-        self._message = message
+        headers = {"WWW-Authenticate": "Bearer"} if code.status == 401 else {}
+        if code.status in _RETRY_S:
+            headers["Retry-After"] = _RETRY_S[code.status]
+        super().__init__("ErrInvalidRequest", message, "ws", _STAGES[code.status], headers=headers)
+        self.kind, self.code = code.kind, code
 
     @classmethod
     def not_upgraded(cls, what: str = _NOT_UPGRADED) -> HandshakeRefused:
         """The refusal of a request that is not a handshake."""
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 
-    def body(self) -> bytes:
-        body = self.code.kind.body(self._message, "ws", _STAGES[self.status])
-        return orjson.dumps(body)
-
-    def headers(self, request_id: str) -> dict[str, str]:
-        headers = {"Content-Type": "application/json", "X-Request-Id": request_id}
-        if self.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
-        if self.status in _RETRY_S:
-            headers["Retry-After"] = _RETRY_S[self.status]
-        return headers
-
-    async def send(self, send: Send, request_id: str) -> None:
+    async def send(self, send: Send) -> None:
         """Reply to a handshake, with the body in one part, which every server can send."""
         headers = [
-            (name.lower().encode(), value.encode()) for name, value in self.headers(request_id).items()
+            (name.lower().encode(), value.encode())
+            for name, value in {"Content-Type": "application/json", **self.headers}.items()
         ]
         await send({"type": "websocket.http.response.start", "status": self.status, "headers": headers})
         await send({"type": "websocket.http.response.body", "body": self.body()})

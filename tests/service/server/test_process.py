@@ -202,7 +202,7 @@ def test_it_stops_when_no_user_ever_comes(start, tmp_path):
 
 
 def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path):
-    from speechlab.service._server.users import living_users
+    from speechlab.service._server.server import living_users
 
     path = tmp_path / "new.lock"
     path.touch()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from speechlab._require import later
 from speechlab.audio._codec.containers import (
@@ -71,14 +71,6 @@ class DecodeLimits:
             raise AudioError(f"{self!r}: sample rates have to lie within {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
 
 
-class Decoded(NamedTuple):
-    """Content of a file: samples, their rate in Hz, and the format of the file."""
-
-    samples: Samples
-    sample_rate: int
-    source_format: AudioFormat
-
-
 class _Blocks:
     """Collects blocks of samples, and raises as soon as they exceed the limits."""
 
@@ -117,8 +109,8 @@ class _Blocks:
         return samples
 
 
-def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
-    """Detect the format and decode; see :func:`speechlab.audio.decode`."""
+def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, AudioFormat]:
+    """Samples, their rate in Hz, and the detected format of the file; see :func:`speechlab.audio.decode`."""
     source_format = sniff(data)
     if source_format is AudioFormat.MP3:
         blocks = _read_with_av(whole_mp3(data), source_format, limits)
@@ -136,7 +128,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> Decoded:
         samples = as_samples(blocks.joined())
     except AudioError as error:
         raise AudioDecodeError(f"the {source_format.upper()} file has no usable audio: {error}") from error
-    return Decoded(samples, blocks.sample_rate, source_format)
+    return samples, blocks.sample_rate, source_format
 
 
 def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _OPERATIONS = (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH)
 _ROUTES = (("GET", VOICES_PATH), *(("POST", path) for path in _OPERATIONS))
-_LARGE = 2_000_000
 _JSON = (("Content-Type", "application/json"),)
 
 check, advice = checks_of(__name__)
@@ -116,10 +115,9 @@ def _before_the_body(t: Target) -> None:
     auth, expected = f"Bearer {t.unknown_key()}", "401, whatever the body"
     for path in _OPERATIONS:
         t.answers(t.request("POST", path, b"{", auth=auth, headers=_JSON), 401, expected)
+        large, shown = b"x" * 2_000_000, "2,000,000 bytes"
         try:
-            reply = t.request(
-                "POST", path, b"x" * _LARGE, auth=auth, headers=_JSON, shown=f"{_LARGE:,} bytes"
-            )
+            reply = t.request("POST", path, large, auth=auth, headers=_JSON, shown=shown)
         except (Unmet, ConnectionError):
             continue  # refused so early that the reset of the connection arrived before the reply
         t.answers(reply, 401, expected)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import checks_of
-from speechlab.conform._probe.sounds import NOT_AUDIO, no_samples, silence, sniffs, speech
+from speechlab.conform._probe.sounds import NOT_AUDIO, silence, sniffs, speech
 from speechlab.conform._probe.target import Target, json_object, refused, refuses, with_each
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
@@ -81,11 +81,8 @@ def _happy(t: Target) -> None:
 _GOOD = base64.b64encode(NOT_AUDIO).decode()
 _AIFF = b"FORM" + struct.pack(">I", 100) + b"AIFFCOMM" + bytes(100)
 _AVI = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
-_W64, _RF64, _ADTS = (
-    b"riff\x2e\x91\xcf\x11" + bytes(200),
-    b"RF64\xff\xff\xff\xffWAVE" + bytes(200),
-    b"\xff\xf1P\x80" * 50,
-)
+_W64, _RF64 = b"riff\x2e\x91\xcf\x11" + bytes(200), b"RF64\xff\xff\xff\xffWAVE" + bytes(200)
+_ADTS = b"\xff\xf1P\x80" * 50
 
 check("55-no-audio", "audio missing or empty: No audio data provided")(_refused_with(NO_AUDIO, ..., ""))
 advice("55-null-audio", "null audio is no audio")(_refused_with(NO_AUDIO, None))
@@ -125,7 +122,7 @@ def _formats(t: Target) -> None:
 advice("61-damaged", "a valid header without decodable audio is 400")(
     _refused_with(UNSUPPORTED_AUDIO, b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60)
 )
-advice("62-no-samples", "a file without samples is no audio")(_refused_with(NO_AUDIO, no_samples()))
+advice("62-no-samples", "a file without samples is no audio")(_refused_with(NO_AUDIO, silence(0.0)))
 
 
 def _invalid_json(t: Target) -> None:
@@ -145,9 +142,8 @@ advice("64-session-id", "session_id is a string", metered=2)(
 def _order(t: Target) -> None:
     _has_message(t, t.recognize("", top_p=7), NO_AUDIO)
     reply = t.recognize("@@@@", top_p=7)
-    t.require(
-        reply.status == 400 and INVALID_BASE64.encode() not in reply.body, "top_p is reported first", reply
-    )
+    right = reply.status == 400 and INVALID_BASE64.encode() not in reply.body
+    t.require(right, "top_p is reported first", reply)
 
 
 @check("66-language", "a given language is echoed; otherwise ja, en or zh is identified", metered=5)

@@ -79,9 +79,8 @@ def _pre_roll(t: Target) -> None:
     clip = with_silence(speech(t), _ONSET_S)
     tight = t.recognize(clip, vad="segments", initial_segment_padding_ms=0)
     starts = [each["start"] for each in _segments(t, tight)]
-    t.require(
-        starts and starts[0] > segments[0]["start"], "without pre-roll the first segment begins later", tight
-    )
+    later = starts and starts[0] > segments[0]["start"]
+    t.require(later, "without pre-roll the first segment begins later", tight)
 
 
 @check("81-gaps", "a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
-_SOON = 0.9
-_SLOW_ENOUGH_S = 0.5
 
 
 def _whole(t: Target, name: str) -> Exchange:
@@ -34,9 +32,8 @@ def _has_header(t: Target, reply: Exchange, name: str) -> bool:
 def _is_sound(t: Target, reply: Exchange, name: str) -> None:
     if _has_header(t, t.succeeded(reply, f"200: the voice lists {name}"), name):
         clip = clip_of(reply.body, name, DEFAULT_SAMPLE_RATE)
-        t.require(
-            clip is not None and clip.duration_s > 0.05, "the audio decodes, and is longer than 0.05 s", reply
-        )
+        right = clip is not None and clip.duration_s > 0.05
+        t.require(right, "the audio decodes, and is longer than 0.05 s", reply)
 
 
 @check("42-type", "the body is raw audio of the format, with its Content-Type", metered=5)
@@ -78,12 +75,11 @@ def _chunked(t: Target) -> None:
 @check("44-early", "the first bytes of a stream come before synthesis ends", metered=2, quick=False)
 def _early(t: Target) -> None:
     reply = t.succeeded(t.speak(text=t.several_sentences, format=t.stream_format, stream=True))
-    if reply.seconds < _SLOW_ENOUGH_S:
-        raise Untried(
-            f"the voice is too fast for this check: the whole reply came within {reply.seconds:.2f} s"
-        )
+    if reply.seconds < 0.5:
+        within = f"the whole reply came within {reply.seconds:.2f} s"
+        raise Untried(f"the voice is too fast for this check: {within}")
     share = reply.first_s / reply.seconds
-    t.require(share < _SOON, f"the first byte comes early, not after {share:.0%} of the time", reply)
+    t.require(share < 0.9, f"the first byte comes early, not after {share:.0%} of the time", reply)
 
 
 @check("48-decodes", "every format decodes, whole and streamed", metered=11, quick=False)

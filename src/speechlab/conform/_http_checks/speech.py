@@ -205,27 +205,12 @@ def _unknown_field(t: Target) -> None:
     t.answers(t.speak(conform_unknown={"a": 1}), 200)
 
 
-def _hostile(t: Target) -> list[bytes]:
-    start = f'{{"voice_id": "{t.voice["id"]}", "format": "wav", "text": '.encode()
-    return [
-        b"",
-        b"null",
-        b"[]",
-        b'"text"',
-        b"5",
-        b"{",
-        b"\xff\xfe\x00",
-        b"\x00" * 16,
-        b"[" * 20_000,
-        b'{"a":' * 20_000,
-        start + b'"\xc3\x28"}',
-        start + b"9" * 5_000 + b"}",
-    ]
-
-
 @check("41-hostile", "bodies that are not a JSON object are 400, and never 500", also=(13,))
 def _hostile_bodies(t: Target) -> None:
-    for body in _hostile(t):
+    start = f'{{"voice_id": "{t.voice["id"]}", "format": "wav", "text": '.encode()
+    not_objects = (b"", b"null", b"[]", b'"text"', b"5", b"{", b"\xff\xfe\x00", b"\x00" * 16)
+    nested = (b"[" * 20_000, b'{"a":' * 20_000)
+    for body in (*not_objects, *nested, start + b'"\xc3\x28"}', start + b"9" * 5_000 + b"}"):
         reply = t.post(SPEECH_PATH, body, shown=repr(body[:60]))
         refused(t, reply, "the body is not a JSON object")
         t.require(b"Traceback" not in reply.body, "no traceback", reply)
@@ -240,12 +225,8 @@ def _odd_json(t: Target) -> None:
 
 @check("45-refused-first", "with stream=true, refusals come before the first byte of audio")
 def _refused_first(t: Target) -> None:
-    wrong: tuple[dict[str, Any], ...] = (
-        {"format": "aac"},
-        {"sample_rate": _ODD_RATE},
-        {"voice_id": "no-uuid"},
-    )
-    for fields in wrong:
-        reply = t.speak(stream=True, **fields)
+    wrong: dict[str, Any] = {"format": "aac", "sample_rate": _ODD_RATE, "voice_id": "no-uuid"}
+    for name, value in wrong.items():
+        reply = t.speak(stream=True, **{name: value})
         refused(t, reply, "refused before the stream begins")
         t.require(reply.media_type == "application/json", "an error body instead of audio", reply)

@@ -84,9 +84,8 @@ def _first(t: Target) -> None:
 def _usage(t: Target) -> None:
     for chunk in _chunks(t):
         if chunk.get("usage") is not None:
-            t.require(
-                right_usage(chunk["usage"]), "usage has three integers, and total is their sum", _streamed(t)
-            )
+            expected = "usage has three integers, and total is their sum"
+            t.require(right_usage(chunk["usage"]), expected, _streamed(t))
 
 
 @check("107-done", "the stream ends with exactly one data: [DONE], and nothing after", metered=1)
@@ -109,9 +108,8 @@ def _joined(t: Target) -> None:
     unstreamed = t.succeeded(t.translate(text=_TEXT))
     joined = "".join(str(first_choice(chunk, "delta")[1].get("content") or "") for chunk in _chunks(t))
     content = unstreamed.json()["choices"][0]["message"]["content"]
-    t.require(
-        joined == content, f"the same text, if the engine always returns the same: {joined!r}", unstreamed
-    )
+    expected = f"the same text, if the engine always returns the same: {joined!r}"
+    t.require(joined == content, expected, unstreamed)
 
 
 @check("112-refused-first", "with stream=true, refusals are JSON with their status")

@@ -15,7 +15,7 @@ from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX,
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
 
-COUNTERS = ("prompt_tokens", "completion_tokens", "total_tokens")
+_COUNTERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SOURCE = "Good morning.\r\nSee you \U0001f600 tomorrow."
 _KIND = "multipart/form-data; boundary=b"
 _DAY_S = 86_400
@@ -31,7 +31,7 @@ def translated(t: Target) -> Exchange:
 
 def right_usage(usage: object) -> bool:
     """Whether usage has three counters that add up."""
-    if not isinstance(usage, dict) or any(type(usage.get(name)) is not int for name in COUNTERS):
+    if not isinstance(usage, dict) or any(type(usage.get(name)) is not int for name in _COUNTERS):
         return False
     return bool(usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"])
 
@@ -164,9 +164,8 @@ check("96-context", "context has at most 2,000 code points")(
 )
 def _context_fits(t: Target) -> None:
     reply = t.translate(context="\U0001f600" * LIMITS.translation_context_chars)
-    t.require(
-        json_object(t, reply).get("transcription") == "Hello.", "transcription is the text alone", reply
-    )
+    right = json_object(t, reply).get("transcription") == "Hello."
+    t.require(right, "transcription is the text alone", reply)
 
 
 advice("98-model", "an unknown model is 400", metered=1)(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.target import formats_of
-from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender
+from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender, canonical_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 
 
 class _Voice(NamedTuple):
@@ -54,7 +52,7 @@ def _fields(t: Target) -> None:
     ids: set[str] = set()
     for voice, evidence in _objects(t):
         identity = voice.get("id")
-        if t.require(isinstance(identity, str) and _UUID.fullmatch(identity), "id is a UUID", evidence):
+        if t.require(isinstance(identity, str) and canonical_uuid(identity), "id is a UUID", evidence):
             t.require(identity not in ids, "no id occurs twice", evidence)
             ids.add(identity)
         for name in ("description", "language"):
@@ -81,8 +79,7 @@ def _values(t: Target) -> None:
 def _useful(t: Target) -> None:
     for voice, evidence in _listed(t):
         formats, rates = formats_of(voice), voice.get("sample_rates")
-        t.require(
-            formats and len(set(formats)) == len(formats), "at least one format, and none twice", evidence
-        )
+        right = formats and len(set(formats)) == len(formats)
+        t.require(right, "at least one format, and none twice", evidence)
         if isinstance(rates, list):
             t.require(DEFAULT_SAMPLE_RATE in rates, "the default rate is among sample_rates", evidence)

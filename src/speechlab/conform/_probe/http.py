@@ -10,7 +10,7 @@ import json
 import socket
 import ssl
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -119,7 +119,6 @@ class SocketReader:
     deadline: float
     held: bytes = b""
     ended: bool = False
-    first: float = field(default=0.0)
 
     def more(self) -> bool:
         """Read the available bytes; False at the end."""

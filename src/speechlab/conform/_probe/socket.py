@@ -162,7 +162,14 @@ class Talk:
             self.came_lines.append("(nothing more)")
             raise Unmet("a reply arrives in time", self) from None
         if isinstance(data, bytes):
-            self._binary(len(data))
+            # Consecutive binary messages share a line.
+            if self.came_lines and self.came_lines[-1].startswith("(binary"):
+                self.came_lines.pop()
+            else:
+                self._run = []
+            self._run.append(len(data))
+            several = f"{len(self._run)} binary messages, " if len(self._run) > 1 else ""
+            self.came_lines.append(f"(binary: {several}{sum(self._run):,} bytes)")
             return data
         self.came_lines.append(shortened(data, 1_000))
         try:
@@ -172,16 +179,6 @@ class Talk:
         if not isinstance(message, dict):
             raise Unmet("every text message of the service is a JSON object", self)
         return message
-
-    def _binary(self, size: int) -> None:
-        """Record a binary message; consecutive ones share a line."""
-        if not (self.came_lines and self.came_lines[-1].startswith("(binary")):
-            self._run = []
-        else:
-            self.came_lines.pop()
-        self._run.append(size)
-        several = f"{len(self._run)} binary messages, " if len(self._run) > 1 else ""
-        self.came_lines.append(f"(binary: {several}{sum(self._run):,} bytes)")
 
     def _closed(self, closed: ConnectionClosed) -> Closed:
         self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
@@ -216,9 +213,8 @@ class Talk:
     def refused(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
         """Record a finding unless a message is an error with this code; return whether it is."""
         right = found.get("type") == kind and found.get("code") == code
-        return self.target.require(
-            right and isinstance(found.get("message"), str), f"{kind} with code {code} and a message", self
-        )
+        right = right and isinstance(found.get("message"), str)
+        return self.target.require(right, f"{kind} with code {code} and a message", self)
 
     def speak(self, text: str, _id: Any = ...) -> SpeakAttempt:
         """Send ``tts.speak`` and read to its end: ``tts.usage``, or an error that ends it."""
@@ -240,29 +236,22 @@ class Talk:
                 self.target.metered += 1
             if kind == "tts.error" and event.get("code") in _RATE_CODES:
                 raise Untried(f"the service replies {event['code']}")
-            ends = kind == "tts.error" and event.get("code") not in {
-                "backend_request_failed",
-                "synthesis_in_progress",
-            }
-            if kind == "tts.usage" or ends:
+            ends = event.get("code") not in {"backend_request_failed", "synthesis_in_progress"}
+            if kind == "tts.usage" or (kind == "tts.error" and ends):
                 return SpeakAttempt(_id, text, tuple(events), self.sent, self.came)
 
     def closes_with(self, code: int) -> None:
-        """End the check unless the service closes with this code."""
-        came = self.close_code()
-        self.target.insist(came == code, f"close code {code}, and not {came}", self)
-
-    def close_code(self) -> int | None:
-        """Read to the end and return the close code; None if the connection stays open or breaks off."""
+        """End the check unless the service closes with this code; a connection may stay open, or break off."""
+        came: int | None = None
         deadline = time.monotonic() + min(self.target.options.timeout_s, _CLOSING_TIMEOUT_S)
         try:
             while time.monotonic() < deadline:
                 self.event(max(0.05, deadline - time.monotonic()))
         except Closed:
-            return self.socket.close_code if self.socket.close_code != 1006 else None
+            came = self.socket.close_code if self.socket.close_code != 1006 else None
         except Unmet:
-            return None
-        return None
+            pass
+        self.target.insist(came == code, f"close code {code}, and not {came}", self)
 
 
 def _both_ends(lines: list[str]) -> str:

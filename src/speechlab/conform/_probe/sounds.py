@@ -83,14 +83,7 @@ def with_silence(clip: AudioClip, *seconds_between: float) -> bytes:
 
 @cache
 def silence(seconds: float = 1.0) -> bytes:
-    return _wav(bytes(2 * round(seconds * _RATE)))
-
-
-def no_samples() -> bytes:
-    return _wav(b"")
-
-
-def _wav(data: bytes) -> bytes:
+    data = bytes(2 * round(seconds * _RATE))
     head = struct.pack(
         "<4sI4s4sIHHIIHH", b"RIFF", 36 + len(data), b"WAVE", b"fmt ", 16, 1, 1, _RATE, _RATE * 2, 2, 16
     )

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
 _LONGEST_WAIT_S = 30.0
-_PATIENT_TRIES = 4
 
 
 class Target:
@@ -123,13 +122,16 @@ class Target:
             given.append(("Content-Length", str(len(body))))
         head = f"{method} {self.http.path}{path} HTTP/1.1\r\n"
         raw = (head + "".join(f"{name}: {value}\r\n" for name, value in given)).encode("latin-1")
-        text = shown or shortened(body.decode("utf-8", "replace"))
         extra = "".join(f"; {name}: {value}" for name, value in headers)
-        summary = f"{method} {path}{extra} {_shown_auth(auth)}{text}".rstrip()
-        for attempt in range(_PATIENT_TRIES):
-            reply = exchange(
-                self.http, raw + b"\r\n" + body, summary, self.options.timeout_s, first_only=first_only
-            )
+        shown_auth = ""
+        if auth != "":
+            values = " | ".join(given_auth)
+            shown_auth = "(no Authorization) " if auth is None else f"(Authorization: {values}) "
+        text = shown or shortened(body.decode("utf-8", "replace"))
+        summary = f"{method} {path}{extra} {shown_auth}{text}".rstrip()
+        raw += b"\r\n" + body
+        for attempt in range(4):
+            reply = exchange(self.http, raw, summary, self.options.timeout_s, first_only=first_only)
             if reply.status != 429:
                 break
             wait = reply.header("retry-after") or ""
@@ -184,9 +186,8 @@ class Target:
         def read() -> list[dict[str, Any]]:
             body = self.catalogue.json()
             listed = body.get("voices") if isinstance(body, dict) else body
-            self.insist(
-                self.catalogue.status == 200 and isinstance(listed, list), "voices are listed", self.catalogue
-            )
+            right = self.catalogue.status == 200 and isinstance(listed, list)
+            self.insist(right, "voices are listed", self.catalogue)
             assert isinstance(listed, list)
             usable = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
             if not usable:
@@ -305,14 +306,6 @@ def _place(name: str) -> int:
     return order.index(name) if name in order else len(order)
 
 
-def _shown_auth(auth: str | tuple[str, ...] | None) -> str:
-    if auth == "":
-        return ""
-    if auth is None:
-        return "(no Authorization) "
-    return f"(Authorization: {auth if isinstance(auth, str) else ' | '.join(auth)}) "
-
-
 def formats_of(voice: dict[str, Any]) -> list[str]:
     """Return a voice's formats that are strings."""
     formats = voice.get("formats")
@@ -375,7 +368,6 @@ def full_body(reply: Exchange) -> dict[str, Any] | None:
     body = reply.json() if reply.media_type == "application/json" else None
     if not isinstance(body, dict) or not isinstance(body.get("context"), list):
         return None
-    right = all(isinstance(item, str) for item in body["context"]) and type(body.get("code")) is int
-    return (
-        body if right and isinstance(body.get("name"), str) and isinstance(body.get("error"), str) else None
-    )
+    strings = [*body["context"], body.get("name"), body.get("error")]
+    right = type(body.get("code")) is int and all(isinstance(value, str) for value in strings)
+    return body if right else None

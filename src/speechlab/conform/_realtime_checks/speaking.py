@@ -64,9 +64,8 @@ def _sequence(t: Target) -> None:
         kinds, sound = _kinds(attempt), "audio" if transport == "binary" else "tts.audio.delta"
         right = kinds[:1] == ["tts.audio.start"] and kinds[-2:] == ["tts.audio.done", "tts.usage"]
         t.require(right, "start first, done and usage last", attempt)
-        t.require(
-            len(kinds) > 3 and set(kinds[1:-2]) == {sound}, "audio, and only audio, in between", attempt
-        )
+        right = len(kinds) > 3 and set(kinds[1:-2]) == {sound}
+        t.require(right, "audio, and only audio, in between", attempt)
 
 
 @check("141-start", "tts.audio.start has all its fields with the right values", metered=4)
@@ -90,9 +89,8 @@ def _transports(t: Target) -> None:
     name = t.stream_format
     for _, attempt, transport in _every(t):
         deltas = attempt.of("tts.audio.delta")
-        t.require(
-            bool(deltas) == (transport == "base64_json"), "audio comes by the requested transport", attempt
-        )
+        right = bool(deltas) == (transport == "base64_json")
+        t.require(right, "audio comes by the requested transport", attempt)
         t.require(len(attempt.frames) >= len(deltas), "the audio of each delta is standard base64", attempt)
         data = b"".join(attempt.frames)
         clip = clip_of(data, name, DEFAULT_SAMPLE_RATE) if looks_like(data, name) else None
@@ -131,18 +129,13 @@ def _usage(t: Target) -> None:
         usage = events.get("usage")
         t.insist(isinstance(usage, dict), "usage is an object", attempt)
         assert isinstance(usage, dict)
-        t.require(
-            events.get("session_id") == session.created.get("id"), "session_id is the session's", attempt
-        )
+        right = events.get("session_id") == session.created.get("id")
+        t.require(right, "session_id is the session's", attempt)
         t.require(isinstance(events.get("model"), str), "model is a string", attempt)
         client_id = None if attempt.id is ... else attempt.id
         t.require(events.get("client_id") == client_id, f"client_id is {client_id}", attempt)
-        total = sum(map(len, attempt.frames))
-        for name, value in (
-            ("input_chars", len(attempt.text)),
-            ("input_bytes", len(attempt.text.encode())),
-            ("audio_bytes", total),
-        ):
+        amounts = {"input_chars": len(attempt.text), "input_bytes": len(attempt.text.encode())}
+        for name, value in (amounts | {"audio_bytes": sum(map(len, attempt.frames))}).items():
             right = usage.get(name) == value and type(usage.get(name)) is int
             t.require(right, f"{name} is {value}", attempt)
         t.require(usage.get("status") == "completed", "status is completed", attempt)
@@ -155,9 +148,8 @@ def _ids(t: Target) -> None:
     for _, attempt, _ in _every(t):
         messages = [each for each in attempt.events if isinstance(each, dict)]
         attempt_ids = {str(each.get("request_id")) for each in messages}
-        t.require(
-            len(attempt_ids) == 1 and "None" not in attempt_ids, "one request_id on all events", attempt
-        )
+        right = len(attempt_ids) == 1 and "None" not in attempt_ids
+        t.require(right, "one request_id on all events", attempt)
         t.require(not attempt_ids & ids, "a request_id different from earlier ones", attempt)
         ids |= attempt_ids
         if attempt.id is not ...:
@@ -193,11 +185,8 @@ def _busy(t: Target) -> None:
         talk.refused(refusals[0], "synthesis_in_progress")
         t.require(refusals[0].get("id") == "second", "the error has the id of the second text", attempt)
         summary, total = attempt.one("tts.audio.done"), sum(map(len, attempt.frames))
-        t.require(
-            summary.get("id") == "first" and summary.get("audio_bytes") == total,
-            "the first text is completed",
-            attempt,
-        )
+        right = summary.get("id") == "first" and summary.get("audio_bytes") == total
+        t.require(right, "the first text is completed", attempt)
         answer = talk.ask(type="conform.unknown")
         t.require(answer.get("type") == "router.error", "no usage for the second text", talk)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable  # noqa: TC003 - part of a public dataclass, which tools read at run time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from speechlab.contract._errors import RealtimeCode
 from speechlab.contract._formats import CONTENT_TYPES, CORRELATION_ID_MAX_CHARS, AudioFormat, AudioTransport
@@ -191,9 +191,8 @@ def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> Ses
         message = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
         raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
     if not voice.allowed:
-        raise invalid(
-            RealtimeCode.SERVICE_ACCESS_DENIED, "this key may not use the provider behind this voice"
-        )
+        message = "this key may not use the provider behind this voice"
+        raise invalid(RealtimeCode.SERVICE_ACCESS_DENIED, message)
     name = session.get("format")
     if not isinstance(name, str) or name not in set(AudioFormat):
         message = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
@@ -211,33 +210,19 @@ def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> Ses
     if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
         message = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
         raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, message)
-    temperature = _temperature(session.get("temperature"))
-    return SessionConfig(
-        voice_id=voice.id,
-        model=voice.model,
-        format=name,
-        sample_rate=effective,
-        temperature=None
-        if voice.temperature is None
-        else voice.temperature
-        if temperature is None
-        else temperature,
-        audio_transport=AudioTransport(transport or AudioTransport.BINARY),
-    )
+    temperature = _temperature(session.get("temperature"), voice.temperature)
+    transport = AudioTransport(transport or AudioTransport.BINARY)
+    return SessionConfig(voice.id, voice.model, name, effective, temperature, transport)
 
 
-def _temperature(value: object) -> float | None:
+def _temperature(value: object, default: float | None) -> float | None:
+    """The temperature in force: None on a voice without a default, which has no variation."""
     if value is None:
-        return None
-    if (
-        isinstance(value, (int, float))
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value >= 0
-    ):
-        return float(value)
-    message = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
-    raise invalid(RealtimeCode.INVALID_MESSAGE, message)
+        return default
+    if type(value) not in {int, float} or not 0 <= cast("float", value) < math.inf:
+        message = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
+        raise invalid(RealtimeCode.INVALID_MESSAGE, message)
+    return None if default is None else float(cast("float", value))
 
 
 def correlation_id(value: object) -> str | None:
@@ -245,9 +230,8 @@ def correlation_id(value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value:
-        raise invalid(
-            RealtimeCode.INVALID_ID, f"id is {quoted(value)}, and must be a string that is not empty"
-        )
+        message = f"id is {quoted(value)}, and must be a string that is not empty"
+        raise invalid(RealtimeCode.INVALID_ID, message)
     if len(value) > CORRELATION_ID_MAX_CHARS:
         message = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
         raise invalid(RealtimeCode.ID_TOO_LONG, message)

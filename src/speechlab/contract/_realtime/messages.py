@@ -47,6 +47,7 @@ class Transition:
 
 _C, _I, _S = SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING
 _ANY = (_C, _I, _S)
+_FAILED = "tts.error:backend_request_failed"
 
 TRANSITIONS: tuple[Transition, ...] = (
     Transition((_C,), "session.update", "valid", _I, ("session.created",)),
@@ -56,20 +57,8 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition((_I,), "tts.speak", "accepted", _S, ("tts.audio.start",)),
     Transition((_I,), "tts.speak", "rejected before a backend", None, ("tts.error",)),
     Transition((_S,), "backend finishes", "success", _I, ("tts.audio.done", "tts.usage:completed")),
-    Transition(
-        (_S,),
-        "backend fails",
-        "no audio",
-        _I,
-        ("tts.error:backend_request_failed", "tts.usage:backend_error"),
-    ),
-    Transition(
-        (_S,),
-        "backend fails",
-        "some audio",
-        _I,
-        ("tts.error:backend_request_failed", "tts.usage:partial_backend_error"),
-    ),
+    Transition((_S,), "backend fails", "no audio", _I, (_FAILED, "tts.usage:backend_error")),
+    Transition((_S,), "backend fails", "some audio", _I, (_FAILED, "tts.usage:partial_backend_error")),
     Transition((_S,), "tts.speak", "always", None, ("tts.error:synthesis_in_progress",)),
     Transition(_ANY, "binary frame", "always", SessionState.CLOSED, ("close:1003",)),
     Transition(_ANY, "control frame over the read limit", "always", SessionState.CLOSED, ("close:1009",)),

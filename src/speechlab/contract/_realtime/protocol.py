@@ -307,10 +307,8 @@ class RealtimeProtocol:
 
     def _on_update(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
         if self._config is not None:
-            raise invalid(
-                RealtimeCode.SESSION_ALREADY_CONFIGURED,
-                "this connection is configured already; open another one for other settings",
-            )
+            message = "this connection is configured already; open another one for other settings"
+            raise invalid(RealtimeCode.SESSION_ALREADY_CONFIGURED, message)
         session = fields.get("session")
         if not isinstance(session, dict):
             raise invalid(RealtimeCode.INVALID_MESSAGE, "session must be an object with voice_id and format")
@@ -319,23 +317,18 @@ class RealtimeProtocol:
             raise invalid(RealtimeCode.MISSING_VOICE_ID, "session.voice_id is required")
         identity = canonical_uuid(voice_id) if isinstance(voice_id, str) else None
         if identity is None:
-            raise invalid(
-                RealtimeCode.UNKNOWN_VOICE_ID,
-                f"session.voice_id {quoted(voice_id)} is not a UUID; take one from GET /tts/voices",
-            )
+            message = f"session.voice_id {quoted(voice_id)} is not a UUID; take one from GET /tts/voices"
+            raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
         self._update = client_id, session
         return FindVoice(identity)
 
     def _on_speak(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
         if self._config is None:
-            raise invalid(
-                RealtimeCode.SESSION_NOT_CONFIGURED, "send a session.update that succeeds before tts.speak"
-            )
+            message = "send a session.update that succeeds before tts.speak"
+            raise invalid(RealtimeCode.SESSION_NOT_CONFIGURED, message)
         if self.busy:
-            raise invalid(
-                RealtimeCode.SYNTHESIS_IN_PROGRESS,
-                "a text is still being spoken; wait for its tts.usage or its terminal tts.error",
-            )
+            message = "a text is still being spoken; wait for its tts.usage or its terminal tts.error"
+            raise invalid(RealtimeCode.SYNTHESIS_IN_PROGRESS, message)
         text = fields.get("text")
         if text is not None and not isinstance(text, str):
             raise invalid(RealtimeCode.INVALID_MESSAGE, "text must be a string")

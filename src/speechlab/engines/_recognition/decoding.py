@@ -209,21 +209,21 @@ class TimedWord:
     text: str
 
 
-def widen(spans: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """Widen each span by a margin on both sides; neighbours that would overlap meet in the middle of their gap."""
-    return pad_spans(spans, leading=margin, margin=margin, duration=duration)
-
-
 def merge_short(spans: Sequence[Span], minimum: float) -> list[Span]:
     """Merge spans shorter than a minimum with the neighbour that is nearer in time."""
     first, last = merge_short_spans(*_times(spans), minimum)
     return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
-def pad_spans(spans: Sequence[Span], *, leading: float, margin: float, duration: float) -> list[Span]:
-    """Widen spans: the first edge by ``leading``, all other edges by ``margin``; clamp to file and neighbours."""
+def pad_spans(
+    spans: Sequence[Span], margin: float, duration: float, *, leading: float | None = None
+) -> list[Span]:
+    """Widen spans by a margin, their first edge by ``leading``, within the file.
+
+    Neighbours that would overlap meet in the middle of their gap.
+    """
     before = np.full(len(spans), margin)
-    before[:1] = leading
+    before[:1] = margin if leading is None else leading
     starts, ends = widen_spans(*_times(spans), before, margin, duration)
     return [Span(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 

@@ -36,7 +36,6 @@ from speechlab.engines._recognition.decoding import (
     pieces_of,
     repeats_itself,
     shifted,
-    widen,
 )
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
@@ -169,7 +168,9 @@ class WhisperEngine:
         segments: tuple[RecognitionSegment, ...] = ()
         if segmenting:
             segments = self._segments(result, language, Timeline(spans), speech, options, duration)
-            text = "".join(_glue(language, segment.text) for segment in segments).strip()
+            text = (
+                ("" if language in {"ja", "zh"} else " ").join(segment.text for segment in segments).strip()
+            )
         return Recognition(text, language, confidence_of(result) * certainty, segments)
 
     def _decode(
@@ -241,19 +242,15 @@ class WhisperEngine:
             for word in segment.words or ()
         ]
         pad = options.speech_pad_ms / 1000
-        spans = merge_short(widen(speech, pad, duration), options.min_segment_duration)
+        spans = merge_short(pad_spans(speech, pad, duration), options.min_segment_duration)
         owned = assign_words(words, spans)
         leading = 0.0
         if owned:
             first = owned[0][0].start
             onset = next((span.start for span in speech if span.end > first), 0.0)
             leading = float(pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
-        padded = pad_spans(
-            [span for span, _ in owned],
-            leading=leading,
-            margin=options.segment_padding / 1000,
-            duration=duration,
-        )
+        margin = options.segment_padding / 1000
+        padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
         return tuple(
             RecognitionSegment(
                 round(span.start, 3), min(round(span.end, 3), duration), self._script(text, language)
@@ -278,7 +275,3 @@ class WhisperEngine:
                 f"give a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
             )
         return self._folder
-
-
-def _glue(language: str, text: str) -> str:
-    return text if language in {"ja", "zh"} else f" {text}"

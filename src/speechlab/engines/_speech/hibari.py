@@ -68,16 +68,14 @@ class HibariEngine:
 
     def check_text(self, text: str, voice: str) -> None:
         """Check that the voice can read a text, without loading the model."""
-        if any(char.isalpha() for char in text) and not any(
-            char.isascii() and char.isalnum() for char in text
-        ):
+        has_latin = any(char.isascii() and char.isalnum() for char in text)
+        if any(char.isalpha() for char in text) and not has_latin:
             # A mistake of the caller, not a failure of the engine, so that the request is not repeated.
-            raise InvalidRequestError(
+            message = (
                 f"the voice {voice!r} reads English only, and this text has no Latin letter or digit; "
-                "choose a voice of the text's language",
-                parameter="text",
-                rule="2.2",
+                "choose a voice of the text's language"
             )
+            raise InvalidRequestError(message, parameter="text", rule="2.2")
 
     def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None

@@ -174,7 +174,11 @@ class KokoroEngine:
         )
         if not any(char.isalpha() for char in read):
             return np.zeros(0, dtype=np.float32)
-        style = self._style(voice)
+        if voice not in self._styles:
+            paths = {installed.name: path for installed, path in installed_voices(self._store)}
+            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE)
+            self._styles[voice] = raw.astype(np.float32)
+        style = self._styles[voice]
         sounds = []
         for piece in split_to_limit(read, TOKEN_LIMIT):
             tokens = [model.vocabulary[char] for char in piece]
@@ -186,15 +190,7 @@ class KokoroEngine:
                 raise EngineError(f"Kokoro failed on a piece of {len(tokens)} phonemes: {error}") from error
         return np.concatenate(sounds)
 
-    def _style(self, voice: str) -> NDArray[np.float32]:
-        if voice not in self._styles:
-            paths = {installed.name: path for installed, path in installed_voices(self._store)}
-            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE)
-            self._styles[voice] = raw.astype(np.float32)
-        return self._styles[voice]
 
-
-DEFAULT_TEMPERATURE = 0.5
 _SCALE = 0.5
 _VOICES = {
     "q_tebukuro": (
@@ -244,7 +240,7 @@ class ExpressiveEngine(KokoroEngine):
         """Speak a text piece by piece (see the protocol)."""
         profile = check_voice(voice, self.voices, "q")
         self.load()
-        heat = DEFAULT_TEMPERATURE if temperature is None else min(max(temperature, 0.0), 2.0)
+        heat = 0.5 if temperature is None else min(max(temperature, 0.0), 2.0)
         base = _VOICES[profile.name][0]
         return self._pieces(text, base, self._noise(text, base, heat))
 
@@ -252,12 +248,10 @@ class ExpressiveEngine(KokoroEngine):
         styles = np.stack(
             [style[len(style) // 4] for name, style in self._styles.items() if name.startswith("j")]
         )
-        generator = np.random.default_rng(self._entropy(text, voice, heat))
+        entropy: int | None = None
+        if self._seed is not None:
+            digest = hashlib.sha256(f"{self._seed}\0{voice}\0{heat!r}\0{text}".encode()).digest()
+            entropy = int.from_bytes(digest[:16], "big")
+        generator = np.random.default_rng(entropy)
         noise = generator.standard_normal(styles.shape[1]) * styles.std(axis=0) * (_SCALE * heat)
         return np.asarray(noise, dtype=np.float32)
-
-    def _entropy(self, text: str, voice: str, heat: float) -> int | None:
-        if self._seed is None:
-            return None
-        digest = hashlib.sha256(f"{self._seed}\0{voice}\0{heat!r}\0{text}".encode()).digest()
-        return int.from_bytes(digest[:16], "big")

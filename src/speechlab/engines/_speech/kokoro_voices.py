@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 NAME = "kokoro-voices"
 NPM_PACKAGE = "kokoro-js@1.2.1"
 VOICE_BYTES = 510 * 256 * 4
-_NPM_TIMEOUT_S = 300
 
 VOICE_SHA256: dict[str, str] = {
     "af_alloy": "c4a6b876047fd7fb472edf4ebd63cfac7c3b958a7cae7c106e8f038ca6308c45",
@@ -61,14 +60,6 @@ VOICE_SHA256: dict[str, str] = {
 }
 """SHA-256 of each voice's table: float32, little-endian, 510 x 256."""
 
-_ACCENTS = {"a": "American", "b": "British"}
-_GENDERS = {"f": "Female", "m": "Male"}
-
-
-def _voice(name: str) -> EngineVoice:
-    person = name.partition("_")[2].capitalize()
-    return EngineVoice(name, ("en",), _GENDERS[name[1]], f"Kokoro, {_ACCENTS[name[0]]} English, {person}")
-
 
 def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
     """The voices that have been added, with their files, in alphabetical order."""
@@ -78,7 +69,9 @@ def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
         path = folder / f"{name}.bin"
         # The hash was checked when the file was written. The size detects an incomplete copy of the cache at no cost.
         if path.is_file() and path.stat().st_size == VOICE_BYTES:
-            voices.append((_voice(name), path))
+            accent, gender = {"a": "American", "b": "British"}[name[0]], {"f": "Female", "m": "Male"}[name[1]]
+            description = f"Kokoro, {accent} English, {name.partition('_')[2].capitalize()}"
+            voices.append((EngineVoice(name, ("en",), gender, description), path))
     return voices
 
 
@@ -108,17 +101,13 @@ def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str
                 f"the voice {name + '.bin'!r} from {path} has SHA-256 {actual}, but {VOICE_SHA256[name]} is "
                 f"required; take the file from {NPM_PACKAGE}"
             )
-    _write(store, tables)
-    return tuple(voice.name for voice, _ in installed_voices(store))
-
-
-def _write(store: ModelStore, tables: dict[str, bytes]) -> None:
     folder = store.root / NAME
     with store.lock(NAME), write_guarded(folder, VOICE_BYTES * len(tables), f"the model {NAME!r}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
             with whole_file(folder / f"{name}.bin") as draft:
                 draft.write_bytes(table)
+    return tuple(voice.name for voice, _ in installed_voices(store))
 
 
 def _npm_pack(scratch: Path) -> Path:
@@ -133,7 +122,7 @@ def _npm_pack(scratch: Path) -> Path:
     command = [npm, "pack", NPM_PACKAGE, "--silent", "--ignore-scripts", "--pack-destination", str(scratch)]
     try:
         process = subprocess.run(
-            command, cwd=scratch, capture_output=True, text=True, timeout=_NPM_TIMEOUT_S, check=False
+            command, cwd=scratch, capture_output=True, text=True, timeout=300, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ModelError(f"npm could not fetch {NPM_PACKAGE}: {type(error).__name__}; {remedy}") from error

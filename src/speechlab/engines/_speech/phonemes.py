@@ -161,14 +161,10 @@ _LATIN_RUN = re.compile(rf"{_LATIN_WORD}(?: +{_LATIN_WORD})*")
 _FULLWIDTH_LATIN = {code: code - 0xFEE0 for code in [*range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)]}
 
 
-def has_japanese(text: str) -> bool:
-    return _JAPANESE.search(text) is not None
-
-
 def split_scripts(text: str) -> list[tuple[str, str]]:
     """Cut a text into runs for the two readers."""
     text = text.translate(_FULLWIDTH_LATIN)
-    if not has_japanese(text):
+    if _JAPANESE.search(text) is None:
         return [("en", text)] if text else []
     runs: list[tuple[str, str]] = []
     position = 0

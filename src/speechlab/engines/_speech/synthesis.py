@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _THRESHOLD = 0.008
 _MARGIN_S = 0.03
 _FADE_S = 0.005
-_NOTHING_S = 0.3
 
 
 def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
@@ -72,4 +71,4 @@ def speak_pieces(
             pause = 0.0
         pause = max(pause, piece.pause_s)
     if not is_audible:
-        yield silence(_NOTHING_S, sample_rate)
+        yield silence(0.3, sample_rate)

@@ -156,9 +156,8 @@ class LlamaEngine:
 
     def load(self) -> None:
         """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined."""
-        if self._server is not None:
-            return
-        self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
+        if self._server is None:
+            self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""

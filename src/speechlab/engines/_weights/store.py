@@ -41,16 +41,6 @@ _LOCK_TIMEOUT_S = 900.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
-def cache_folder() -> Path:
-    """Return the folder of the models: ``SPEECHLAB_CACHE_DIR``, or the user's cache folder of this system."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen).expanduser() / "models"
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("speechlab", appauthor=False)) / "models"
-
-
 @contextmanager
 def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
     """Convert errors of the system about writing to errors that name the required space and the folder."""
@@ -80,8 +70,14 @@ class ModelStore:
 
     @property
     def root(self) -> Path:
-        """Folder with one folder for each model."""
-        return self._root if self._root is not None else cache_folder()
+        """Folder with one folder for each model: by default ``SPEECHLAB_CACHE_DIR``, or the user's cache folder."""
+        if self._root is not None:
+            return self._root
+        if chosen := os.environ.get(CACHE_VARIABLE):
+            return Path(chosen).expanduser() / "models"
+        from platformdirs import user_cache_dir
+
+        return Path(user_cache_dir("speechlab", appauthor=False)) / "models"
 
     def folder(self, spec: ModelSpec) -> Path:
         """Return the folder of a model, which need not exist."""
@@ -128,15 +124,6 @@ class ModelStore:
         self.ensure(spec)
         return result
 
-    def remove(self, spec: ModelSpec) -> int:
-        """Delete a model from the cache; the packages stay."""
-        folder = self.folder(spec)
-        freed = (
-            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) if folder.is_dir() else 0
-        )
-        shutil.rmtree(folder, ignore_errors=True)
-        return freed
-
     @contextmanager
     def lock(self, name: str) -> Iterator[None]:
         """Hold the lock of one model against other processes."""
@@ -176,9 +163,8 @@ class ModelStore:
                 stale.unlink(missing_ok=True)
             for file in files:
                 target = folder / file.name
-                if _is_marked_good(target, file) or _is_good(target, file):
-                    continue
-                self._join(spec, file, target)
+                if not (_is_marked_good(target, file) or _is_good(target, file)):
+                    self._join(spec, file, target)
 
     def _join(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
         absent = tuple(dict.fromkeys(part.package for part in file.parts if _locate(part) is None))

@@ -39,39 +39,34 @@ _AHEAD = 4096
 """Maximum of pieces that an engine makes ahead of its readers, for one request; for tokens, of all requests."""
 
 
-class _Slot:
-    """A slot of one request; released and taken again as often as needed."""
-
-    def __init__(self, places: Places, claim: Claim) -> None:
-        self._places = places
-        self._claim = claim
-        self._held = False
-
-    async def take(self) -> None:
-        """Wait for the slot, unless the request has it."""
-        if not self._held:
-            await self._places.take(self._claim)
-            self._held = True
-
-    def release(self) -> None:
-        """Release the slot, if the request has it."""
-        if self._held:
-            self._held = False
-            self._places.release(self._claim)
-
-
 @dataclass(slots=True)
 class Admission:
-    """One admitted request: its slot, and its times of waiting and computing, in seconds."""
+    """One admitted request: its slot, and its times of waiting and computing, in seconds.
 
+    The slot is released and taken again as often as needed. Work of the service itself needs none, and has no places.
+    """
+
+    claim: Claim = field(default_factory=Claim)
+    places: Places | None = None
     admitted: float = field(default_factory=time.monotonic)
     queue_s: float = 0.0
     engine_s: float = 0.0
-    slot: _Slot | None = None
-    claim: Claim = field(default_factory=Claim)
+    has_slot: bool = False
     left: bool = False
     begun: bool = False
     first_s: float | None = None
+
+    async def take_slot(self) -> None:
+        """Wait for the slot, unless the request has it."""
+        if self.places is not None and not self.has_slot:
+            await self.places.take(self.claim)
+            self.has_slot = True
+
+    def release_slot(self) -> None:
+        """Release the slot, if the request has it."""
+        if self.places is not None and self.has_slot:
+            self.has_slot = False
+            self.places.release(self.claim)
 
     @contextlib.contextmanager
     def computing(self) -> Iterator[None]:
@@ -182,17 +177,15 @@ class EngineLane:
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
         self._used_at = time.monotonic()
-        claim = Claim(owner, size_s)
-        slot = _Slot(self._short if size_s <= _SHORT_S else self._long, claim)
-        admission = Admission(slot=slot, claim=claim)
+        admission = Admission(Claim(owner, size_s), self._short if size_s <= _SHORT_S else self._long)
         try:
-            await slot.take()
+            await admission.take_slot()
             admission.queue_s = time.monotonic() - admission.admitted
             yield admission
         finally:
             admission.left = True
             self._begun -= admission.begun
-            slot.release()
+            admission.release_slot()
             self._admitted.give(owner)
             self._used_at = time.monotonic()
 
@@ -208,7 +201,7 @@ class EngineLane:
             return await asyncio.shield(future)
 
     def _begin(self, admission: Admission) -> None:
-        if not admission.begun and admission.slot is not None:
+        if not admission.begun and admission.places is not None:
             admission.begun = True
             self._begun += 1
 
@@ -253,15 +246,12 @@ class EngineLane:
         while not isinstance(piece := await self.call(admission, puller.pull), _End):
             if admission.first_s is None:
                 admission.first_s = time.monotonic() - admission.admitted
-            if admission.slot is None:
-                yield piece
-                continue
-            slow = later(_SLOW_S, admission.slot.release)
+            slow = later(_SLOW_S, admission.release_slot)
             try:
                 yield piece
             finally:
                 slow.cancel()
-            await admission.slot.take()
+            await admission.take_slot()
 
     async def _pull_whole(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         await self._turns.take(admission.claim, self)
@@ -273,9 +263,7 @@ class EngineLane:
         def done(making: asyncio.Task[None]) -> None:
             _ = making.cancelled() or making.exception()  # retrieved, in case nothing waits for it any more
             ready.put_nowait(_END)
-            # The remaining pieces only have to be read.
-            if admission.slot is not None:
-                admission.slot.release()
+            admission.release_slot()  # the remaining pieces only have to be read
             # The engine is free for the next request only after the iterator is closed, which waits for its thread.
             self._close(puller, admission.claim)
 

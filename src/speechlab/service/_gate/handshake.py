@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
-from starlette.responses import Response
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeCode
 from speechlab.errors import StoreError
@@ -48,8 +47,8 @@ class HandshakeGuard:
         else:
             refused, request_id = HandshakeRefused.not_upgraded(), request_id_of(scope)
             _log_refusal(refused, request_id, scope)
-            headers = refused.headers(request_id) | {"Connection": "close"}
-            await Response(refused.body(), refused.status, headers)(scope, receive, send)
+            refused.headers |= {"X-Request-Id": request_id, "Connection": "close"}
+            await refused.response()(scope, receive, send)
 
     async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, request_id, status = time.monotonic(), request_id_of(scope), 101
@@ -59,7 +58,8 @@ class HandshakeGuard:
         except HandshakeRefused as refused:
             status = refused.status
             _log_refusal(refused, request_id, scope)
-            await refused.send(send, request_id)
+            refused.headers["X-Request-Id"] = request_id
+            await refused.send(send)
             return
         finally:
             seconds = time.monotonic() - started

@@ -12,7 +12,6 @@ from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
-import orjson
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from speechlab.contract import REALTIME_PATH
@@ -250,10 +249,9 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self.transport.close()
 
-    def _answer(self, reply: Fault | HandshakeRefused) -> None:
+    def _answer(self, reply: Fault) -> None:
         self._stop_timer()
-        body = orjson.dumps(reply.body()) if isinstance(reply, Fault) else reply.body()
-        self.transport.write(whole_reply(reply.status, body, {"Content-Type": "application/json"}))
+        self.transport.write(whole_reply(reply.status, reply.body(), {"Content-Type": "application/json"}))
         self.transport.close()
 
 

@@ -147,7 +147,8 @@ class WebSocketProtocol(asyncio.Protocol):
         request_id = secrets.token_hex(8)
         log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
         self._conn.data_to_send()  # discards the library's own reply
-        self._finish(whole_reply(refused.status, refused.body(), refused.headers(request_id)))
+        headers = {**refused.headers, "Content-Type": "application/json", "X-Request-Id": request_id}
+        self._finish(whole_reply(refused.status, refused.body(), headers))
 
     async def _run(self, scope: dict[str, Any]) -> None:
         try:
