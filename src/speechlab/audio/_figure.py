@@ -25,9 +25,6 @@ else:
 _MAX_PX = 8_192
 _SHADES = 4
 """Number of levels that smooth the edges; sixteen look the same, and take 50% more bytes."""
-_INLINE_BYTES = 1_000_000
-_MAX_PREVIEW_S = 120.0
-_PREVIEW_HZ = 24_000
 
 
 class _Sound(Protocol):
@@ -79,13 +76,13 @@ class SoundPreview(NamedTuple):
         return data_url(self.data, CONTENT_TYPES[AudioFormat.OGG])
 
 
-def sound_preview(clip: _Sound, *, max_bytes: int = _INLINE_BYTES) -> SoundPreview:
+def sound_preview(clip: _Sound, *, max_bytes: int = 1_000_000) -> SoundPreview:
     """Make the preview of a clip, or of as much of its beginning as fits."""
     samples = clip.samples if channels_of(clip.samples) <= 2 else mix_to_mono(clip.samples)
-    seconds = min(len(samples) / clip.sample_rate, _MAX_PREVIEW_S)
+    seconds = min(len(samples) / clip.sample_rate, 120.0)
     while True:
         beginning = samples[: max(round(seconds * clip.sample_rate), 1)]
-        data = small_opus(resample(beginning, clip.sample_rate, _PREVIEW_HZ))
+        data = small_opus(resample(beginning, clip.sample_rate, 24_000))
         if len(data) <= max_bytes or len(beginning) == 1:
             return SoundPreview(data, len(beginning) / clip.sample_rate)
         seconds = seconds * max_bytes / len(data) * 0.95
@@ -97,18 +94,16 @@ def waveform_png(
     width: int = 640,
     height: int = 72,
     scale: int = 2,
-    color: tuple[int, int, int] = (66, 133, 214),
 ) -> bytes:
     """Draw a waveform on a transparent background.
 
-    The default colour has a contrast of at least 3.7 to 1 on white and on the dark grey of notebooks.
+    Its colour has a contrast of at least 3.7 to 1 on white and on the dark grey of notebooks.
 
     Args:
         samples: Shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
         width: Width in CSS pixels.
         height: Height in CSS pixels; full scale is the whole height.
         scale: Picture pixels for each CSS pixel; 2 stays crisp on dense screens.
-        color: Red, green and blue, 0 to 255.
     """
     columns, rows = width * scale, height * scale
     if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):
@@ -117,7 +112,7 @@ def waveform_png(
     from PIL import Image
 
     picture = Image.fromarray(np.rint(coverage * (_SHADES - 1)).astype(np.uint8), mode="P")
-    picture.putpalette([value for _ in range(_SHADES) for value in color])
+    picture.putpalette([value for _ in range(_SHADES) for value in (66, 133, 214)])
     opacity = bytes(round(255 * shade / (_SHADES - 1)) for shade in range(_SHADES))
     buffer = BytesIO()
     picture.save(buffer, format="PNG", transparency=opacity, optimize=True)

@@ -163,33 +163,30 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
 
 
 class StreamResampler:
-    """A resampler for audio in pieces.
+    """A resampler for one channel of audio in pieces.
 
     The joined output is that of :func:`resample` over the joined input.
     """
 
-    def __init__(self, from_hz: int, to_hz: int, channels: int = 1) -> None:
-        self.from_hz = as_rate(from_hz, "from_hz")
-        self.to_hz = as_rate(to_hz, "to_hz")
-        self.channels = channels
+    def __init__(self, from_hz: int, to_hz: int) -> None:
+        source, target = as_rate(from_hz, "from_hz"), as_rate(to_hz, "to_hz")
         self._finished = False
         self._stream: Any = None
-        if self.from_hz != self.to_hz:
+        if source != target:
             import soxr
 
-            self._stream = soxr.ResampleStream(from_hz, to_hz, channels, dtype="float32", quality=_QUALITY)
+            self._stream = soxr.ResampleStream(source, target, 1, dtype="float32", quality=_QUALITY)
 
     def write(self, samples: ArrayLike) -> NDArray[np.float32]:
         """Resample samples, and return the finished output. The filter delays a part of it."""
         checked = as_samples(samples)
-        if channels_of(checked) != self.channels:
-            raise AudioError(f"samples have {channels_of(checked)} channels; this stream has {self.channels}")
+        if checked.ndim != 1:
+            raise AudioError(f"samples have {channels_of(checked)} channels; this stream has 1")
         return self._run(checked, last=False)
 
     def flush(self) -> NDArray[np.float32]:
         """Return the delayed part of the output. No samples can be written afterwards."""
-        shape = (0,) if self.channels == 1 else (0, self.channels)
-        tail = self._run(np.zeros(shape, dtype=np.float32), last=True)
+        tail = self._run(np.zeros(0, dtype=np.float32), last=True)
         self._finished = True
         return tail
 

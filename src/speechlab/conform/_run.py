@@ -107,7 +107,6 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
 
 _OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
 """Statuses of a proxy that cannot reach its service; those from 520 on are Cloudflare's."""
-_TLS_ALERT = b"\x15\x03"
 
 
 def run(
@@ -202,7 +201,7 @@ def _first_reply(target: Target, method: str, path: str) -> Exchange:
 
 def _other_protocol(target: Target, came: bytes) -> str:
     url = target.options.base_url
-    if came.startswith(_TLS_ALERT):
+    if came.startswith(b"\x15\x03"):  # an alert of TLS
         return f"the service at {url} requires TLS; write https://"
     if came == ENDED:
         return (

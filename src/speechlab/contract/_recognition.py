@@ -28,7 +28,6 @@ SEGMENT_FIELDS = (
 )
 """Fields with an effect only for ``vad="segments"``; otherwise they are ignored."""
 
-_LANGUAGES = frozenset(Language)
 _VAD = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
     mode.value: mode for mode in VadMode
 }
@@ -118,7 +117,7 @@ def _language(value: object) -> Language | None:
         return None
     if isinstance(value, str):
         code = value.replace("_", "-").partition("-")[0].lower()
-        if code in _LANGUAGES:
+        if code in frozenset(Language):
             return Language(code)
     message = (
         f"language {str(value)[:20]!r} is not supported; it must be one of {', '.join(Language)}, or left out"

@@ -66,7 +66,6 @@ class VoiceList(ReplyModel):
         return super().parse({"voices": value} if isinstance(value, list) else value)
 
 
-_FORMATS = frozenset(AudioFormat)
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
@@ -117,7 +116,7 @@ class SpeechRequest(RequestModel):
             InvalidRequestError: A field is missing or breaks its rule.
         """
         name = fields.get("format")
-        if isinstance(name, str) and name not in _FORMATS:
+        if isinstance(name, str) and name not in frozenset(AudioFormat):
             message = f"format {name[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
             raise InvalidRequestError(
                 message, parameter="format", rule="2.2", code="unsupported_audio_format"

@@ -54,29 +54,29 @@ class TranslationRequest(RequestModel):
     model: str | None = None
 
     @classmethod
-    def parse(cls, fields: dict[str, Any], *, limits: Any = LIMITS) -> Self:
+    def parse(cls, fields: dict[str, Any]) -> Self:
         """Read the fields and check the limits of section 8.
 
         Raises:
             InvalidRequestError: A field is missing or breaks its rule.
         """
         request = super().parse(fields)
-        cls.check_text(request.text, limits=limits)
+        cls.check_text(request.text)
         for name in ("source_lang", "target_lang"):
             if not getattr(request, name).strip():
                 raise _refused(name, f"{name} is required, for example 'ja' or 'en'")
-        _at_most("keywords", len(request.keywords), limits.translation_keywords, "terms")
+        _at_most("keywords", len(request.keywords), LIMITS.translation_keywords, "terms")
         for term in request.keywords:
             if not term.strip():
                 raise _refused("keywords", "a keyword is empty; leave it out")
             what = f"keywords: {term[:20]!r}"
-            _at_most(what, len(term.encode()), limits.translation_keyword_bytes, "bytes")
+            _at_most(what, len(term.encode()), LIMITS.translation_keyword_bytes, "bytes")
         if request.context is not None:
-            _at_most("context", len(request.context), limits.translation_context_chars, "characters")
+            _at_most("context", len(request.context), LIMITS.translation_context_chars, "characters")
         return request
 
     @staticmethod
-    def check_text(text: str, *, limits: Any = LIMITS) -> None:
+    def check_text(text: str) -> None:
         """Refuse a text that cannot be translated.
 
         Raises:
@@ -84,10 +84,10 @@ class TranslationRequest(RequestModel):
         """
         if not text.strip():
             raise _refused("text", "text is empty; it must hold something to translate")
-        _at_most("text", len(text), limits.translation_text_chars, "characters")
+        _at_most("text", len(text), LIMITS.translation_text_chars, "characters")
 
     @classmethod
-    def from_form(cls, pairs: Iterable[tuple[str, str]], *, limits: Any = LIMITS) -> Self:
+    def from_form(cls, pairs: Iterable[tuple[str, str]]) -> Self:
         """Read form fields in the order sent; only ``keywords`` may repeat.
 
         Raises:
@@ -107,7 +107,7 @@ class TranslationRequest(RequestModel):
             raise _refused("stream", f"stream {stream[:20]!r} must be 'true' or 'false'")
         if not fields.get("model"):
             fields.pop("model", None)
-        return cls.parse({**fields, "stream": stream == "true", "keywords": tuple(keywords)}, limits=limits)
+        return cls.parse({**fields, "stream": stream == "true", "keywords": tuple(keywords)})
 
     def form(self) -> list[tuple[str, str]]:
         """Return the form fields to send: required ones, and the options that were set."""

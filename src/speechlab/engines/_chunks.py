@@ -24,9 +24,6 @@ _ABBREVIATION = re.compile(
 )
 
 _SHORT = 6.0
-_PARAGRAPH_PAUSE_S = 0.35
-_SENTENCE_PAUSE_S = 0.3
-_CLAUSE_PAUSE_S = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +55,12 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
     return [Piece(part, _pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
 
 
-def split_to_limit(text: str, limit: int, *, marks: str = ";:,.!?—…") -> list[str]:
+def split_to_limit(text: str, limit: int) -> list[str]:
     """Cut a string into parts of at most ``limit`` characters, preferably at marks, then at spaces."""
     pieces: list[str] = []
     while len(text) > limit:
         window = text[:limit]
-        cut = max(window.rfind(mark) for mark in marks) + 1
+        cut = max(window.rfind(mark) for mark in ";:,.!?—…") + 1
         if cut <= limit // 4:
             cut = max(cut, window.rfind(" ") + 1)
         pieces.append(text[: cut or limit])
@@ -155,7 +152,8 @@ def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
 
 
 def _pause(part: str) -> float:
+    """Seconds of silence after a paragraph, a sentence or a clause."""
     if part.endswith("\n"):
-        return _PARAGRAPH_PAUSE_S
+        return 0.35
     stripped = part.rstrip().rstrip(_CLOSERS)
-    return _SENTENCE_PAUSE_S if stripped.endswith(tuple(_ENDS + ".")) else _CLAUSE_PAUSE_S
+    return 0.3 if stripped.endswith(tuple(_ENDS + ".")) else 0.15

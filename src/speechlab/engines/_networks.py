@@ -82,7 +82,6 @@ _SIZE, _BANDS, _LAYERS = 256, 40, 3
 _LINEAR_BIAS_AT, _LINEAR_AT, _LSTM_AT = 6_699, 7_731, 269_883
 _FRAME, _HOP = 400, 160
 _WINDOW, _STEP = 160, 77  # in frames: 1.6 s, and 1.3 windows a second
-_LEAST_COVER = 0.75
 
 
 class _Layer(NamedTuple):
@@ -101,7 +100,7 @@ def embed_speaker(samples: Floats) -> Floats:
     layers, linear, bias = _weights(ModelStore().ensure(SPEAKERS)[_FILE])
     frames = -(-(len(samples) + 1) // _HOP)
     starts = np.arange(0, max(1, frames - _WINDOW + _STEP + 1), _STEP)
-    if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < _LEAST_COVER:
+    if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < 0.75:
         starts = starts[:-1]
     shortfall = (int(starts[-1]) + _WINDOW) * _HOP - len(samples)
     padded = np.pad(samples, (0, max(0, shortfall)))

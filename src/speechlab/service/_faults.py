@@ -30,7 +30,6 @@ _BY_CODE = {
     "unsupported_streaming_format": "ErrUnsupportedStreaming",
 }
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^/\\\s'\"():,]+){2,}")
-_DETAIL_CHARS = 400
 
 
 class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the client
@@ -80,7 +79,7 @@ def detail(error: BaseException) -> str:
     if not isinstance(error, SpeechLabError):
         return type(error).__name__
     text = _PATH.sub(lambda match: re.split(r"[/\\]", match.group())[-1], error.message)
-    return " ".join(text.split())[:_DETAIL_CHARS]
+    return " ".join(text.split())[:400]
 
 
 def from_engine(error: BaseException, operation: str) -> Fault:

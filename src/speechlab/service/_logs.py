@@ -15,9 +15,6 @@ from speechlab.errors import SpeechLabError
 
 _logger = logging.getLogger("speechlab.service")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_FRAMES = 8
-_MINUTE_S = 60.0
-_MAX_NAMES = 1_000
 
 
 def log(event: str, *, level: str = "info", once_a_minute: bool = False, **fields: Any) -> None:
@@ -41,10 +38,10 @@ class OnceAMinute(logging.Filter):
         name = (record.name, str(record.msg).partition("\n")[0])
         since, held = self._seen.get(name, (float("-inf"), 0))
         now = time.monotonic()
-        if now - since < _MINUTE_S:
+        if now - since < 60.0:
             self._seen[name] = (since, held + 1)
             return False
-        if len(self._seen) >= _MAX_NAMES:
+        if len(self._seen) >= 1_000:
             self._seen.clear()
         self._seen[name] = (now, 0)
         if held:
@@ -63,7 +60,7 @@ def error_fields(error: BaseException) -> dict[str, Any]:
         fields["detail"] = error.message
     if not isinstance(error, SpeechLabError) or error.__cause__ is not None:
         root = error.__cause__ or error
-        frames = traceback.extract_tb(root.__traceback__)[-_FRAMES:]
+        frames = traceback.extract_tb(root.__traceback__)[-8:]
         fields["cause"] = type(root).__name__
         fields["at"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     return fields

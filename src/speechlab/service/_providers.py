@@ -11,9 +11,6 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, VoiceRules
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_ALL_FORMATS = (AudioFormat.MP3, AudioFormat.WAV, AudioFormat.OGG, AudioFormat.PCM, AudioFormat.FLAC)
-_ALL_RATES = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
-
 
 @dataclass(frozen=True, slots=True)
 class Provider:
@@ -34,8 +31,8 @@ class Provider:
     """
 
     name: str
-    formats: tuple[AudioFormat, ...] = _ALL_FORMATS
-    sample_rates: tuple[int, ...] = _ALL_RATES
+    formats: tuple[AudioFormat, ...] = tuple(AudioFormat)
+    sample_rates: tuple[int, ...] = (8_000, 16_000, 22_050, 24_000, 44_100, 48_000)
     streamable: frozenset[AudioFormat] = STREAMABLE_FORMATS
     ogg_rate_override: bool = True
     temperature: float | None = None

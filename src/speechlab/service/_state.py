@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from speechlab.service._held_bytes import Held
     from speechlab.service._keys import Principal
 
-_FAREWELL_S = 1.0
-
 
 class Draining(Protocol):
     """A conversation that can be ended."""
@@ -119,7 +117,7 @@ class InFlight:
         late = list(self._conversations)
         closing += [asyncio.create_task(conversation.give_up()) for conversation in late]
         if late:
-            await self._wait_idle(_FAREWELL_S)
+            await self._wait_idle(1.0)
         for task in closing:
             task.cancel()
         log("drained", broken_off=len(late) + self.running)

@@ -28,7 +28,7 @@ def make(
     return EngineLane(
         entry,
         Threads(),
-        heavy if is_heavy and heavy else FairTurns(1),
+        heavy if is_heavy and heavy else FairTurns(),
         concurrency=concurrency,
         queue_limit=queue_limit,
     )
@@ -107,7 +107,7 @@ def test_whole_iterations_do_not_mix():
 
 def test_heavy_engines_share_their_slots_and_light_ones_do_not():
     async def main() -> None:
-        heavy = FairTurns(1)
+        heavy = FairTurns()
         lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
         running, most = 0, 0
         lock = threading.Lock()

@@ -43,14 +43,14 @@ def worked(
     clock, history = Clock(), []
 
     async def main() -> None:
-        turns = FairTurns(1, clock=clock)
+        turns = FairTurns(clock=clock)
 
         async def request(owner: str, pieces: list[float]) -> None:
             claim = Claim(owner)
             while clock.now < start_s[owner]:  # noqa: ASYNC110 - the test's own time
                 await asyncio.sleep(0)
             for piece in pieces:
-                await turns.take(claim, "engine")
+                await turns.take(claim)
                 await asyncio.sleep(0)
                 began, clock.now = clock.now, clock.now + piece
                 history.append((owner, began, clock.now))
@@ -105,12 +105,12 @@ def test_the_short_ones_of_a_key_go_first_and_the_long_ones_go_on():
 
     async def main() -> None:
         clock = Clock()
-        turns = FairTurns(1, clock=clock)
+        turns = FairTurns(clock=clock)
 
         async def request(name: str, count: int) -> None:
             claim = Claim("a")
             for _ in range(count):
-                await turns.take(claim, "engine")
+                await turns.take(claim)
                 await asyncio.sleep(0)
                 clock.now += 1.0
                 order.append(name)

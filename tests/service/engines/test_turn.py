@@ -26,7 +26,7 @@ class Rows(list):
 
 def make_turn(queue_limit: int = 4) -> tuple[Turn, Rows]:
     entry = ServedEngine("one", "synthesizer", object, heavy=False)
-    lane = EngineLane(entry, Threads(), FairTurns(1), concurrency=1, queue_limit=queue_limit)
+    lane = EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=queue_limit)
     rows = Rows()
     meter = Metering(ServiceConfig(), Counters(), rows).begin("tts", Principal("key-1"))
     return Turn(lane, meter), rows

@@ -70,7 +70,7 @@ def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
 
     def lane(name, create):
         entry = ServedEngine(name, "synthesizer", create, Provider(name))
-        return EngineLane(entry, Threads(), FairTurns(1), concurrency=1, queue_limit=1)
+        return EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=1)
 
     catalogue = Catalogue([lane("broken", broken), lane("whole", Speaks)])
     assert [voice["id"] for voice in catalogue.listing()["voices"]] == [voice_uuid("whole", "one")]

@@ -325,7 +325,7 @@ def test_an_engine_in_use_is_not_let_go():
         lane = EngineLane(
             ServedEngine("one", "synthesizer", lambda: engine, heavy=True),
             Threads(),
-            FairTurns(1),
+            FairTurns(),
             concurrency=1,
             queue_limit=2,
         )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Bytes = bytes | mmap
 
-_ALLOWED = "WAV, OGG, MP3 and FLAC are recognised"
 
 # Look-alikes that people do send, so that the error can name them: (offset, bytes, name).
 _STRANGERS: tuple[tuple[int, bytes, str], ...] = (
@@ -57,7 +56,9 @@ def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
         return AudioFormat.FLAC
     if head[:3] == b"ID3" or is_mp3_header(head[:4]):
         return AudioFormat.MP3
-    raise UnsupportedAudioError(f"unsupported audio: {_describe(head)}; {_ALLOWED}, by their header")
+    raise UnsupportedAudioError(
+        f"unsupported audio: {_describe(head)}; WAV, OGG, MP3 and FLAC are recognised, by their header"
+    )
 
 
 def is_mp3_header(head: bytes) -> bool:
@@ -84,7 +85,6 @@ OPEN_ENDED_SIZE = 0x7FFF_F000
 """Data sizes from this value on mean an unknown length: writers that cannot go back to the header leave 0x7FFFFFFF or
 0xFFFFFFFF there, some of them less the size of the header."""
 
-_MAX_CHUNKS = 4096
 
 _MPEG1_KBPS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
 _MPEG2_KBPS = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
@@ -94,7 +94,7 @@ _MPEG_RATES_HZ = (44_100, 48_000, 32_000)
 def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
     """Walk the chunks of a WAV file, or of its beginning."""
     position = 12
-    for _ in range(_MAX_CHUNKS):
+    for _ in range(4096):
         if position + 8 > len(data):
             return
         name, size = struct.unpack_from("<4sI", data, position)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 else:
     np = later("numpy")
 
-_BLOCK_VALUES = 65_536
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
 
 
@@ -159,7 +158,7 @@ def _read_with_soundfile(data: bytes, limits: DecodeLimits) -> _Blocks | None:
     try:
         with soundfile.SoundFile(BytesIO(data)) as file:
             blocks = _Blocks(limits, file.samplerate, file.channels)
-            count = max(_BLOCK_VALUES // file.channels, 1)
+            count = max(65_536 // file.channels, 1)
             # Never without a count: a forged total would request any amount of memory.
             while len(block := file.read(count, dtype="float32", always_2d=True)):
                 blocks.add(block)

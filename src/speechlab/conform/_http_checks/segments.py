@@ -18,7 +18,6 @@ _INTEGERS = ("min_silence_gap", "segment_padding", "initial_segment_padding_ms",
 _ONSET_S = 3.0
 _PRE_ROLL_S = 1.5
 _TOLERANCE_S = 0.7
-_ROUNDING_S = 0.1
 
 check, advice = checks_of(__name__, Target.need_recognition)
 _refuses = partial(refuses, partial(of_silence, vad="segments"))
@@ -64,7 +63,7 @@ def _sorted(t: Target) -> None:
         t.require(each["start"] >= end, "segments are in order and do not overlap", reply)
         end = each["end"]
     length_s = speech(t).duration_s + _ONSET_S + 0.5
-    t.require(end <= length_s + _ROUNDING_S, "the last segment ends within the recording", reply)
+    t.require(end <= length_s + 0.1, "the last segment ends within the recording", reply)
 
 
 @check("80-pre-roll", "the first segment begins 1.5 s before speech by default", metered=3, quick=False)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _COUNTERS = ("prompt_tokens", "completion_tokens", "total_tokens")
 _SOURCE = "Good morning.\r\nSee you \U0001f600 tomorrow."
 _KIND = "multipart/form-data; boundary=b"
-_DAY_S = 86_400
 
 check, advice = checks_of(__name__, Target.need_translation)
 _refuses = partial(refuses, Target.translate)
@@ -60,7 +59,7 @@ def _form(t: Target) -> None:
     t.require(right, f"id begins with {TRANSLATION_ID_PREFIX}", reply)
     t.require(body.get("object") == COMPLETION_OBJECT, f"object is {COMPLETION_OBJECT}", reply)
     created = body.get("created")
-    near = type(created) is int and abs(float(created) - time.time()) < _DAY_S
+    near = type(created) is int and abs(float(created) - time.time()) < 86_400
     t.require(near, "created is a Unix time in seconds", reply)
     t.require(isinstance(body.get("model"), str), "model is a string", reply)
     choice, message = first_choice(body, "message")

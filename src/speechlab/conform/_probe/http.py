@@ -19,7 +19,6 @@ from speechlab.conform._probe.findings import Unmet
 ENDED = b"the connection ended"
 """Placeholder for an empty reply."""
 _BEGIN = b"HTTP/"
-_TRAILING_WAIT_S = 1.0
 _MAX_BYTES = 512 * 1024 * 1024
 
 
@@ -225,7 +224,7 @@ def _body(reader: SocketReader, reply: Exchange, started: float, *, head_only: b
     else:
         body = reader.rest()
     seconds = time.monotonic() - started
-    reader.deadline = time.monotonic() + _TRAILING_WAIT_S
+    reader.deadline = time.monotonic() + 1.0
     trailing = b""
     with contextlib.suppress(TimeoutError):
         trailing = reader.rest()

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 _MAX_LINES = 20
-_CLOSING_TIMEOUT_S = 10.0
 _RATE_CODES = {
     "rate_limited",
     "service_rate_limited",
@@ -243,7 +242,7 @@ class Talk:
     def closes_with(self, code: int) -> None:
         """End the check unless the service closes with this code; a connection may stay open, or break off."""
         came: int | None = None
-        deadline = time.monotonic() + min(self.target.options.timeout_s, _CLOSING_TIMEOUT_S)
+        deadline = time.monotonic() + min(self.target.options.timeout_s, 10.0)
         try:
             while time.monotonic() < deadline:
                 self.event(max(0.05, deadline - time.monotonic()))

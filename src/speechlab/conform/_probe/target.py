@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
-_LONGEST_WAIT_S = 30.0
 
 
 class Target:
@@ -135,7 +134,7 @@ class Target:
             if reply.status != 429:
                 break
             wait = reply.header("retry-after") or ""
-            time.sleep(min(float(wait) if wait.isdigit() else 2.0**attempt, _LONGEST_WAIT_S))
+            time.sleep(min(float(wait) if wait.isdigit() else 2.0**attempt, 30.0))
         else:
             raise Untried("the service keeps answering 429: too many calls")
         kind = _METERED.get(path)

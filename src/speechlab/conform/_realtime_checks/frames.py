@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
-_HUGE = 4 * 1024 * 1024
 _BINARY, _TOO_LARGE, _BAD_DATA, _BROKEN = 1003, 1009, 1007, 1006
 
 
@@ -69,7 +68,7 @@ def _huge(t: Target) -> None:
     for last in (False, False, False, False, True):
         with Talk(t) as talk:
             try:
-                talk.send(type="tts.speak", text="a" * _HUGE)
+                talk.send(type="tts.speak", text="a" * (4 * 1024 * 1024))
                 answer = talk.event()
             except Closed:
                 code = talk.socket.close_code

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
-_ASTRAL = " \U0001f600"
 _START = ("request_id", "format", "content_type", "voice_id", "model", "audio_transport")
 
 
@@ -27,7 +26,7 @@ class _Spoken:
             # binary is the default, so it is not requested.
             settings = {} if transport == "binary" else {"audio_transport": transport}
             self.created: dict[str, Any] = talk.configured(**settings).get("session") or {}
-            self.first = talk.speak(t.text + _ASTRAL, "speak-1")
+            self.first = talk.speak(t.text + " \U0001f600", "speak-1")
             self.second = talk.speak(t.several_sentences)  # long enough for several pieces
 
     @property

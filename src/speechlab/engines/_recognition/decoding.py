@@ -32,7 +32,6 @@ _RUNAWAY_RATIO = 2.4
 _TOKENS_PER_S, _TOKENS = 20, 20
 """Maximum tokens: for each second of audio, and in addition for a recording. Speech has fewer; a loop ends there."""
 _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
-_TIMES = 3
 # In the letters alone: one letter eight times in a row, or 2 to 20 letters six times in a row.
 _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
 _BETWEEN = re.compile(r"[\W_]+")
@@ -115,7 +114,7 @@ def repeats_itself(text: str) -> bool:
     if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
         return True
     sentences = [sentence.strip().lower() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
-    runs = zip(*(sentences[shift:] for shift in range(_TIMES)), strict=False)
+    runs = zip(*(sentences[shift:] for shift in range(3)), strict=False)
     if _SHORT_LOOP.search(_BETWEEN.sub("", text.lower())):
         return True
     return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
@@ -144,7 +143,6 @@ def confidence_of(found: Sequence[Any]) -> float:
 
 
 SAMPLE_RATE = 16_000
-_QUIET_PEAK = 0.05
 _PIECE_S = (1.5, 10.0)
 """Minimum and maximum length of a piece in seconds."""
 
@@ -161,7 +159,7 @@ def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
     peak = float(np.max(np.abs(samples)))
     if not math.isfinite(peak):
         raise EngineError("the audio has samples that are not numbers; decode it again")
-    if 0.0 < peak < _QUIET_PEAK:
+    if 0.0 < peak < 0.05:
         # The detector was trained on speech of a usual level, and misses very soft recordings.
         samples = samples * np.float32(0.5 / max(peak, 1e-3))
     vad = require("faster_whisper.vad")

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 
     from speechlab.engines._protocols import RecognitionOptions
 
-_WINDOW_FRAMES = 3_000
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
 _SURE = 0.8
@@ -57,7 +56,6 @@ _SLOWEST = (1.5, 5.0)
 """Characters per second of the slowest speech, in Japanese and Chinese, and in English; less text is incomplete."""
 _MOST = 0.8
 """Minimum length of the text decoded in pieces, as a share of the whole text, if only the language was uncertain."""
-_SEAM_MS = 150
 _REQUIRED = ("config.json", "model.bin", "tokenizer.json")
 
 
@@ -178,7 +176,7 @@ class WhisperEngine:
     ) -> tuple[list[Any], str, float]:
         whisper = self._whisper
         features = whisper.feature_extractor(sound)
-        frames = min(_WINDOW_FRAMES, features.shape[-1] - 1)
+        frames = min(3_000, features.shape[-1] - 1)  # those of 30 s
         first = whisper.encode(require("faster_whisper.audio").pad_or_trim(features[:, :frames]))
         language, certainty = options.language, 1.0
         if language is None:
@@ -201,7 +199,7 @@ class WhisperEngine:
         decoded: list[Any] = []
         seconds_by_language: dict[str, float] = {}
         sureness = 0.0
-        stretches = find_speech(sound, _SEAM_MS)
+        stretches = find_speech(sound, gap_ms=150)
         seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(stretches)]
         pieces = pieces_of(sound, seams)
         if len(pieces) < 2:

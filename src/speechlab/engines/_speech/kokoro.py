@@ -191,7 +191,6 @@ class KokoroEngine:
         return np.concatenate(sounds)
 
 
-_SCALE = 0.5
 _VOICES = {
     "q_tebukuro": (
         "jf_tebukuro",
@@ -253,5 +252,5 @@ class ExpressiveEngine(KokoroEngine):
             digest = hashlib.sha256(f"{self._seed}\0{voice}\0{heat!r}\0{text}".encode()).digest()
             entropy = int.from_bytes(digest[:16], "big")
         generator = np.random.default_rng(entropy)
-        noise = generator.standard_normal(styles.shape[1]) * styles.std(axis=0) * (_SCALE * heat)
+        noise = generator.standard_normal(styles.shape[1]) * styles.std(axis=0) * (0.5 * heat)
         return np.asarray(noise, dtype=np.float32)

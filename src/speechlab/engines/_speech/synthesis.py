@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _THRESHOLD = 0.008
 _MARGIN_S = 0.03
-_FADE_S = 0.005
 
 
 def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
@@ -49,7 +48,7 @@ def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
     margin = round(_MARGIN_S * sample_rate)
     audible = np.clip(samples[max(0, int(loud[0]) - margin) : int(loud[-1]) + 1 + margin], -1.0, 1.0)
     audible = np.array(audible, dtype=np.float32)
-    fade = min(round(_FADE_S * sample_rate), audible.size // 2)
+    fade = min(round(0.005 * sample_rate), audible.size // 2)
     if fade:
         ramp = np.linspace(0.0, 1.0, fade, dtype=np.float32)
         audible[:fade] *= ramp

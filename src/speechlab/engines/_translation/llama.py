@@ -94,7 +94,6 @@ def tidy(parts: Iterator[str]) -> Iterator[str]:
             yield stripped
 
 
-_JOIN_TIMEOUT_S = 60.0
 # Placeholder for a text; no text begins with it.
 _NO_TEXT = "§"
 
@@ -338,4 +337,4 @@ def _stream(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dic
             yield chunk
     finally:
         stop.set()
-        thread.join(_JOIN_TIMEOUT_S)
+        thread.join(60.0)

@@ -28,7 +28,6 @@ _TERM_SHOT = {
     "en": "We save the data with {0}.",
     "zh": "我们用{0}保存数据。",
 }
-_FEW_SHOT_CONTEXT = 300
 
 
 class Terms:
@@ -83,7 +82,7 @@ def few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
         prompt += _shots(job, [{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}])
     if job.context:
         # A base model of this size fails with a long context. Its end, which precedes the sentence, matters most.
-        prompt += f"Context: {' '.join(job.context.split())[-_FEW_SHOT_CONTEXT:]}\n\n"
+        prompt += f"Context: {' '.join(job.context.split())[-300:]}\n\n"
     return f"{prompt}{NAMES[job.source]}: {text}\n{NAMES[job.target]}:"
 
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 CACHE_VARIABLE = "SPEECHLAB_CACHE_DIR"
 """Environment variable that overrides the cache folder."""
 
-_BLOCK = 1 << 20
 _LOCK_TIMEOUT_S = 900.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -93,8 +92,19 @@ class ModelStore:
             # A file without a marker is hashed here, outside the lock, so that a read-only cache works too.
             if not file.in_place and not _is_marked_good(path, file) and not _is_good(path, file):
                 absent_files.append(file)
-        if absent_files:
-            self._assemble(spec, absent_files)
+        if not absent_files:
+            return paths
+        with self.lock(spec.name):
+            folder = self.folder(spec)
+            with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
+                folder.mkdir(parents=True, exist_ok=True)
+            # No other process writes here while this one holds the lock, so these files are of a killed process.
+            for stale in folder.glob(".*.part"):
+                stale.unlink(missing_ok=True)
+            for file in absent_files:
+                target = folder / file.name
+                if not (_is_marked_good(target, file) or _is_good(target, file)):
+                    self._join(spec, file, target)
         return paths
 
     def is_ready(self, spec: ModelSpec) -> bool:
@@ -153,19 +163,6 @@ class ModelStore:
             raise _damaged(spec, file, path, actual)
         return path
 
-    def _assemble(self, spec: ModelSpec, files: list[ModelFile]) -> None:
-        with self.lock(spec.name):
-            folder = self.folder(spec)
-            with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
-                folder.mkdir(parents=True, exist_ok=True)
-            # No other process writes here while this one holds the lock, so these files are of a killed process.
-            for stale in folder.glob(".*.part"):
-                stale.unlink(missing_ok=True)
-            for file in files:
-                target = folder / file.name
-                if not (_is_marked_good(target, file) or _is_good(target, file)):
-                    self._join(spec, file, target)
-
     def _join(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
         absent = tuple(dict.fromkeys(part.package for part in file.parts if _locate(part) is None))
         if absent:
@@ -195,7 +192,7 @@ def _blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
         if path is None:
             continue
         with path.open("rb") as stream:
-            while block := stream.read(_BLOCK):
+            while block := stream.read(1 << 20):
                 yield block
 
 

@@ -29,7 +29,6 @@ Statement = tuple[str, "Sequence[Any]"]
 
 _BUSY_S = 10.0
 _RETRY_S = 0.5
-_MAX_WAITING = 100_000
 _MIGRATIONS = (
     """
     CREATE TABLE keys (
@@ -130,7 +129,7 @@ class Database:
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
         """Pass a statement to the writing thread, without waiting."""
         with self._given:
-            if len(self._rows) >= _MAX_WAITING:
+            if len(self._rows) >= 100_000:
                 # If the disk stays full, the pending rows must not fill the memory too.
                 self.lost += 1
                 return

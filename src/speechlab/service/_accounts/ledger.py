@@ -6,7 +6,7 @@ Keys appear by their ids, never in plain text.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -71,6 +71,7 @@ class UsageTotal:
 
 _COLUMNS = tuple(field.name for field in fields(UsageRow))
 _INSERT = f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of columns and placeholders; values are bound
+_WHERE = "WHERE time >= ? AND (? IS NULL OR key_id = ?)"
 _SUMMED = ("characters", "input_bytes", "audio_bytes", "audio_s", "prompt_tokens", "completion_tokens")
 
 
@@ -84,12 +85,10 @@ class Ledger:
         """Write a row later, without waiting."""
         self._database.write_later(_INSERT, tuple(asdict(row).values()))
 
-    def rows(
-        self, *, since: float = 0.0, until: float = float("inf"), key_id: str | None = None
-    ) -> list[UsageRow]:
+    def rows(self, *, since: float = 0.0, key_id: str | None = None) -> list[UsageRow]:
         rows = self._database.read(
             f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
-            _bounds(since, until, key_id),
+            (since, key_id, key_id),
         )
         return [UsageRow(*row) for row in rows]
 
@@ -98,7 +97,6 @@ class Ledger:
         by: tuple[str, ...] = ("key", "operation"),
         *,
         since: float = 0.0,
-        until: float = float("inf"),
         key_id: str | None = None,
     ) -> list[UsageTotal]:
         """Sum the rows by common values."""
@@ -117,16 +115,9 @@ class Ledger:
         rows = self._database.read(
             f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608 - names of columns and placeholders; values are bound
             f"FROM usage {_WHERE} {grouping}",
-            _bounds(since, until, key_id),
+            (since, key_id, key_id),
         )
         return [UsageTotal(tuple(row[: len(by)]), *(value or 0 for value in row[len(by) :])) for row in rows]
-
-
-_WHERE = "WHERE time >= ? AND time < ? AND (? IS NULL OR key_id = ?)"
-
-
-def _bounds(since: float, until: float, key_id: str | None) -> tuple[Any, ...]:
-    return (since, until, key_id, key_id)
 
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -144,13 +135,13 @@ _AMOUNTS = {
 """Fields of a row, and the name and description of the counter that sums each."""
 
 
-def gauge(name: str, text: str, values: dict[str, float] | float, label: str = "engine") -> GaugeMetricFamily:
-    """Return a gauge with a current value, or one value for each value of a label."""
+def gauge(name: str, text: str, values: dict[str, float] | float) -> GaugeMetricFamily:
+    """Return a gauge with a current value, or one value for each engine."""
     if not isinstance(values, dict):
         return GaugeMetricFamily(name, text, value=values)
-    family = GaugeMetricFamily(name, text, labels=[label])
-    for value, measured in values.items():
-        family.add_metric([value], measured)
+    family = GaugeMetricFamily(name, text, labels=["engine"])
+    for engine, measured in values.items():
+        family.add_metric([engine], measured)
     return family
 
 

@@ -170,7 +170,6 @@ EVERY_KEY = "all"
 """Name for all keys without a limit of their own."""
 SERVICES = {f"service:{name}": name for name in ("tts", "asr", "translate")}
 """Names for all keys together, in one service."""
-_OF_SERVICES = ("requests_per_minute", "concurrent")
 _UNITS = ("operations", "characters", "seconds")
 _WINDOWS = ("day", "month")
 _MOST = 10**15
@@ -207,7 +206,7 @@ class Quotas:
 
     def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
         """Change limits of a key or a service; takes effect from the next operation on."""
-        names = _OF_SERVICES if key_id in SERVICES else LIMIT_NAMES
+        names = ("requests_per_minute", "concurrent") if key_id in SERVICES else LIMIT_NAMES
         for name, value in changes.items():
             if name not in names:
                 raise InvalidRequestError(f"{key_id} has no limit {name!r}; there are {', '.join(names)}")

@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 
-_UNAVAILABLE_RETRY_S = 5.0
-# The speed of a slow machine: only the order of requests, and the choice of short ones, depend on it.
-_CHARACTERS_S = 20.0
-_BYTES_S = 64_000.0
-# A recording always needs a slot, because it is decoded while others are recognised.
-_RECORDING_S = 11.0
-
 
 class Meter:
     """The meter of one operation of one key.
@@ -46,9 +39,10 @@ class Meter:
     @property
     def size_s(self) -> float:
         """Expected duration by the length of the text or recording; used for the order of work only."""
+        # On a slow machine. A recording is never short: it needs a slot, as it is decoded while another is heard.
         if self.row.operation == "asr":
-            return max(_RECORDING_S, self.row.input_bytes / _BYTES_S)
-        return self.row.characters / _CHARACTERS_S
+            return max(11.0, self.row.input_bytes / 64_000)
+        return self.row.characters / 20
 
     def admit(self) -> None:
         """Check the limits of the key; raises NotAdmitted (a limit was reached, or the limiter failed)."""
@@ -133,7 +127,7 @@ class Metering:
             self.counters.refused.labels(scope).inc()
             log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
-            raise NotAdmitted(scope, reason, retry_after_s=_UNAVAILABLE_RETRY_S, available=False) from error
+            raise NotAdmitted(scope, reason, retry_after_s=5.0, available=False) from error
 
     def record(self, row: UsageRow) -> None:
         self.counters.used(row)

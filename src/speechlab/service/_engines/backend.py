@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 REMOTE = "remote"
 """The backend's name, in place of an engine's."""
 
-_CONNECT_S = 5.0
-_KEEPALIVE_S = 5.0  # shorter than any server's, so that no connection is closed just when it is used again
 _SEND_BYTES = 64 * 1024
 _REPLY_BYTES = 16 * 1024 * 1024
 _PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
@@ -92,9 +90,9 @@ class Backend:
                 verify=httpx2.create_ssl_context() if address.scheme == "https" else False,
                 # A proxy for the internet must not see requests to this machine.
                 trust_env=not is_loopback(address.hostname or ""),
-                timeout=httpx2.Timeout(None, connect=_CONNECT_S),
-                # The lane limits the calls.
-                limits=httpx2.Limits(max_connections=None, keepalive_expiry=_KEEPALIVE_S),
+                timeout=httpx2.Timeout(None, connect=5.0),
+                # The lane limits the calls. A connection is dropped before any server does so, just when it is used.
+                limits=httpx2.Limits(max_connections=None, keepalive_expiry=5.0),
                 headers={"User-Agent": "speechlab", "Accept-Encoding": "identity"},
                 follow_redirects=False,
             )

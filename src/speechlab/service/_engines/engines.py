@@ -37,13 +37,13 @@ class Engines:
         if self.backend is not None:
             entries.append(ServedEngine(REMOTE, "recognizer", lambda: self.backend, heavy=False))
         self.threads = Threads()
-        heavy = FairTurns(1)
+        heavy = FairTurns()
 
         def lane(entry: ServedEngine) -> EngineLane:
             # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
             recordings = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
             concurrency = {"synthesizer": config.tts_concurrency, "recognizer": recordings}.get(entry.kind, 1)
-            turns, limit = heavy if entry.is_heavy else FairTurns(1), config.queue_limit
+            turns, limit = heavy if entry.is_heavy else FairTurns(), config.queue_limit
             return EngineLane(entry, self.threads, turns, concurrency=concurrency, queue_limit=limit)
 
         self.synthesizers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesizer"}

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _FRESH_S = 3.0
 _FOUND_S = 60.0
 _TIMEOUT_S = 5.0
-_WORD = "Ready."
 
 
 class Readiness:
@@ -169,7 +168,7 @@ def _warm(lane: EngineLane) -> None:
 
 def _speak(lane: EngineLane) -> None:
     engine = lane.engine()
-    pieces = engine.synthesize(_WORD, engine.voices[0].name)
+    pieces = engine.synthesize("Ready.", engine.voices[0].name)
     try:
         if not any(len(piece) for piece in pieces):
             message = f"the engine {lane.entry.name!r} gave no sound"

@@ -156,7 +156,7 @@ class EngineLane:
         ):
             return False
         claim = Claim()
-        await self._turns.take(claim, self)
+        await self._turns.take(claim)
         future = self._threads.start(self._drop_engine)
         future.add_done_callback(lambda _: self._turns.release(claim))
         await asyncio.shield(future)
@@ -192,7 +192,7 @@ class EngineLane:
     async def call(self, admission: Admission, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, once the engine is free."""
         since = time.monotonic()
-        await self._turns.take(admission.claim, self)
+        await self._turns.take(admission.claim)
         admission.queue_s += time.monotonic() - since
         self._begin(admission)
         future = self._threads.start(self._interruptible(admission, task))
@@ -215,7 +215,7 @@ class EngineLane:
                 raise _Left
             if self._turns.contended:
                 since = time.monotonic()
-                asyncio.run_coroutine_threadsafe(self._turns.give_way(admission.claim, self), loop).result()
+                asyncio.run_coroutine_threadsafe(self._turns.give_way(admission.claim), loop).result()
                 waited = time.monotonic() - since
                 admission.queue_s += waited
                 admission.engine_s -= waited
@@ -254,7 +254,7 @@ class EngineLane:
             await admission.take_slot()
 
     async def _pull_whole(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
-        await self._turns.take(admission.claim, self)
+        await self._turns.take(admission.claim)
         admission.queue_s = time.monotonic() - admission.admitted
         self._begin(admission)
         ready: asyncio.Queue[T | _End] = asyncio.Queue()

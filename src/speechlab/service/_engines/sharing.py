@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable
 
 _RETURN_S = 0.01
 """Seconds that an engine waits for the next piece of the key with the least use, before it serves another key."""
@@ -36,11 +36,10 @@ class Claim:
 class FairTurns:
     """Turns at one engine, or at several that share the processor; used from the event loop only."""
 
-    def __init__(self, capacity: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._capacity = capacity
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._waiting: dict[Claim, tuple[Hashable, asyncio.Future[None]]] = {}
-        self._running: dict[Claim, Hashable] = {}
+        self._waiting: dict[Claim, asyncio.Future[None]] = {}
+        self._running: Claim | None = None
         self._used: dict[str, float] = {}
         self._served: dict[str, int] = {}
         self._order = itertools.count(1)
@@ -49,15 +48,14 @@ class FairTurns:
         self.moved = clock()
         """Time of the last turn, or of the last step within one."""
 
-    async def take(self, claim: Claim, engine: Hashable) -> None:
-        """Wait for the claim's turn at an engine, which serves one request at a time."""
+    async def take(self, claim: Claim) -> None:
+        """Wait for the claim's turn; one request has it at a time."""
         if not self._is_active(claim.owner):
             self._used[claim.owner] = max(self._used.get(claim.owner, 0.0), self._front)
         if self._expected is not None and self._expected[0] == claim.owner:
             self._expect_nobody()
         claim.began = self._clock()
-        granted = asyncio.get_running_loop().create_future()
-        self._waiting[claim] = (engine, granted)
+        granted = self._waiting[claim] = asyncio.get_running_loop().create_future()
         self._grant()
         try:
             await granted
@@ -73,17 +71,17 @@ class FairTurns:
         """Whether a request waits."""
         return bool(self._waiting)
 
-    async def give_way(self, claim: Claim, engine: Hashable) -> None:
+    async def give_way(self, claim: Claim) -> None:
         """Interrupt a turn while another request comes first; returns at once if none does."""
         self.release(claim, returning=True)
-        await self.take(claim, engine)
+        await self.take(claim)
 
     def release(self, claim: Claim, *, returning: bool = False) -> None:
         self.moved = self._clock()
         spent = self.moved - claim.began
         claim.had_s += spent
         self._used[claim.owner] += spent
-        del self._running[claim]
+        self._running = None
         # Between two pieces a request is not waiting, and would always come after another key.
         if self._waiting and self._used[claim.owner] < min(
             self._used[waiting.owner] for waiting in self._waiting
@@ -105,29 +103,24 @@ class FairTurns:
             self._expected = None
 
     def _grant(self) -> None:
-        while len(self._running) < self._capacity and self._expected is None:
-            busy, now = set(self._running.values()), self._clock()
-            free = [
-                claim
-                for claim, (engine, granted) in self._waiting.items()
-                if engine not in busy and not granted.done()  # cancelled, and about to leave
-            ]
-            if not free:
-                return
-            chosen = min(free, key=lambda claim: self._rank(claim, now))
-            engine, granted = self._waiting.pop(chosen)
-            self._running[chosen] = engine
-            self._front = max(self._front, self._used[chosen.owner])
-            self._served[chosen.owner] = next(self._order)
-            chosen.began = self.moved = now
-            granted.set_result(None)
+        # A cancelled one is about to leave.
+        present = [claim for claim, granted in self._waiting.items() if not granted.done()]
+        if self._running is not None or self._expected is not None or not present:
+            return
+        now = self._clock()
+        chosen = self._running = min(present, key=lambda claim: self._rank(claim, now))
+        self._front = max(self._front, self._used[chosen.owner])
+        self._served[chosen.owner] = next(self._order)
+        chosen.began = self.moved = now
+        self._waiting.pop(chosen).set_result(None)
 
     def _rank(self, claim: Claim, now: float) -> tuple[float, int, float]:
         owner = claim.owner
         return self._used[owner], self._served.get(owner, 0), min(claim.had_s, _MOST_S) - (now - claim.began)
 
     def _is_active(self, owner: str) -> bool:
-        return any(claim.owner == owner for claim in itertools.chain(self._waiting, self._running))
+        is_running = self._running is not None and self._running.owner == owner
+        return is_running or any(claim.owner == owner for claim in self._waiting)
 
     def _forget(self, owner: str) -> None:
         """Forget a key without requests whose use is not above that of the others."""

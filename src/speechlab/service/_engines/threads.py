@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_IDLE_THREAD_S = 30.0
-
 
 class Threads:
     """Threads on demand, which unlike those of an executor do not keep the process alive.
@@ -51,7 +49,7 @@ class Threads:
     def _work(self) -> None:
         while True:
             try:
-                future, task = self._tasks.get(timeout=_IDLE_THREAD_S)
+                future, task = self._tasks.get(timeout=30.0)
             except queue.Empty:
                 with self._lock:
                     if self._idle:

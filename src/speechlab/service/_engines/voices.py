@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from speechlab.service._providers import Provider
 
 _NAMESPACE = uuid.UUID("6f0d1c1e-7c56-5b0e-9a53-3d0f1e6f2a01")
-_REFRESH_S = 1.0
 
 
 def voice_uuid(provider: str, voice: str) -> str:
@@ -103,7 +102,7 @@ class Catalogue:
         if identity is None:
             return None
         voice = self._voices.get(identity)
-        if voice is None and time.monotonic() - self._read_at > _REFRESH_S:
+        if voice is None and time.monotonic() - self._read_at > 1.0:
             self.read(again=True)
             voice = self._voices.get(identity)
         return voice

@@ -63,7 +63,6 @@ _ROUTES = _QUIET | {
     REALTIME_PATH,
 }
 """Paths named in logs and metrics; other paths are not, since they may contain a key typed into the wrong place."""
-_STOPPING_RETRY_S = "10"
 _SEND_BYTES = 64 * 1024
 _PULSE_S = 10.0
 _ALIVE_S = 60.0
@@ -261,7 +260,7 @@ async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:
 
 def _stopping(scope: Scope) -> Fault:
     message = "the service is stopping; try again later"
-    headers = {"Retry-After": _STOPPING_RETRY_S, "Connection": "close"}
+    headers = {"Retry-After": "10", "Connection": "close"}
     return Fault("ErrOverloaded", message, service_name(scope["path"]), "draining", headers=headers)
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _MAX_PARTS = 64
-_MAX_PART_HEADERS = 4096
 _MAX_PARAMETERS = 256
 """Maximum length of a header with parameters: the standard library takes seconds for tens of kilobytes."""
 
@@ -115,7 +114,7 @@ def _boundary(content_type: str) -> bytes:
 
 def _part(part: bytes) -> tuple[str, str]:
     head, blank, content = part.partition(b"\r\n\r\n")
-    if not blank or len(head) > _MAX_PART_HEADERS:
+    if not blank or len(head) > 4096:
         raise _damaged("a part has no blank line after its headers")
     name, is_file, disposed = None, False, False
     for line in _text(head, "the headers of a part").split("\r\n"):

@@ -27,9 +27,6 @@ _LINGER_S = 30.0
 """Seconds for which the rest of a refused request is read and discarded, ..."""
 _LINGER_PAUSE_S = 5.0
 """... and maximum pause within it."""
-_LOOK_S = 0.25
-_SEND_BUFFER_BYTES = 128 * 1024
-_INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 _HEAD_BYTES = 64 * 1024
 """Maximum size of the head of a request."""
 _MOST_HEADERS = 200
@@ -61,7 +58,7 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_made(cast("asyncio.Transport", _CarefulTransport(transport, self)))
         # Limits what the kernel takes for a client that does not read; so the pace of reading is seen, too.
         connection = transport.get_extra_info("socket")
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER_BYTES)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 128 * 1024)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._since = self.loop.time()
         self._start_timer()
@@ -94,7 +91,7 @@ class HttpProtocol(HttpToolsProtocol):
         waits = cycle is not None and not (cycle.response_started or self.transport.is_closing())
         if not waits or cycle.scope["http_version"] != "1.1":
             return False
-        self.transport.write(_INTERIM)
+        self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return True
 
     def _look_after(self, cycle: Any) -> None:
@@ -104,7 +101,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
         else:
-            self.loop.call_later(_LOOK_S, self._look_after, cycle)
+            self.loop.call_later(0.25, self._look_after, cycle)
 
     def data_received(self, data: bytes) -> None:
         """Parse, unless the head is too large or the request was refused already."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _START_S = 60.0
 _STOP_S = 30.0
-_SHOWN_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +114,7 @@ def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str
     child.kill()
     child.wait()
     errors.seek(0)
-    last = " ".join(errors.read()[-_SHOWN_CHARS:].split())
+    last = " ".join(errors.read()[-2_000:].split())
     raise ServiceStartError(f"the service process did not start (status {child.returncode}): {last}")
 
 

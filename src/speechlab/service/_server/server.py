@@ -46,12 +46,9 @@ if TYPE_CHECKING:
 
     from speechlab.service._config import ServiceConfig
 
-_KEEP_ALIVE_S = 75
 _BACKLOG = 512
 _MOST_FILES = 8_192
 _MOST_CONNECTIONS = 4_096
-_OWN_FILES = 64
-"""Files that a service opens besides connections: models, workers, the ledger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class Server(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                timeout_keep_alive=_KEEP_ALIVE_S,
+                timeout_keep_alive=75,
                 timeout_graceful_shutdown=max(1, round(config.drain_s)),
             )
         )
@@ -258,7 +255,8 @@ def _room(wanted: int) -> tuple[int, int]:
         soft = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    free = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _OWN_FILES)
+    # Besides connections, a service opens models, workers and the ledger: up to 64 files.
+    free = max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64)
     backlog = max(4, min(_BACKLOG, free // 4))
     return backlog, min(wanted or _MOST_CONNECTIONS, free - backlog)
 
@@ -308,11 +306,6 @@ def _bind_unix(path: Path) -> socket.socket:
     return listener
 
 
-_PERIOD_S = 1.0
-# A file this new may belong to a process that is about to lock it.
-_GRACE_S = 3.0
-
-
 def living_users(folder: Path) -> int:
     """Count the lock files that are held, and delete the others."""
     return sum(_is_held(path) for path in folder.glob("*.lock"))
@@ -320,8 +313,8 @@ def living_users(folder: Path) -> int:
 
 def _is_held(path: Path) -> bool:
     try:
-        if time.time() - path.stat().st_mtime < _GRACE_S:
-            return True
+        if time.time() - path.stat().st_mtime < 3.0:
+            return True  # a file this new may belong to a process that is about to lock it
         lock = FileLock(path, timeout=0)
         with lock:
             path.unlink(missing_ok=True)
@@ -357,7 +350,7 @@ class UsersWatch:
 
     def _watch(self) -> None:
         used_at = time.monotonic()
-        while not self._stop.wait(min(_PERIOD_S, self._idle_s / 2)):
+        while not self._stop.wait(min(1.0, self._idle_s / 2)):
             with contextlib.suppress(OSError):
                 if living_users(self._folder):
                     used_at = time.monotonic()

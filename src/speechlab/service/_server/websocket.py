@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from uvicorn.server import ServerState
     from websockets.http11 import Response
 
-_SEND_BUFFER_BYTES = 256 * 1024
 _CLOSE_S = 10.0
 """Seconds for the other side's part of a close."""
 _SLOWEST_BYTES_S = 2_000
@@ -218,7 +217,7 @@ class WebSocketProtocol(asyncio.Protocol):
         pong = b"".join(self._conn.data_to_send())  # the pongs for all pings that came together
         if self._ended or not pong:
             return
-        if self._writable.is_set() and self._transport.get_write_buffer_size() <= _SEND_BUFFER_BYTES:
+        if self._writable.is_set() and self._transport.get_write_buffer_size() <= 256 * 1024:
             self._transport.write(pong)
         else:
             self._pong = pong

@@ -28,7 +28,6 @@ OUT_OF_MEMORY = "memory"
 
 HEAD = struct.Struct(">IQ")
 """Lengths of the JSON and of the bytes after it."""
-_BLOCK_BYTES = 1024 * 1024
 
 
 def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memoryview = b"") -> None:
@@ -48,7 +47,7 @@ def read_message(
     fields_length, data_length = HEAD.unpack(head)
     fields = _read(stream, fields_length)
     while keep is not None and data_length > 0:
-        block = _read(stream, min(data_length, _BLOCK_BYTES))
+        block = _read(stream, min(data_length, 1024 * 1024))
         if block is None:
             return None
         keep(block)

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
 
-_STOP_S = 2.0
 _START_S = 60.0
 _SECRET = re.compile("^SPEECHLAB_SERVICE_|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 """Variables that a worker does not get."""
@@ -97,7 +96,7 @@ class Worker:
                 with contextlib.suppress(OSError):
                     stream.close()
         try:
-            process.wait(_STOP_S)
+            process.wait(2.0)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -246,10 +245,6 @@ def _asked(
 
 
 _DECODING = "speechlab.service._workers.decoding_child"
-_CHANNELS = 8
-"""Maximum channels of a recording."""
-_BYTES_S = 224_000
-"""Maximum decoded bytes of a recording for each second of ``audio_seconds``: somewhat above 48 kHz mono."""
 _LIMIT = re.compile(r"DecodeLimits\.max_(seconds|decoded_bytes)")
 
 
@@ -259,8 +254,8 @@ class Decoders(Pool):
     def __init__(self, config: ServiceConfig) -> None:
         self._memory_bytes = config.decode_memory_bytes
         seconds = config.audio_seconds
-        size = max(1, round(seconds * _BYTES_S))
-        decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": _CHANNELS}
+        size = max(1, round(seconds * 224_000))  # somewhat above 48 kHz mono
+        decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": 8}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(config.decode_workers, _DECODING, limits, within_s=config.decode_wall_s)
 
