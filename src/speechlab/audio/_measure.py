@@ -12,6 +12,8 @@ from speechlab.errors import AudioError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from speechlab.audio._samples import Samples
 else:
     np = later("numpy")
 
@@ -30,15 +32,16 @@ def peaks(samples: ArrayLike, n: int) -> NDArray[np.float32]:
     if n < 1:
         raise AudioError(f"n is {n!r}; it has to be at least 1 section")
     checked = as_samples(samples)
-    frames = len(checked)
-    if frames == 0:
+    if not len(checked):
         return np.zeros((n, 2), dtype=np.float32)
-    low = checked if checked.ndim == 1 else checked.min(axis=1)
-    high = checked if checked.ndim == 1 else checked.max(axis=1)
-    starts = np.arange(n) * frames // n
-    if frames < n:
-        return np.stack([low[starts], high[starts]], axis=1)
-    return np.stack([np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)], axis=1)
+    return np.stack(extremes(checked, np.arange(n) * len(checked) // n), axis=1)
+
+
+def extremes(samples: Samples, starts: NDArray[np.int64]) -> tuple[Samples, Samples]:
+    """Lowest and highest sample, of all channels, from each start to the next; at equal starts, of one frame."""
+    low = samples if samples.ndim == 1 else samples.min(axis=1)
+    high = samples if samples.ndim == 1 else samples.max(axis=1)
+    return np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
 
 
 def rms_dbfs(samples: ArrayLike) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speechlab._files import user_path
 from speechlab._require import later
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._measure import peaks
+from speechlab.audio._measure import extremes, peaks
 from speechlab.audio._pieces import HONEST, opened
 from speechlab.errors import AudioDecodeError, AudioError
 
@@ -137,12 +137,8 @@ class SoundReader:
 
 
 def _surveyed(block: NDArray[np.float32]) -> _Survey:
-    low = block if block.ndim == 1 else block.min(axis=1)
-    high = block if block.ndim == 1 else block.max(axis=1)
-    starts = np.arange(0, len(block), _STRETCH)
     flat = block.reshape(-1)
-    power = float(np.dot(flat, flat))
-    return _Survey(np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts), power)
+    return _Survey(*extremes(block, np.arange(0, len(block), _STRETCH)), float(np.dot(flat, flat)))
 
 
 class FileSegment(AudioClip):

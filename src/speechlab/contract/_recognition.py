@@ -200,6 +200,5 @@ class RecognitionReply(ReplyModel):
     @model_validator(mode="after")
     def _one_form(self) -> Self:
         if self.text is None and self.segments is None:
-            message = "it has neither text nor segments"
-            raise ValueError(message)
+            raise ValueError("it has neither text nor segments")
         return self

@@ -173,7 +173,6 @@ def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
     try:
         engine = create("hibari")
         speech = np.concatenate(list(engine.synthesize(_SENTENCES["en"], "heart")))
-        resampled = require("soxr").resample(speech, engine.sample_rate, 16_000)
-        return np.asarray(resampled, dtype=np.float32)
+        return np.asarray(require("soxr").resample(speech, engine.sample_rate, 16_000), dtype=np.float32)
     except MissingDependencyError:
         return np.zeros(16_000, dtype=np.float32)

@@ -65,8 +65,7 @@ def check_backend_url(url: str) -> None:
         address = urlsplit(url)
         _ = address.port
     except ValueError:
-        message = f"it is not a URL; {allowed}"
-        raise ValueError(message) from None
+        raise ValueError(f"it is not a URL; {allowed}") from None
     faults = {
         "it holds a user name or password; leave it out, and set recognizer_api_key": address.username
         is not None
@@ -104,8 +103,7 @@ def _refuse_first(value: object, faults: dict[str, bool], allowed: str) -> None:
         quoted = f"{quoted[: _SHOWN_CHARS - 1]}…"
     for fault, present in faults.items():
         if present:
-            message = f"{quoted} {fault}; {allowed}"
-            raise ValueError(message)
+            raise ValueError(f"{quoted} {fault}; {allowed}")
 
 
 def _is_address(text: str) -> bool:

@@ -276,8 +276,7 @@ def _from_text(name: str, text: str, source: str) -> Any:
         value = None
     if not isinstance(value, dict):
         example = '{"whisper": {"model": "/models/ct2"}}' if name == "engines" else '{"tts": 60}'
-        message = f"{source} must be a JSON object, such as {example}"
-        raise ConfigurationError(message)
+        raise ConfigurationError(f"{source} must be a JSON object, such as {example}")
     return value
 
 

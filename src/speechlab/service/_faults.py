@@ -70,8 +70,7 @@ class Gone(Exception):  # noqa: N818 - not an error of the service
 def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
     """A 400 for a request that breaks a rule of the contract; its name depends on the rule."""
     where = context if error.parameter is None else (*context, error.parameter)
-    kind = _BY_CODE.get(error.code or "", "ErrInvalidRequest")
-    return Fault(kind, error.message, *where, short=short)
+    return Fault(_BY_CODE.get(error.code or "", "ErrInvalidRequest"), error.message, *where, short=short)
 
 
 def detail(error: BaseException) -> str:

@@ -121,8 +121,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
         plain = _read_plain_wav(data, limits) if source_format is AudioFormat.WAV else None
         blocks = plain or _read_with_soundfile(data, limits) or _read_with_av(data, source_format, limits)
     if source_format is AudioFormat.FLAC and blocks.frames < (promised := flac_total_frames(data)):
-        text = f"the FLAC file is cut short: it has {blocks.frames} of {promised} frames"
-        raise AudioDecodeError(text)
+        raise AudioDecodeError(f"the FLAC file is cut short: it has {blocks.frames} of {promised} frames")
     try:
         samples = as_samples(blocks.joined())
     except AudioError as error:

@@ -49,8 +49,7 @@ def _recognized_late(t: Target) -> Exchange:
 )
 def _form(t: Target) -> None:
     reply = _recognized_late(t)
-    segments = _segments(t, reply)
-    t.require(segments, "speech has a segment", reply)
+    t.require(_segments(t, reply), "speech has a segment", reply)
     body = reply.json()
     t.require("text" not in body, "no top-level text", reply)
     language_and_confidence(t, body, reply)

@@ -57,8 +57,7 @@ def _pcm(t: Target) -> None:
 @check("43-whole", "without stream: one body with Content-Length", also=(32,), metered=2)
 def _one_body(t: Target) -> None:
     for reply in (_whole(t, t.format), t.speak(stream=False)):
-        framing = t.succeeded(reply).framing
-        t.require(framing == "length", "Content-Length, and not chunked", reply)
+        t.require(t.succeeded(reply).framing == "length", "Content-Length, and not chunked", reply)
         t.require(reply.complete and not reply.trailing, "as many bytes as Content-Length", reply)
 
 

@@ -196,8 +196,7 @@ def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str],
         first = reader.line() if reader.held.startswith(_BEGIN) else reader.held.partition(b"\n")[0].rstrip()
         words = (first or b"").split(b" ", 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            came = (first or ENDED)[:200]
-            raise NotHTTP(Exchange(shown, 0, (), came, "close", complete=False))
+            raise NotHTTP(Exchange(shown, 0, (), (first or ENDED)[:200], "close", complete=False))
         status, headers = int(words[1]), []
         while line := reader.line():
             name, _, value = line.decode("latin-1").partition(":")

@@ -139,8 +139,7 @@ class Talk:
         """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
         from websockets.exceptions import ConnectionClosed
 
-        text_sent = data if isinstance(data, str) else repr(data)
-        self.lines.append(shortened(text_sent, 300))
+        self.lines.append(shortened(data if isinstance(data, str) else repr(data), 300))
         try:
             self.socket.send(data, text=text)
         except ConnectionClosed as closed:

@@ -90,8 +90,7 @@ def _override(t: Target) -> None:
 def _id_on_errors(t: Target) -> None:
     with Talk(t) as talk:
         _all_refused(talk, ({"voice_id": ...}, "missing_voice_id"))
-        answer = talk.ask(type="tts.speak", id="s-1", text=t.text)
-        talk.refused(answer, "session_not_configured")
+        talk.refused(talk.ask(type="tts.speak", id="s-1", text=t.text), "session_not_configured")
         talk.configured()
 
 
@@ -124,8 +123,7 @@ def _format(t: Target) -> None:
     "131-streaming-format", "unsupported_streaming_format if HTTP refuses to stream", also=(33,), metered=5
 )
 def _streaming_format(t: Target) -> None:
-    cannot = t.unstreamable(lambda status: status == 400)
-    _refuses("unsupported_streaming_format", format=cannot)(t)
+    _refuses("unsupported_streaming_format", format=t.unstreamable(lambda status: status == 400))(t)
 
 
 check("132-rate", "unsupported_sample_rate: not listed, or negative")(

@@ -210,8 +210,7 @@ def _texts(t: Target) -> None:
     with Talk(t) as talk:
         talk.configured()
         talk.refused(talk.ask(type="tts.speak", text=""), "empty_text")
-        over = "a" * (t.options.text_limit + 1)
-        talk.refused(talk.ask(type="tts.speak", text=over), "tts_text_too_long")
+        talk.refused(talk.ask(type="tts.speak", text="a" * (t.options.text_limit + 1)), "tts_text_too_long")
 
 
 @advice("151-odd-texts", "a missing or blank text: empty_text; not a string: invalid_message")

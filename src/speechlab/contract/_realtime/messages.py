@@ -227,6 +227,5 @@ SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
 def parse_service_message(value: object) -> ServiceMessage:
     """Read a decoded JSON message of the service."""
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
-        message = "the service sent a message without a type"
-        raise ContractError(message, body=repr(value)[:2000])
+        raise ContractError("the service sent a message without a type", body=repr(value)[:2000])
     return SERVICE_MESSAGES.get(value["type"], UnknownMessage).parse(value)

@@ -258,8 +258,7 @@ class RealtimeProtocol:
                 actions.append(SendAudio(frame))
             else:
                 piece = pybase64.b64encode_as_string(frame)
-                seq = attempt.chunks
-                actions.append(sent(AudioDeltaMessage(**attempt.ids, seq=seq, audio=piece)))
+                actions.append(sent(AudioDeltaMessage(**attempt.ids, seq=attempt.chunks, audio=piece)))
             attempt.audio_bytes += len(frame)
             attempt.chunks += 1
         return actions

@@ -119,13 +119,11 @@ class Readiness:
                 if find is not None:
                     find()
             except SpeechLabError as error:
-                message = f"the engine {lane.entry.name!r}: {detail(error)}"
-                raise EngineError(message) from error
+                raise EngineError(f"the engine {lane.entry.name!r}: {detail(error)}") from error
             self._found[lane] = time.monotonic()
 
     def _lane(self) -> EngineLane | None:
-        lanes = self._engines.synthesizers.values()
-        return next((lane for lane in lanes if not lane.entry.is_heavy), None)
+        return next((lane for lane in self._engines.synthesizers.values() if not lane.entry.is_heavy), None)
 
     async def _find_trouble(self) -> str | None:
         """Check the database and an engine; return the problem, or None."""
@@ -171,8 +169,7 @@ def _speak(lane: EngineLane) -> None:
     pieces = engine.synthesize("Ready.", engine.voices[0].name)
     try:
         if not any(len(piece) for piece in pieces):
-            message = f"the engine {lane.entry.name!r} gave no sound"
-            raise SpeechLabError(message)
+            raise SpeechLabError(f"the engine {lane.entry.name!r} gave no sound")
     finally:
         getattr(pieces, "close", lambda: None)()
 
@@ -196,8 +193,7 @@ def spare_memory() -> None:
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
-    m_arena_max = -8
-    _ask_glibc("mallopt", m_arena_max, 2)
+    _ask_glibc("mallopt", -8, 2)  # M_ARENA_MAX
 
 
 def _ask_glibc(function: str, *arguments: int) -> None:

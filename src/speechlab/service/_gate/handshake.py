@@ -62,8 +62,7 @@ class HandshakeGuard:
             await refused.send(send)
             return
         finally:
-            seconds = time.monotonic() - started
-            self._service.counters.answered(_known_path(scope), "GET", status, seconds)
+            self._service.counters.answered(_known_path(scope), "GET", status, time.monotonic() - started)
         scope[PRINCIPAL] = principal
         try:
             await self._app(scope, receive, send)

@@ -72,8 +72,7 @@ def _too_large(limit: int, service: str) -> Fault:
 
 def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
     """Read multipart/form-data with text fields only, in the order sent."""
-    boundary = _boundary(content_type or "")
-    delimiter = b"\r\n--" + boundary
+    delimiter = b"\r\n--" + _boundary(content_type or "")
     text = b"\r\n" + body
     preamble_end = text.find(delimiter)
     if preamble_end < 0:

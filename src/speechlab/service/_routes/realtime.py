@@ -126,8 +126,7 @@ class Conversation:
         """Stop the text under way, report it to the client, and close."""
         if self._speaking is not None:
             self._speaking.cancel()
-        ended = self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING)
-        await self._perform(ended)
+        await self._perform(self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING))
 
     # Receiving
 

@@ -49,8 +49,7 @@ async def translate(request: Request) -> Response:
         lane, job = await service.engines.threads.run(lambda: _accept(service, fields))
     except InvalidRequestError as error:
         raise invalid(error, "translate") from None
-    size = len(fields.text.encode("utf-8"))
-    meter.accept(lane.entry.name, characters=len(fields.text), input_bytes=size)
+    meter.accept(lane.entry.name, characters=len(fields.text), input_bytes=len(fields.text.encode("utf-8")))
     turn = Turn(lane, meter)
     work = _stream(request, turn, fields, job) if fields.stream else _whole(turn, fields, job)
     return await until_gone(request.receive, work)

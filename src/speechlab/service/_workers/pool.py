@@ -119,8 +119,7 @@ class Worker:
         ready, _ = _asked(process, self._limits, b"", None, within_s=_START_S)
         if ready is None:
             self.end()
-            message = f"{self._module} ended with the status {process.returncode}"
-            raise OSError(message)
+            raise OSError(f"{self._module} ended with the status {process.returncode}")
         return process
 
 
