@@ -43,17 +43,14 @@ class Synthesizer(Protocol):
     @property
     def model(self) -> str:
         """Id of the model, as shown to clients."""
-        ...
 
     @property
     def sample_rate(self) -> int:
         """Rate of the samples that :meth:`synthesize` yields, in Hz."""
-        ...
 
     @property
     def voices(self) -> Sequence[EngineVoice]:
         """The available voices."""
-        ...
 
     def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
@@ -78,7 +75,6 @@ class Synthesizer(Protocol):
         Raises:
             EngineError: The engine failed.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +147,10 @@ class Recognizer(Protocol):
     @property
     def model(self) -> str:
         """Id of the model."""
-        ...
 
     @property
     def languages(self) -> Sequence[str]:
         """Codes of the languages that it recognises and identifies."""
-        ...
 
     def recognize(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording.
@@ -168,7 +162,6 @@ class Recognizer(Protocol):
         Raises:
             EngineError: The engine failed.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,12 +207,10 @@ class Translator(Protocol):
     @property
     def model(self) -> str:
         """Id of the model, of the form ``vendor/name``."""
-        ...
 
     @property
     def languages(self) -> Sequence[str]:
         """Codes of its languages; it translates between any two."""
-        ...
 
     def translate(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         """Translate, token by token.
@@ -230,7 +221,6 @@ class Translator(Protocol):
         Raises:
             EngineError: The engine failed.
         """
-        ...
 
 
 _here = threading.local()

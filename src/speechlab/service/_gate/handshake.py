@@ -17,7 +17,7 @@ from speechlab.errors import StoreError
 from speechlab.service._faults import HandshakeRefused
 from speechlab.service._keys import KEY_PREFIX
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import PRINCIPAL, request_id_of
+from speechlab.service._state import record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,29 +45,28 @@ class HandshakeGuard:
         if scope["type"] == "websocket":
             await self._handshake(scope, receive, send)
         else:
-            refused, request_id = HandshakeRefused.not_upgraded(), request_id_of(scope)
+            refused, request_id = HandshakeRefused.not_upgraded(), record_of(scope).id
             _log_refusal(refused, request_id, scope)
             refused.headers |= {"X-Request-Id": request_id, "Connection": "close"}
             await refused.response()(scope, receive, send)
 
     async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, request_id, status = time.monotonic(), request_id_of(scope), 101
+        started, record, status = time.monotonic(), record_of(scope), 101
         try:
-            principal = self._check(scope)
-            leave = self._service.in_flight.admit_connection(principal)
+            record.principal = self._check(scope)
+            leave = self._service.in_flight.admit_connection(record.principal)
         except HandshakeRefused as refused:
             status = refused.status
-            _log_refusal(refused, request_id, scope)
-            refused.headers["X-Request-Id"] = request_id
+            _log_refusal(refused, record.id, scope)
+            refused.headers["X-Request-Id"] = record.id
             await refused.send(send)
             return
         finally:
             self._service.counters.answered(_known_path(scope), "GET", status, time.monotonic() - started)
-        scope[PRINCIPAL] = principal
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            fields = {"request_id": request_id, "path": REALTIME_PATH, **error_fields(error)}
+            fields = {"request_id": record.id, "path": REALTIME_PATH, **error_fields(error)}
             log("internal error", level="error", **fields)
         finally:
             leave()

@@ -40,7 +40,7 @@ from speechlab.service._faults import Fault, detail
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import abort_of, principal_of, request_id_of, service_of
+from speechlab.service._state import abort_of, principal_of, record_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ class Conversation:
         self._session = RealtimeProtocol(
             f"sess_{uuid4().hex}", f"{service.config.vendor}/tts", text_limit=service.config.tts_text_limit
         )
-        self._request_id = request_id_of(socket.scope)
+        self._request_id = record_of(socket.scope).id
         self._abort = abort_of(socket.scope)
         self._sending = asyncio.Lock()
         self._pace = Pace(service.config.send_timeout_s, READER_BYTES_S)

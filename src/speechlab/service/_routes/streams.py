@@ -12,7 +12,7 @@ from starlette.responses import Response
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._held_bytes import BLOCK_BYTES
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import ENDED, abort_of
+from speechlab.service._state import abort_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping
@@ -62,7 +62,7 @@ class StreamReply(Response):
         try:
             await until_gone(receive, self._send_all(scope, send))
         except Gone:
-            scope[ENDED] = (499, "the client left")
+            record_of(scope).ended = (499, "the client left")
         finally:
             await self._rest.aclose()
 
@@ -73,7 +73,7 @@ class StreamReply(Response):
             async for piece in self._rest:
                 await self._send(send, piece)
         except TimeoutError:
-            scope[ENDED] = (499, "the reader was too slow")
+            record_of(scope).ended = (499, "the reader was too slow")
             abort_of(scope)()
             return
         except Exception as error:  # noqa: BLE001 - after the status was sent, logging is all that remains
@@ -118,7 +118,7 @@ class HeldReply(Response):
 
 def failed_midway(scope: Scope, error: BaseException) -> None:
     """Record for the log that a reply failed after its status was sent, and why."""
-    scope[ENDED] = (500, error.error if isinstance(error, Fault) else type(error).__name__)
+    record_of(scope).ended = (500, error.error if isinstance(error, Fault) else type(error).__name__)
 
 
 async def _disconnected(receive: Receive) -> None:
