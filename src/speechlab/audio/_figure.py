@@ -88,13 +88,7 @@ def sound_preview(clip: _Sound, *, max_bytes: int = 1_000_000) -> SoundPreview:
         seconds = seconds * max_bytes / len(data) * 0.95
 
 
-def waveform_png(
-    samples: ArrayLike,
-    *,
-    width: int = 640,
-    height: int = 72,
-    scale: int = 2,
-) -> bytes:
+def waveform_png(samples: ArrayLike, *, width: int = 640, height: int = 72, scale: int = 2) -> bytes:
     """Draw a waveform on a transparent background.
 
     Its colour has a contrast of at least 3.7 to 1 on white and on the dark grey of notebooks.

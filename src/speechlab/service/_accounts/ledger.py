@@ -93,11 +93,7 @@ class Ledger:
         return [UsageRow(*row) for row in rows]
 
     def totals(
-        self,
-        by: tuple[str, ...] = ("key", "operation"),
-        *,
-        since: float = 0.0,
-        key_id: str | None = None,
+        self, by: tuple[str, ...] = ("key", "operation"), *, since: float = 0.0, key_id: str | None = None
     ) -> list[UsageTotal]:
         """Sum the rows by common values."""
         for name in by:
