@@ -8,14 +8,14 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, bat
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.store._blobs import STORE_FILE as STORE_FILE
 from speechlab.store._blobs import Blob
 from speechlab.store._blobs import BlobFolder as BlobFolder
 from speechlab.store._claims import Claims as Claims
-from speechlab.store._runs import PART_SUFFIX as PART_SUFFIX
-from speechlab.store._runs import RunPart as RunPart
-from speechlab.store._runs import RunRecord as RunRecord
-from speechlab.store._store import STORE_FILE as STORE_FILE
+from speechlab.store._store import PART_SUFFIX as PART_SUFFIX
 from speechlab.store._store import Attempt, Store, Stored
+from speechlab.store._store import RunPart as RunPart
+from speechlab.store._store import RunRecord as RunRecord
 
 __all__ = ["Store"]
 

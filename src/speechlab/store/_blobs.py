@@ -1,10 +1,11 @@
-"""Files named by the SHA-256 of their content."""
+"""Files named by the SHA-256 of their content, and the errors of writing to a store."""
 
 from __future__ import annotations
 
 import errno
 import hashlib
 import os
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,9 @@ from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+STORE_FILE = "store.sqlite"
+"""The file that makes a folder a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +77,21 @@ def store_error(error: OSError, path: Path) -> StoreError:
         reason = error.strerror or os.strerror(error.errno or errno.EIO)
         message = f"cannot write {path}: {reason}; choose a folder that you may write to"
     return StoreError(message)
+
+
+def database_error(error: sqlite3.Error, path: Path) -> StoreError:
+    """Return the store's error for one of its database, with the reason and a remedy."""
+    if "full" in str(error):
+        return StoreError(f"no space left for the store {path}; free some; stored results stay valid")
+    if "disk I/O error" in str(error):
+        text = "free space, a limit on the size of files (ulimit -f) or the disk itself may be the reason"
+        return StoreError(
+            f"the store {path} cannot be read or written (disk I/O error): {text}; stored results stay valid"
+        )
+    if "readonly" in str(error):
+        return StoreError(
+            f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"
+        )
+    if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+        return StoreError(f"{path / STORE_FILE} is not a store; choose another folder")
+    return StoreError(f"the store {path} cannot be used: {error}")

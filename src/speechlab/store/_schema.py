@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from typing import TYPE_CHECKING
 
-from speechlab._sqlite import transaction
+from speechlab._sqlite import in_memory, open_to_read, transaction
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def _first_tables(db: sqlite3.Connection) -> None:
@@ -123,3 +128,14 @@ def migrate(db: sqlite3.Connection) -> None:
             if name not in applied:
                 step(db)
                 db.execute("INSERT INTO migrations VALUES (?, datetime('now'))", (name,))
+
+
+def open_migrated(file: Path) -> sqlite3.Connection:
+    """Open a database to be read alone; one of an earlier version is migrated in memory."""
+    db = open_to_read(file)
+    if not is_current(db):
+        with closing(db) as earlier:
+            db = in_memory(earlier)
+        migrate(db)
+    db.execute("PRAGMA query_only=ON")
+    return db

@@ -1,4 +1,4 @@
-"""Results by key, with their files and attempts."""
+"""Results by key, with their files and attempts; runs, with the parts of their tables; facts of replies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 from platformdirs import user_data_path
 
-from speechlab._sqlite import can_be_written, in_memory, open_database, open_to_read, transaction
+from speechlab._sqlite import can_be_written, open_database, transaction
 from speechlab.errors import StoreError
-from speechlab.store._blobs import Blob, BlobFolder, store_error
+from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, database_error, store_error
 from speechlab.store._claims import Claims
-from speechlab.store._runs import RecordTables
-from speechlab.store._schema import is_current, migrate
+from speechlab.store._schema import migrate, open_migrated
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-STORE_FILE = "store.sqlite"
-"""The file that makes a folder a store."""
+PART_SUFFIX = ".parquet"
+"""Ending of the files that hold the parts of a run's table."""
 _BUSY_S = 30.0
 _KEYS_AT_ONCE = 500
+_RUN = "id, operation, status, started, ended, manifest"
 _ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
 
 
@@ -56,7 +56,28 @@ class Attempt:
     error: str | None = None
 
 
-class Store(RecordTables):
+@dataclass(frozen=True, slots=True)
+class RunPart:
+    """A piece of a run's table: the SHA-256 of its file and its number of rows."""
+
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """The record of a run; times are Unix times in seconds."""
+
+    id: str
+    operation: str
+    status: str  # "running", also after a crash, or how it ended
+    started: float
+    ended: float | None = None  # by a monotonic clock
+    manifest: dict[str, Any] = field(default_factory=dict)  # without a credential
+    parts: tuple[RunPart, ...] = ()  # of the table, in order
+
+
+class Store:
     """A folder of results: the database ``store.sqlite`` and the audio files in ``blobs/``.
 
     Several threads and processes can use a store at the same time. Each write is one transaction in WAL mode, so a
@@ -96,7 +117,7 @@ class Store(RecordTables):
             raise store_error(error, self.path) from error
         with self._translated():
             if self.read_only:
-                self._db = _open_to_read(file)
+                self._db = open_migrated(file)
                 return
             self._db = open_database(file, busy_s=_BUSY_S)
             self._db.execute("PRAGMA foreign_keys=ON")
@@ -231,6 +252,67 @@ class Store(RecordTables):
         """Return an empty set of claims, which keep other runs from the same call, and end with their process."""
         return Claims(self.path / "claims")
 
+    def save_run(self, record: RunRecord) -> None:
+        """Write or update the record of a run. :meth:`add_part` adds the parts."""
+        about = record.id, record.operation, record.status, record.started, record.ended
+        with self._translated():
+            self._db.execute(
+                f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
+                "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
+                (*about, _text(record.manifest)),
+            )
+
+    def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
+        """Keep the next piece of a run's table: a Parquet file, with its number of rows."""
+        part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
+        with self._translated():
+            self._db.execute(
+                "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
+                (run, part.sha256, part.rows, run),
+            )
+        return part
+
+    def run(self, run: str) -> RunRecord:
+        """Return a run by its id."""
+        rows = self._rows(f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
+        if not rows:
+            latest = ", ".join(record.id for record in self.runs()[-3:]) or "none"
+            raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {latest}")
+        return self._record(rows[0])
+
+    def runs(self) -> list[RunRecord]:
+        """Return all runs in the order of their beginnings, independent of the system clock."""
+        return [self._record(row) for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY rowid")]  # noqa: S608 - names of columns and placeholders; values are bound
+
+    def part_path(self, part: RunPart) -> Path:
+        """Return the Parquet file of a part."""
+        return self.blobs.path(part.sha256, PART_SUFFIX)
+
+    def _record(self, row: tuple[Any, ...]) -> RunRecord:
+        run, operation, status, started, ended, manifest = row
+        rows = self._rows("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
+        kept = tuple(RunPart(*part) for part in rows)
+        return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
+
+    def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
+        """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
+        with self._translated():
+            self._db.execute(
+                "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
+                (key, orjson.dumps(facts).decode()),
+            )
+
+    def facts(self, key: str) -> dict[str, Any]:
+        """Return the timing and frames of the reply to a request; empty if the store has none."""
+        rows = self._rows("SELECT facts FROM replies WHERE key = ?", (key,))
+        facts: dict[str, Any] = orjson.loads(rows[0][0]) if rows else {}
+        return facts
+
+    def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
+        """Return keys and parameters of the newest results of an operation, the last written first."""
+        query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
+        return [(key, orjson.loads(request)) for key, request in self._rows(query, (operation, limit))]
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make several writes one commit: all of them or none.
@@ -262,17 +344,12 @@ class Store(RecordTables):
             try:
                 yield
             except sqlite3.Error as error:
-                raise _database_error(error, self.path) from error
+                raise database_error(error, self.path) from error
 
-
-def _open_to_read(file: Path) -> sqlite3.Connection:
-    db = open_to_read(file)
-    if not is_current(db):  # of an earlier version: migrated in memory
-        with closing(db) as earlier:
-            db = in_memory(earlier)
-        migrate(db)
-    db.execute("PRAGMA query_only=ON")
-    return db
+    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """The rows of a query."""
+        with self._translated():
+            return self._db.execute(query, values).fetchall()
 
 
 def _slices(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
@@ -285,20 +362,3 @@ def _slices(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 def _text(value: Mapping[str, Any]) -> str:
     return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _database_error(error: sqlite3.Error, path: Path) -> StoreError:
-    if "full" in str(error):
-        return StoreError(f"no space left for the store {path}; free some; stored results stay valid")
-    if "disk I/O error" in str(error):
-        text = "free space, a limit on the size of files (ulimit -f) or the disk itself may be the reason"
-        return StoreError(
-            f"the store {path} cannot be read or written (disk I/O error): {text}; stored results stay valid"
-        )
-    if "readonly" in str(error):
-        return StoreError(
-            f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"
-        )
-    if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-        return StoreError(f"{path / STORE_FILE} is not a store; choose another folder")
-    return StoreError(f"the store {path} cannot be used: {error}")
