@@ -117,15 +117,13 @@ class PaperFigure(Figure):
                 note.set_visible(note.get_label() != _NOTE)
             if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
                 axes.locator_params(axis="x", nbins=5)
-            names = [(label.get_text(), label.get_fontfamily()) for label in axes.get_yticklabels()]
-            if any(columns_of(name) > _PHONE_COLUMNS for name, _ in names) and len(axes.get_yticks()) == len(
-                names
-            ):
-                short = [folded(name, columns=_PHONE_COLUMNS) for name, _ in names]
-                axes.set_yticks(axes.get_yticks(), short, fontfamily=names[0][1], fontsize=SMALL_PT)
+            labels, places = axes.get_yticklabels(), axes.get_yticks()
+            names = [label.get_text() for label in labels]
+            if any(columns_of(name) > _PHONE_COLUMNS for name in names) and len(places) == len(names):
+                short = [folded(name, columns=_PHONE_COLUMNS) for name in names]
+                axes.set_yticks(places, short, fontfamily=labels[0].get_fontfamily(), fontsize=SMALL_PT)
         for legend in self.legends:
-            labels = [text.get_text() for text in legend.get_texts()]
-            legend.set_ncols(legend_room(_PHONE_INCHES, labels)[0])
+            legend.set_ncols(legend_room(_PHONE_INCHES, [text.get_text() for text in legend.get_texts()])[0])
         more = sum(0.2 * (len(one.get_texts()) - 1) for one in self.legends)
         self.set_size_inches(_PHONE_INCHES, self.get_figheight() + more)
         return self.to_svg()
@@ -148,7 +146,10 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     code = language_code(language) if language else "ja" if any("぀" <= one <= "ヿ" for one in texts) else "zh"
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
     names = list(dict.fromkeys(name for each in order for name in _WIDE[each]))
-    letters = {letter for letter in texts if _is_wide(letter)}
+    width, kind = unicodedata.east_asian_width, unicodedata.category
+    letters = {
+        letter for letter in texts if width(letter) in "WFH" and kind(letter) != "So"
+    }  # emoji are none
     families = _listed(names)
     if letters and _missing(letters, families):
         advice = _read_anew()
@@ -165,11 +166,6 @@ def _listed(wanted: Sequence[str]) -> list[str]:
     """The families whose files are in matplotlib's list, and still on the disk."""
     files = {font.name: font.fname for font in fontManager.ttflist}
     return [name for name in wanted if name in files and Path(files[name]).exists()]
-
-
-def _is_wide(letter: str) -> bool:
-    """Whether a letter is one of Chinese, Japanese or Korean; emoji are none."""
-    return unicodedata.east_asian_width(letter) in "WFH" and unicodedata.category(letter) != "So"
 
 
 def _missing(letters: set[str], families: Sequence[str]) -> set[str]:

@@ -117,10 +117,8 @@ def listeners(
         if summary is not None:
             _draw_all(axes, summary[summary["system"] == system], number, len(systems))
     names = [*(["all listeners"] if top else []), *(shortened(str(name), _MAX_NAME) for name in order)]
-    note_of = {
-        **(notes or {}),
-        **{name: shortened(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()},
-    }
+    reasons = {name: shortened(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()}
+    note_of = {**(notes or {}), **reasons}
     right = [*([""] if top else []), *(str(note_of.get(name, "")) for name in order)]
     if crowd:
         names.append(f"{len(crowd):,} others")
@@ -175,15 +173,8 @@ def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
 
 
 def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
-    tidy(
-        summary,
-        "system",
-        "mean",
-        "low",
-        "high",
-        argument="summary",
-        hint="Pass the summary of the same report",
-    )
+    hint = "Pass the summary of the same report"
+    tidy(summary, "system", "mean", "low", "high", argument="summary", hint=hint)
     listed = [name for name in summary["system"] if name in means.columns]
     return listed + [name for name in means.columns if name not in listed]
 
@@ -192,7 +183,7 @@ def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
     if not len(row):
         return
     style = style_of(number)
-    place = (number - (count - 1) / 2) * min(0.18, 0.7 / max(count, 1))
+    place = (number - (count - 1) / 2) * min(0.18, 0.7 / count)
     mean, low, high = (float(numbers(row, name)[0]) for name in ("mean", "low", "high"))
     if np.isfinite(low) and np.isfinite(high):
         axes.plot([low, high], [place, place], color=style.color, linewidth=1.4, solid_capstyle="butt")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.patheffects import withStroke
@@ -268,7 +268,11 @@ def confusions(
     top = _LETTER_INCHES * highest if upright else 0.2
     figure = new_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
     families = fonts("".join([*rows, *columns]), language)
-    _draw_matrix(figure.subplots(), matrix, row_labels, column_labels, families, upright=upright)
+    axes = figure.subplots()
+    _draw_matrix(axes, matrix)
+    axes.set_xticks(range(len(columns)), column_labels, fontfamily=families, rotation=90 if upright else 0)
+    axes.set_yticks(range(len(rows)), row_labels, fontfamily=families)
+    write_plainly([*axes.get_xticklabels(), *axes.get_yticklabels()])
     return figure
 
 
@@ -287,38 +291,19 @@ def _measure(bins: pd.DataFrame) -> str:
     raise InvalidRequestError(f"the table has {have}", parameter="column")
 
 
-def _draw_bins(
-    axes: Axes,
-    part: pd.DataFrame,
-    ends: list[str],
-    number: int,
-    *,
-    alone: bool,
-) -> None:
+def _draw_bins(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool) -> None:
     style = style_of(number)
     left, right, middle = (numbers(part, end) for end in ends)
     rate, low, high = (numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
+    line: dict[str, Any] = {"color": style.color, "linewidth": 1.2}
     if alone:
         axes.hlines(rate, left, right, color=style.color, linewidth=1)
-    axes.vlines(middle, low, high, color=style.color, linewidth=1.2)
-    axes.plot(
-        middle,
-        rate,
-        color=style.color,
-        marker=style.marker,
-        linestyle=style.dash,
-        markersize=5,
-        linewidth=1.2,
-    )
+    axes.vlines(middle, low, high, **line)
+    axes.plot(middle, rate, marker=style.marker, linestyle=style.dash, markersize=5, **line)
     if alone:
+        place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
         for at, count in zip(middle, numbers(part, "utterances_scored"), strict=True):
-            axes.annotate(
-                f"n = {count:.0f}",
-                (at, 0.02),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                fontsize=SMALL_PT - 1,
-            )
+            axes.annotate(f"n = {count:.0f}", (at, 0.02), fontsize=SMALL_PT - 1, **place)
 
 
 def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None, height_pt: float) -> None:
@@ -359,38 +344,21 @@ def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
     axes.vlines(middle, place - 0.3, place + 0.3, color=INK, linewidth=2, zorder=3)
 
 
-def _draw_matrix(
-    axes: Axes,
-    matrix: NDArray[np.float64],
-    rows: list[str],
-    columns: list[str],
-    families: list[str],
-    *,
-    upright: bool,
-) -> None:
+def _draw_matrix(axes: Axes, matrix: NDArray[np.float64]) -> None:
     top = matrix.max()
     axes.imshow(matrix, cmap="gray_r", vmin=0, vmax=1.3 * top, aspect="auto")
     for row, column in zip(*np.nonzero(matrix), strict=True):
         count = matrix[row, column]
-        axes.text(
-            column,
-            row,
-            f"{count:.0f}",
-            ha="center",
-            va="center",
-            fontsize=SMALL_PT,
-            color="white" if count > 0.6 * top else INK,
-        )
-    axes.set_xticks(range(len(columns)), columns, fontfamily=families, rotation=90 if upright else 0)
-    axes.set_yticks(range(len(rows)), rows, fontfamily=families)
+        color = "white" if count > 0.6 * top else INK
+        axes.text(column, row, f"{count:.0f}", ha="center", va="center", fontsize=SMALL_PT, color=color)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, labelsize=SMALL_PT + 1)
-    write_plainly([*axes.get_xticklabels(), *axes.get_yticklabels()])
     axes.set_xlabel("recognised (∅: left out)", fontsize=SMALL_PT)
     axes.set_ylabel("said (∅: put in)", fontsize=SMALL_PT)
-    axes.set_xticks(np.arange(len(columns) + 1) - 0.5, minor=True)
-    axes.set_yticks(np.arange(len(rows) + 1) - 0.5, minor=True)
+    rows, columns = matrix.shape
+    axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
     axes.grid(which="minor", color=SHADE, linewidth=0.8)
     axes.tick_params(which="minor", length=0)
     axes.spines[:].set_visible(False)

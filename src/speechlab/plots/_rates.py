@@ -104,9 +104,8 @@ def error_rates(
     if not rate_columns:
         raise InvalidRequestError("rates names no column; give one such as 'error_rate'", parameter="rates")
     tidy(summary, "unit", "utterances_scored", *rate_columns, argument="summary", hint=_SUMMARIZED)
-    keys = (
-        list(summary.columns[: list(summary.columns).index("unit")]) if by is None else column_names(by, "by")
-    )
+    before_unit = list(summary.columns[: list(summary.columns).index("unit")])
+    keys = before_unit if by is None else column_names(by, "by")
     tidy(summary, *keys, argument="summary", hint=_SUMMARIZED)
     counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
     units = list(dict.fromkeys(counted_in))
@@ -118,7 +117,8 @@ def error_rates(
         names = names_of(unit_table, keys) if keys else [unit] * len(unit_table)
         intervals = [_interval(unit_table, rate) for rate in rate_columns]
         values = [numbers(unit_table, rate) for rate in rate_columns]
-        for number, place in enumerate(_offsets(len(rate_columns), inches)):
+        for number in range(len(rate_columns)):
+            place = (number - (len(rate_columns) - 1) / 2) * _STEP_INCHES / inches
             for style, rows in _series(unit_table, keys, number, alone=len(rate_columns) == 1):
                 shown_values = (values[number], *intervals[number])
                 points, low, high = (np.where(rows, column, np.nan) for column in shown_values)
@@ -228,12 +228,11 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         _draw_points(axes, values, low, high, style_of(0), 0.0, full=is_shown(measure_table))
         axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
         widen(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
+        chances = numbers(measure_table, "p_holm")
         notes = [
             f"{difference_text(value, unit)}, "
             + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
-            for value, p in zip(
-                numbers(measure_table, "difference"), numbers(measure_table, "p_holm"), strict=True
-            )
+            for value, p in zip(numbers(measure_table, "difference"), chances, strict=True)
         ]
         names = [
             f"{folded(str(row['b']), lines=1)} against {row['a']}"
@@ -280,15 +279,8 @@ def _panels(
 
 
 def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    names = (f"{rate}_low", f"{rate}_high")
-    if any(name not in part.columns for name in names):
-        nothing = np.full(len(part), np.nan)
-        return nothing, nothing
-    return numbers(part, names[0]), numbers(part, names[1])
-
-
-def _offsets(count: int, inches: float) -> list[float]:
-    return [(at - (count - 1) / 2) * _STEP_INCHES / inches for at in range(count)]
+    bounds = part.reindex(columns=[f"{rate}_low", f"{rate}_high"])
+    return numbers(bounds, f"{rate}_low"), numbers(bounds, f"{rate}_high")
 
 
 def _draw_points(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import RendererAgg
-    from numpy.typing import NDArray
 
     from speechlab.plots._figure import PaperFigure
 
@@ -91,17 +90,15 @@ def timeline(
     clip = None if audio is None else _clip(audio)
     begin, stop = _stretch(start, end, clip, checked)
     check_width(width)
-    lanes_of = {name: _lanes(_within(table, begin, stop)) for name, table in checked.items()}
+    lanes_of = {name: _lanes(table, begin, stop) for name, table in checked.items()}
     panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
     lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in lanes_of.values())
     heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if lanes_of else [])]
     figure = new_figure(width, sum(heights) + 0.55)
-    each: list[Axes] = list(
-        figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    )
+    panels_of = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+    each: list[Axes] = list(panels_of[:, 0])
     if clip:
-        first = next(iter(lanes_of.values()), None)
-        _draw_waveform(each[0], clip, begin, stop, first)
+        _draw_waveform(each[0], clip, begin, stop, next(iter(lanes_of.values()), None))
         if spectrogram:
             _draw_spectrogram(each[1], clip, begin, stop)
     each[-1].set_xlim(begin, stop)
@@ -146,21 +143,15 @@ def _stretch(
     return float(start), float(end)
 
 
-def _within(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
-    """The segments within a stretch, sorted, and cut at its edges."""
-    if not len(table):
-        return table
-    extent = frame([(begin, stop)], file=table["file"].iloc[0])
-    return in_order(crop(table, extent))
-
-
-def _lanes(table: pd.DataFrame) -> pd.DataFrame:
-    """Give each segment the first lane that is free at its start."""
+def _lanes(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
+    """The segments within a stretch, cut at its edges, each in the first lane that is free at its start."""
+    if len(table):
+        table = in_order(crop(table, frame([(begin, stop)], file=table["file"].iloc[0])))
     free: list[float] = []
     lanes = []
-    for begin, stop in zip(table["start"].tolist(), table["end"].tolist(), strict=True):
-        lane = next((number for number, at in enumerate(free) if at <= begin), len(free))
-        free[lane : lane + 1] = [max(stop, begin + 1e-6)]
+    for start, end in zip(table["start"].tolist(), table["end"].tolist(), strict=True):
+        lane = next((number for number, at in enumerate(free) if at <= start), len(free))
+        free[lane : lane + 1] = [max(end, start + 1e-6)]
         lanes.append(lane)
     return table.assign(lane=np.array(lanes, dtype=np.int64))
 
@@ -185,36 +176,23 @@ def _draw_waveform(
 def _draw_spectrogram(axes: Axes, clip: AudioClip, begin: float, stop: float) -> None:
     part = clip.crop(min(begin, clip.duration_s), min(stop, clip.duration_s)).to_mono()
     highest = min(_HIGHEST_HZ, clip.sample_rate / 2)
-    levels = _levels(part.samples, part.sample_rate, highest)
-    if levels.size:
+    size = max(16, int(_WINDOW_S * part.sample_rate))
+    if part.frames >= size:
+        count = min(_POINTS, (part.frames - size) * 4 // size + 1)
+        starts = np.linspace(0, part.frames - size, count).astype(np.int64)
+        window = np.hanning(size).astype(np.float32)
+        bins = int(highest / part.sample_rate * size) + 1
+        rows = [np.abs(np.fft.rfft(part.samples[at : at + size] * window)[:bins]) for at in starts]
+        magnitudes = np.maximum(np.array(rows), 10 ** (_LOWEST_DB / 20))
+        levels = (20 * np.log10(magnitudes)).astype(np.float32)  # dB, shape (times, frequencies)
         loudest = max(float(levels.max()), _LOWEST_DB + _RANGE_DB)  # silence is white
+        extent = (begin, begin + part.duration_s, 0, highest / 1000)
         axes.imshow(
-            levels.T,
-            origin="lower",
-            aspect="auto",
-            cmap="gray_r",
-            extent=(begin, begin + part.duration_s, 0, highest / 1000),
-            vmin=loudest - _RANGE_DB,
-            vmax=loudest,
-            interpolation="bilinear",
-        )
+            levels.T, origin="lower", aspect="auto", cmap="gray_r", extent=extent, vmin=loudest - _RANGE_DB,
+            vmax=loudest, interpolation="bilinear",
+        )  # fmt: skip
     axes.set_ylim(0, highest / 1000)
     axes.set_ylabel("frequency (kHz)", fontsize=SMALL_PT)
-
-
-def _levels(samples: NDArray[np.float32], rate: int, highest: float) -> NDArray[np.float32]:
-    """Return levels in dB, shape (times, frequencies)."""
-    size = max(16, int(_WINDOW_S * rate))
-    if len(samples) < size:
-        return np.zeros((0, 0), dtype=np.float32)
-    count = min(_POINTS, (len(samples) - size) * 4 // size + 1)
-    starts = np.linspace(0, len(samples) - size, count).astype(np.int64)
-    window = np.hanning(size).astype(np.float32)
-    bins = int(highest / rate * size) + 1
-    rows = [np.abs(np.fft.rfft(samples[at : at + size] * window)[:bins]) for at in starts]
-    magnitudes = np.maximum(np.array(rows), 10 ** (_LOWEST_DB / 20))
-    levels: NDArray[np.float32] = (20 * np.log10(magnitudes)).astype(np.float32)
-    return levels
 
 
 def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[str]) -> None:
@@ -273,10 +251,12 @@ def _fitted(text: str, fits: Any) -> str:
         if fits(remainder):
             lines.append(remainder)
             return "\n".join(lines)
-        length = _longest(remainder, fits, "" if len(lines) + 1 < _LINES else "…")
+        last = len(lines) + 1 == _LINES
+        end, counts = "…" if last else "", range(1, len(remainder) + 1)
+        length = bisect_left(counts, x=True, key=lambda count: not fits(remainder[:count] + end))
         if length == 0:
             break
-        if len(lines) + 1 == _LINES:
+        if last:
             lines.append(remainder[:length].rstrip() + "…")
             break
         space = remainder.rfind(" ", 0, length + 1)
@@ -284,8 +264,3 @@ def _fitted(text: str, fits: Any) -> str:
         lines.append(remainder[:at].rstrip())
         remainder = remainder[at:].lstrip()
     return "\n".join(lines)
-
-
-def _longest(text: str, fits: Any, end: str) -> int:
-    """The number of letters of a text that fit, together with a suffix."""
-    return bisect_left(range(1, len(text) + 1), x=True, key=lambda count: not fits(text[:count] + end))
