@@ -12,7 +12,7 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._statistics import (
+from speechlab.evaluate._listening.statistics import (
     answers_needed,
     binomial_p,
     detectable,
@@ -403,7 +403,7 @@ def compared(values):
     listener, item = (place.ravel() for place in np.indices((listeners, items)))
     for pair in values:
         mean = float(pair.mean())
-        yield two_way(mean, (pair.ravel() - mean) / pair.size, listener, item, 0.95)
+        yield two_way(mean, (pair.ravel() - mean) / pair.size, listener, item)
 
 
 @pytest.mark.slow
@@ -479,10 +479,7 @@ def test_intervals_cover_the_truth_though_listeners_and_items_vary(spread):
     drawn = simulated(rng, 1_000, 10, 12, spread)
     differences = np.mean([one.low <= 0 <= one.high for one in compared(drawn)])
     assert 0.93 <= differences <= 0.975
-    ends = [
-        two_way_bootstrap(3 + values.ravel(), listener, item, level=0.95, draws=300, seed=1)
-        for values in drawn
-    ]
+    ends = [two_way_bootstrap(3 + values.ravel(), listener, item, draws=300, seed=1) for values in drawn]
     # of means they are rather too wide, the more the less listeners and items differ
     assert np.mean([low <= 3 <= high for low, high in ends]) >= 0.94
 

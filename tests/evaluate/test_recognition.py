@@ -15,7 +15,7 @@ from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
 from speechlab.evaluate._recognition.conditions import active_level_db, conditions_of, level_db, under
-from speechlab.evaluate._recognition.measures import flagged
+from speechlab.evaluate._recognition.hallucinations import flagged
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops

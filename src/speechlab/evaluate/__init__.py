@@ -17,12 +17,12 @@ from speechlab.evaluate._proof.verify import opened as opened
 from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
-from speechlab.evaluate._speech.latency import latency
+from speechlab.evaluate._speech.speed import latency
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.spoken import speech_to_speech
 from speechlab.evaluate._translation.study import translation
 from speechlab.evaluate._voices.study import voices
-from speechlab.evaluate._watch.report import watch
+from speechlab.evaluate._watch import watch
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 
 __all__ = [

@@ -66,7 +66,8 @@ def columns_of(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.DataFrame
     names = {argument: name for argument, name in requested.items() if name in list(frame.columns)}
     guesses = usual_columns(frame, taken=list(names.values()))
     for argument, name in requested.items():
-        if argument in _LANGUAGES and _is_for_all(name, is_column=argument in names):
+        codes = languages_of(name) if argument in _LANGUAGES else ()
+        if codes and (set(codes) <= set(Language) or argument not in names):  # codes that are no column
             frame = frame.assign(**{argument: name})
             names[argument] = argument
         elif argument not in names and name == argument and argument in guesses:
@@ -75,12 +76,6 @@ def columns_of(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.DataFrame
         raise InvalidRequestError(_missing(frame, requested, absent, names), parameter=absent[0])
     need_columns(frame, *names.values())
     return frame, [names[argument] for argument in requested]
-
-
-def _is_for_all(name: object, *, is_column: bool) -> bool:
-    """Whether an argument for languages is a code: one of the contract, or one or several that are no column."""
-    codes = languages_of(name)
-    return bool(codes) and (set(codes) <= set(Language) or not is_column)
 
 
 def _missing(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from speechlab.evaluate._statistics import FEWEST
+from speechlab.evaluate._writing.columns import in_words, plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 BLOCK = "block"
 """Column with the block of each recording, in studies of recordings of which some belong together."""
 _SPEAKERS = ("speaker", "voice")
-_NUMBERS = ("one speaker", "two speakers", "three speakers", "four speakers", "five speakers")
 
 
 class Blocks(NamedTuple):
@@ -47,14 +47,14 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
     alone = labels = merged(labels, keys)
     notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
-        what = "1 row repeats" if repeats == 1 else f"{repeats:,} rows repeat"
+        rows = plural(repeats, "row repeats", "rows repeat")
         notes.append(
-            f"{what} a recording or a sentence of one speaker; they count once where chance is judged."
+            f"{rows} a recording or a sentence of one speaker; they count once where chance is judged."
         )
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
         count = names.nunique()
         if groups == "auto" and count < FEWEST:
-            about = _NUMBERS[count - 1]
+            about = in_words(count, "speaker")
         else:
             labels, used = merged(alone, [names]), column
             notes.append(

@@ -16,6 +16,7 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import check_client, clip_of, code_or_none, languages_of, no_language
 from speechlab.evaluate._made import GIVEN, WHY
 from speechlab.evaluate._systems import ask_each, unreachable_notes
+from speechlab.evaluate._writing.columns import plural
 from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
@@ -182,13 +183,13 @@ class Cast(NamedTuple):
             label = f"{name}: " if name else ""
             if len(coded):
                 names = ", ".join(sorted(set(coded)))
+                rows = plural(len(coded), "row was", "rows were")
                 notes.append(
-                    f"{label}{_rows(len(coded))} skipped, because none of the voices speaks the language: {names}."
+                    f"{label}{rows} skipped, because none of the voices speaks the language: {names}."
                 )
             if uncoded := len(codes) - len(coded):
-                notes.append(
-                    f"{label}{_rows(uncoded)} skipped, because the language code is missing or not known."
-                )
+                rows = plural(uncoded, "row was", "rows were")
+                notes.append(f"{label}{rows} skipped, because the language code is missing or not known.")
         return notes
 
 
@@ -218,10 +219,6 @@ def cast_of(
     if pairs["voice"].isna().all():
         raise InvalidRequestError(_no_voice_message(chosen, failures), parameter="voices")
     return Cast(pairs, reached, catalogues, failures)
-
-
-def _rows(count: int) -> str:
-    return "1 row was" if count == 1 else f"{count:,} rows were"
 
 
 def _no_voice_message(chosen: Mapping[str, Sequence[Voice]], unreachable: Mapping[str, str]) -> str:

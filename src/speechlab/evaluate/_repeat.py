@@ -57,8 +57,8 @@ def _request_of(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
         "arguments": values,
         "without": without,
         "services": sorted(lab) if isinstance(lab, Mapping) else [],
+        "alone": lab is None,
     }
-    request["alone"] = lab is None
     if isinstance(frame, pd.DataFrame):
         names = [str(name) for name in frame.columns]
         revision = {key: frame.attrs[key] for key in ("revision",) if key in frame.attrs}

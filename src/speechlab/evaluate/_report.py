@@ -18,13 +18,7 @@ from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.report import joined, part_of, rows_of, speech_report, wide_table
 from speechlab.evaluate._writing.contents import Contents, Drawing, picked
-from speechlab.evaluate._writing.folder import (
-    PAGES,
-    read_folder,
-    report_place,
-    unwritten,
-    write_folder,
-)
+from speechlab.evaluate._writing.folder import PAGES, read_folder, report_place, unwritten, write_folder
 from speechlab.evaluate._writing.page import report_page
 from speechlab.evaluate._writing.record import failures
 from speechlab.evaluate._writing.sharing import Shared

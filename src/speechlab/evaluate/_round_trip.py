@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.evaluate._cast import Cast
+    from speechlab.evaluate._speech.speed import Clock
     from speechlab.store import Store
 
 
@@ -102,12 +103,8 @@ def round_trip(
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {
-        "recogniser": recogniser,
-        "identify": identify,
-        "clock": clock,
-        "progress": progress,
-    }
+    arguments: dict[str, Any] = {"recogniser": recogniser, "identify": identify}
+    arguments |= {"clock": clock, "progress": progress}
     scored, facts, batches = spoken_and_heard(
         cast, services, columns, text, language, running=running, options=options, **arguments
     )
@@ -125,7 +122,7 @@ def spoken_and_heard(
     *,
     recogniser: Client | None,
     identify: bool,
-    clock: tuple[int, list[int], Any],
+    clock: Clock,
     progress: StageProgress,
     running: dict[str, Any],
     options: dict[str, Any],
@@ -160,7 +157,7 @@ def spoken_and_heard(
     )
     first = transcripts[transcripts["take"] == 0]
     timed, untimed = timed_or_why(
-        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, *clock), no_speed()
+        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, clock), no_speed()
     )
     scored, segments = scored_rows(transcripts, cast.unspoken, columns, text, language, running["store"])
     notes = [*cast.skipped_notes(language), *unreachable_notes(cast.gone), *refusals, *untimed]

@@ -13,7 +13,11 @@ from speechlab.evaluate._writing.contents import Conclusion, Contents, ShownRows
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_TIMES = {"first_sound_s": "first_byte_s", "result_s": "total_s"}
+_AS_NOW = {
+    earlier + end: now + end
+    for earlier, now in {"first_sound_s": "first_byte_s", "result_s": "total_s"}.items()
+    for end in ("", "_low", "_high")
+}
 """Columns of times, and their names of today."""
 _STUDIES = {
     "SpeechReport": "round_trip",
@@ -30,7 +34,7 @@ _STUDIES = {
 def report_of_01(kind: str, fields: Mapping[str, Any], frames: Mapping[str, pd.DataFrame]) -> Contents:
     """Return a report from its class, its plain fields and its tables, with the answer that these allow."""
     study = _STUDIES[kind]
-    tables = {name: frame.rename(columns=_as_now) for name, frame in frames.items()}
+    tables = {name: frame.rename(columns=_AS_NOW) for name, frame in frames.items()}
     title, table, summary = fields["title"], tables.pop("results"), tables.pop("summary")
     facts: dict[str, Any] = {"record": fields["record"], "notes": tuple(fields.get("notes") or ())}
     speed, segments = tables.pop("speed", None), tables.pop("segments", None)
@@ -53,11 +57,3 @@ def report_of_01(kind: str, fields: Mapping[str, Any], frames: Mapping[str, pd.D
         shown=ShownRows(options={"columns": list(table.columns)}),
         **facts,
     )
-
-
-def _as_now(column: str) -> str:
-    """Return the name of a column of times that has another name in reports of version 0.1."""
-    for earlier, now in _TIMES.items():
-        if column in {earlier, f"{earlier}_low", f"{earlier}_high"}:
-            return now + column.removeprefix(earlier)
-    return column

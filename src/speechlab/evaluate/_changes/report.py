@@ -157,15 +157,13 @@ def _display(
         table, outputs = table.rename(columns=dict(zip(outputs, called, strict=True))), called
     sides = [name for name in SIDES if name in table.columns]
     columns = ["text", *outputs, "error_difference", "language", *sides, "voice_name"]
-    options: dict[str, Any] = {"hypotheses": outputs, "reference": "text", "language": "language"}
+    roles = {"reference": "text", "language": "language"}
     if translated:
-        columns, options = (
-            ["text", *outputs, "score_difference"],
-            {"hypotheses": outputs, "language": "target_lang"},
-        )
-        if "reference" in table.columns:
-            columns, options = ["reference", *columns], {**options, "reference": "reference"}
-    return table, ShownRows("table" if names == NAMES else "rows", options={**options, "columns": columns})
+        references = ["reference"] if "reference" in table.columns else []
+        columns = [*references, "text", *outputs, "score_difference"]
+        roles = {**{name: name for name in references}, "language": "target_lang"}
+    options = {**roles, "hypotheses": outputs, "columns": columns}
+    return table, ShownRows("table" if names == NAMES else "rows", options=options)
 
 
 def _methods_used(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
@@ -200,7 +198,6 @@ def _checked(names: Sequence[str]) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
-_LEVEL = 0.95
 TIMES = {
     "first_byte_s": "time to the first samples",
     "first_audible_s": "time to the first sound",
@@ -209,8 +206,6 @@ TIMES = {
     "first_partial_s": "time to the first partial",
     "finalization_s": "time from the end of speech to the final text",
 }
-_NAMES = ("voice_name", "language")
-_DIRECTION = ("source_lang", "target_lang")
 
 
 def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
@@ -236,9 +231,9 @@ def timed_calls(report: Contents) -> pd.DataFrame:
     if "error" not in timed.columns or not len(timed):
         return pd.DataFrame()
     calls = timed[timed["error"].isna()]
-    names = [*SIDES, *(_NAMES[1:] if report.study == "recognition" else _NAMES)]
+    names = [*SIDES, *([] if report.study == "recognition" else ["voice_name"]), "language"]
     words = [calls[name].astype(str) for name in names if name in calls.columns]
-    if set(_DIRECTION) <= set(calls.columns):
+    if {"source_lang", "target_lang"} <= set(calls.columns):
         words = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         words.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = words[0].str.cat(pd.DataFrame(dict(enumerate(words[1:]))), sep=", ") if words[1:] else words[0]
@@ -247,11 +242,8 @@ def timed_calls(report: Contents) -> pd.DataFrame:
 
 def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
-    at_once = (
-        (calls["concurrency"] > 1).fillna(value=False)
-        if "concurrency" in calls.columns
-        else pd.Series(data=False, index=calls.index)
-    )
+    callers = calls.get("concurrency", pd.Series(1, calls.index))
+    at_once = (callers > 1).fillna(value=False)
     if not at_once.any():
         return calls
     items = [name for name in ("file", "text") if name in calls.columns]
@@ -282,16 +274,12 @@ def _paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
     now, before = (pairs[column].to_numpy() for column in pairs.columns)
     if not len(pairs):
         return {"n": 0}
-    ratio = paired_ratio(now, before, _LEVEL)
     return {
         "unit": RATIO,
         "n": len(pairs),
         "value_a": float(np.median(before)),
         "value_b": float(np.median(now)),
-        "difference": ratio.ratio,
-        "low": ratio.low,
-        "high": ratio.high,
-        "p": ratio.p,
+        **paired_ratio(now, before),
         "test": "Student's t of the logarithms",
         "more": "slower",
     }

@@ -86,9 +86,8 @@ def tidied(report: Contents) -> pd.DataFrame:
     rows = report.plain_rows()
     if report.study == "changes" or not set(rows.columns) >= _NEEDED:
         message = (
-            f"the report {report.title!r} holds no scores that could be compared with those of the "
-            "other; compare two reports of "
-            "translation, or two of round_trip, recognition or voices"
+            f"the report {report.title!r} holds no scores that could be compared with those of the other; compare "
+            "two reports of translation, or two of round_trip, recognition or voices"
         )
         raise InvalidRequestError(message, parameter="earlier")
     if "voice" not in rows.columns:
@@ -96,11 +95,8 @@ def tidied(report: Contents) -> pd.DataFrame:
     if "voice_name" not in rows.columns:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
-    if (
-        report.study == "recognition"
-    ):  # of whom the recogniser is one; its speakers are blocks, if they are enough
-        enough = speaker.nunique() >= FEWEST
-        rows = rows.assign(_speaker=speaker if enough else None)
+    if report.study == "recognition":  # one recogniser; its speakers are blocks, if they are enough
+        rows = rows.assign(_speaker=speaker if speaker.nunique() >= FEWEST else None)
         speaker = pd.Series(NO_SPEAKER, index=rows.index)
     group = speaker.astype(str) + ", " + rows["language"].astype("string").fillna("no language")
     for name in SIDES[::-1]:  # rows without conditions are not paired with rows that have conditions
@@ -265,12 +261,7 @@ def tidied_texts(report: Contents) -> pd.DataFrame:
 
 
 def _scores_compared(
-    measure: str,
-    reference: str,
-    output: str,
-    pairs: pd.DataFrame,
-    added: pd.DataFrame,
-    dropped: pd.DataFrame,
+    measure: str, reference: str, output: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFrame
 ) -> dict[str, Any]:
     """The scores of a direction: tested if rows are paired, otherwise the scores only; nothing without a score."""
     code = next(str(code) for table in (pairs, added, dropped) for code in table["target_lang"])

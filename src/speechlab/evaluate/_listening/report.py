@@ -12,7 +12,6 @@ from speechlab.evaluate._listening.summary import (
     counted,
     differences_of,
     listeners_of,
-    scale_of,
     summary_of,
 )
 from speechlab.evaluate._statistics import FEWEST
@@ -21,6 +20,7 @@ from speechlab.evaluate._writing.columns import (
     View,
     chance,
     count,
+    in_words,
     interval,
     listed,
     number,
@@ -31,7 +31,7 @@ from speechlab.evaluate._writing.columns import (
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.methods import methods_of
-from speechlab.listening import METHODS
+from speechlab.listening import METHODS, pair_scale
 from speechlab.metrics import ALIKE, BETTER
 
 if TYPE_CHECKING:
@@ -53,10 +53,11 @@ def listening_report(
 ) -> Contents:
     """Report what listeners heard: answers with ``excluded``, what was found of them, and how they are to be read."""
     settings, method = record["settings"], str(record["test"]["method"])
-    smallest, drawn = settings["smallest"], (settings["draws"], settings["seed"])
+    smallest, draws, seed = (settings[name] for name in ("smallest", "draws", "seed"))
     answers, listeners = counted(table), listeners_of(table)
-    summary, differences = summary_of(answers, method, *drawn), differences_of(answers, method, smallest)
-    scale, agreement = scale_of(answers, method, *drawn), agreement_of(answers, method)
+    summary, differences = summary_of(answers, method, draws, seed), differences_of(answers, method, smallest)
+    scale = pair_scale(answers, draws=min(draws, 1_000), seed=seed) if method == "ab" else None
+    agreement = agreement_of(answers, method)
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
     who = "simulated listener" if simulated else "listener"
     conclusion = _answer(method, summary, differences, who, smallest)
@@ -142,7 +143,7 @@ def _pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View
         text("second", "b" if method == "abx" else "a"),
         number("difference", "difference", digits, strong=True),
         interval("low", "high", digits),
-        chance("p (Holm)", "p_holm"),
+        chance(),
         number("smallest to be found", "detectable", digits),
         Shown("needs more", _more),
     ]
@@ -211,24 +212,17 @@ def _more(row: Mapping[Any, Any]) -> str:
 _STRAIGHT = 0.9
 """Share of the commonest answer from which a listener is named, with enough answers."""
 _ANSWERS = 8
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
-def _answer(method: str, summary: pd.DataFrame, pairs: pd.DataFrame, who: str, smallest: float) -> Conclusion:
-    """Return what the listeners (``who``) prefer, or hear, and how sure that is."""
+def _answer(
+    method: str, summary: pd.DataFrame, pairs: pd.DataFrame, noun: str, smallest: float
+) -> Conclusion:
+    """Return which system the listeners (``noun``) prefer to the next one, or hear, and how sure that is."""
     if not len(pairs):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     if method == "abx":
-        return _abx_answer(pairs, who, smallest)
-    tested = [str(name) for name in summary[summary["role"] == "test"]["system"]]
-    return _preferred(method, pairs, tested, who, smallest)
-
-
-def _preferred(
-    method: str, pairs: pd.DataFrame, systems: list[str], noun: str, smallest: float
-) -> Conclusion:
-    """Compare the best system with the next one."""
-    best, second = systems[0], systems[1]
+        return _abx_answer(pairs, noun, smallest)
+    best, second, *others = (str(name) for name in summary[summary["role"] == "test"]["system"])
     rows = pairs.to_dict("records")
     of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
     if not of_both:  # pairs that nobody heard in one question
@@ -236,7 +230,7 @@ def _preferred(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     pair = of_both[0]
-    who = _who(pair, noun)
+    who = in_words(int(pair["listeners"]), noun)
     sign = 1 if pair["b"] == best else -1
     ends = sorted((sign * pair["low"], sign * pair["high"]))
     gap, low, high = (_figure(method, value) for value in (sign * pair["difference"], *ends))
@@ -249,16 +243,15 @@ def _preferred(
         return Conclusion(
             f"{best} is preferred to {second} by {who} ({margin}).", f"That is beyond chance.{more}"
         )
-    small = min(pair["listeners"], pair["items"]) < FEWEST
     verdict = f"{sentence(who)} cannot tell {best} from {second}."
-    if small:
+    if min(pair["listeners"], pair["items"]) < FEWEST:
         return Conclusion(
             verdict, f"No difference, however clear, shows with fewer than {FEWEST} listeners or items."
         )
     sought = _figure(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
     needed = _needed(pair, f"{sought} {points}")
     certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
-    behind = [name for name in systems[2:] if _beaten(name, (best, second), rows)]
+    behind = [name for name in others if _beaten(name, (best, second), rows)]
     return Conclusion(
         verdict, f"Both are preferred to {listed(behind)}. {certainty}" if behind else certainty
     )
@@ -280,7 +273,7 @@ def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
     right = f"{0.5 + first['difference']:.0%} right, guesses are 50%"
-    who = _who(first, noun)
+    who = in_words(int(first["listeners"]), noun)
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
@@ -289,12 +282,6 @@ def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
         f"{sentence(who)} are not shown to hear a difference between {names}.",
         f"They were {right}.{_needed(first, f'{0.5 + smallest:.0%} right')}",
     )
-
-
-def _who(row: Mapping[Hashable, Any], noun: str) -> str:
-    count = int(row["listeners"])
-    number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
-    return f"{number} {noun if count == 1 else f'{noun}s'}"
 
 
 def _needed(row: Mapping[Hashable, Any], difference: str) -> str:

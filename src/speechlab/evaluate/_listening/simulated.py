@@ -141,10 +141,13 @@ def listening_power(
     spread = _spread(listener_sd, item_sd, answer_sd)
     random = np.random.default_rng(whole_number("seed", seed))
     trials = [trial for trial in plan.trials if trial.role == "test"]
-    items = len({trial.item for trial in trials})
+    items = [trial.item for trial in trials]
+    systems = [next(iter(trial.sounds.values())) for trial in trials]
     rows = []
     for count in counts:
-        table, drawn_pairs = _blank_answers(trials, count), []
+        names = np.repeat([str(listener) for listener in range(count)], len(trials))
+        columns = {"listener": names, "item": items * count, "system": systems * count, "role": "test"}
+        table, drawn_pairs = pd.DataFrame(columns), []
         for number in range(tests):
             table["score"] = _drawn(trials, means, count, spread, random).ravel()
             pairs = tests_of(table, plan.method, METHODS[plan.method].smallest)
@@ -154,7 +157,7 @@ def listening_power(
         hits = Counter(frozenset(pair) for pair in shown if means[pair[0]] >= means[pair[1]])
         for better, worse in combinations(sorted(means, key=lambda name: -means[name]), 2):
             share = hits[frozenset((better, worse))] / tests
-            rows.append((count, items, worse, better, means[better] - means[worse], share, tests))
+            rows.append((count, len({*items}), worse, better, means[better] - means[worse], share, tests))
     return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
@@ -166,19 +169,6 @@ def simulated_sentences(table: pd.DataFrame) -> list[str]:
     count, total = simulated["listener"].nunique(), table["listener"].nunique()
     models = "; and ".join(model.removeprefix(SIMULATED) for model in simulated["session"].unique())
     return [f"{count} of {total} listeners are simulated, so that nobody heard what they rate ({models})"]
-
-
-def _blank_answers(trials: list[KeyTrial], count: int) -> pd.DataFrame:
-    """The table of tests without their scores, in the order of :func:`_drawn`."""
-    systems = [next(iter(trial.sounds.values())) for trial in trials]
-    return pd.DataFrame(
-        {
-            "listener": np.repeat([str(listener) for listener in range(count)], len(trials)),
-            "item": [trial.item for trial in trials] * count,
-            "system": systems * count,
-            "role": "test",
-        }
-    )
 
 
 def _drawn(

@@ -10,10 +10,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.report import listening_report
 from speechlab.evaluate._listening.simulated import simulated_sentences
-from speechlab.evaluate._listening.summary import (
-    counted,
-    screened,
-)
+from speechlab.evaluate._listening.summary import counted, screened
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import record_of
@@ -21,8 +18,6 @@ from speechlab.listening import METHODS, read_key, tidy_answers
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from speechlab.listening import ListeningKey
 
 
 @briefly
@@ -66,7 +61,7 @@ def listening(
         InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no
             answer counts.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "max_failed_checks": whole_number("max_failed_checks", max_failed_checks),
         "draws": whole_number("draws", draws, 100, 100_000),
         "seed": whole_number("seed", seed),
@@ -78,31 +73,27 @@ def listening(
     if smallest is not None and (not is_number(smallest) or not 0 < smallest <= largest):
         raise refused("smallest", smallest, f"a difference above 0, and of this test {largest:g} at most")
     simulated = simulated_sentences(table)
-    table, sentences = screened(table, max_failed_checks)
-    sentences = [*simulated, *sentences]
+    table, exclusions = screened(table, max_failed_checks)
+    sentences = [*simulated, *exclusions]
     if not len(counted(table)):
         reasons = "; ".join(sentences) or "nobody has answered yet"
         if table["excluded"].str.startswith("attention").any():
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
         raise InvalidRequestError(f"no answer counts: {reasons}", parameter="answers")
-    matters = float(smallest or METHODS[method].smallest)
-    record = _record(table, plan, smallest=matters, **settings)
-    heading = title or (plan.title if plan else "") or "Listening test"
-    return Report.of(listening_report(heading, table, tuple(map(Finding, sentences)), record))
-
-
-def _record(table: pd.DataFrame, key: ListeningKey | None, **settings: Any) -> dict[str, Any]:
-    """Return the record of the study, which does not contain the systems of the sounds."""
-    test = {
+    heading = plan.title if plan else ""
+    test = {  # without the systems of the sounds
         "name": str(table["test"].iloc[0]),
-        "title": key.title if key else "",
-        "method": str(table["method"].iloc[0]),
+        "title": heading,
+        "method": method,
         "question": str(table["question"].iloc[0]),
         "listeners": int(table["listener"].nunique()),
         "sessions": len(table[["listener", "session"]].drop_duplicates()),
         "began": min(table["session"]),
     }
-    return {**record_of("listening", None, **settings), "test": test}
+    settings["smallest"] = float(smallest or METHODS[method].smallest)
+    record = {**record_of("listening", None, **settings), "test": test}
+    findings = tuple(map(Finding, sentences))
+    return Report.of(listening_report(title or heading or "Listening test", table, findings, record))
 
 
 @briefly

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from speechlab._platform import text_dtype
-from speechlab.evaluate._statistics import (
+from speechlab.evaluate._listening.statistics import (
     answers_needed,
     binomial_p,
     detectable,
@@ -20,7 +20,7 @@ from speechlab.evaluate._statistics import (
     two_way,
     two_way_bootstrap,
 )
-from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, pair_scale
+from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
-_LEVEL = 0.95
 _SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
 
 
@@ -53,7 +51,7 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
     rows = []
     for system, group in scores.groupby("system", sort=False):
         values, listeners, items = group["score"].to_numpy(), _codes(group["listener"]), _codes(group["item"])
-        low, high = two_way_bootstrap(values, listeners, items, level=_LEVEL, draws=draws, seed=seed)
+        low, high = two_way_bootstrap(values, listeners, items, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()
         facts = (system, group["role"].iloc[0], METHODS[method].measure, values.mean(), low, high)
         rows.append((*facts, float(np.median(values)), *counts))
@@ -64,30 +62,22 @@ def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.Da
 def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
     """Return the difference of each pair of systems; of ABX, of right answers from guesses."""
     more = "told apart" if method == "abx" else BETTER
-    return judge(tests_of(table, method, smallest), level=_LEVEL, more=more)
+    return judge(tests_of(table, method, smallest), more=more)
 
 
 def tests_of(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
     """Test each pair of systems; the p-values are not yet corrected."""
-    measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
-    return [
-        measure | _tested(first, second, answers, method, smallest)
-        for first, second, answers in _compared(table, method)
-    ]
-
-
-def _compared(table: pd.DataFrame, method: str) -> list[tuple[str, str, pd.DataFrame]]:
     if method in {"ab", "abx"}:
-        pairs = table.groupby(
-            [table["system"].astype(text_dtype()), table["other"].astype(text_dtype())], sort=False
-        )
-        return [(str(first), str(second), group) for (first, second), group in pairs]
-    tested = table[table["role"] == "test"]
-    systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
-    return [
-        (first, second, tested[tested["system"].isin([first, second])])
-        for first, second in combinations(systems, 2)
-    ]
+        names = [table[side].astype(text_dtype()) for side in ("system", "other")]
+        pairs = {
+            (str(first), str(second)): group for (first, second), group in table.groupby(names, sort=False)
+        }
+    else:
+        tested = table[table["role"] == "test"]
+        systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
+        pairs = {pair: tested[tested["system"].isin(pair)] for pair in combinations(systems, 2)}
+    measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
+    return [measure | _tested(*pair, answers, method, smallest) for pair, answers in pairs.items()]
 
 
 def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
@@ -108,7 +98,7 @@ def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smalles
         values = {"value_a": means[second], "value_b": means[first]}
     guessed = 0.5 if method == "abx" else 0.0
     codes = _codes(answers["listener"]), _codes(answers["item"])
-    estimate = two_way(mean - guessed, shares, *codes, _LEVEL)
+    estimate = two_way(mean - guessed, shares, *codes)
     largest = METHODS[method].largest
     facts = {
         "n": count,
@@ -147,6 +137,8 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     for listener, own_answers in table.groupby("listener", sort=False):
         why, ratings = own_answers["excluded"].iloc[0], matrix.loc[listener]
         mean_ratings = sums / answers if why else (sums - ratings.fillna(0)) / (answers - ratings.notna())
+        pairs = pd.concat([ratings, mean_ratings], axis=1).dropna().to_numpy()
+        varies = len(pairs) >= 3 and pairs.std(0).min() >= 1e-12
         attention = own_answers["attention"].dropna().astype(bool)
         questions = own_answers[own_answers["role"] != "check"]
         shares = questions["score"].value_counts(normalize=True)
@@ -159,17 +151,12 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
                 "checks": len(attention),
                 "checks_failed": int((~attention).sum()),
                 "mean": questions["score"].mean(),
-                "agreement": _correlation(ratings, mean_ratings),
+                "agreement": float(np.corrcoef(pairs.T)[0, 1]) if varies else math.nan,
                 "same_answer": shares.max() if len(questions) else math.nan,
                 "minutes": own_answers.drop_duplicates("trial")["time_s"].sum() / 60,
             }
         )
     return pd.DataFrame(rows)
-
-
-def scale_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame | None:
-    """Return the systems of A/B on one scale; None for other methods."""
-    return pair_scale(table, draws=min(draws, 1_000), seed=seed) if method == "ab" else None
 
 
 def agreement_of(table: pd.DataFrame, method: str) -> float:
@@ -183,13 +170,6 @@ def _matrix(table: pd.DataFrame) -> pd.DataFrame:
     rated = [table["item"], table["system"], seconds]
     first = table["score"].groupby([table["listener"], *rated]).first()
     return first.unstack([1, 2, 3])
-
-
-def _correlation(ratings: Any, mean_ratings: Any) -> float:
-    pairs = pd.concat([ratings, mean_ratings], axis=1).dropna().to_numpy()
-    if len(pairs) < 3 or pairs.std(0).min() < 1e-12:
-        return math.nan
-    return float(np.corrcoef(pairs.T)[0, 1])
 
 
 def _codes(names: Sequence[Any] | pd.Series[Any]) -> NDArray[np.int64]:

@@ -15,8 +15,8 @@ from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._listening.report import listening_report
 from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._recognition.hallucinations import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
-from speechlab.evaluate._recognition.measures import flagged
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
@@ -24,12 +24,16 @@ from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._speech.speed import no_speed, no_times
 from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import System
-from speechlab.evaluate._translation.measures import Columns, glossary_counts, summarized
+from speechlab.evaluate._translation.measures import (
+    Columns,
+    glossary_counts,
+    rescored_translations,
+    summarized,
+)
 from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.evaluate._voices.report import ordered, voices_report
-from speechlab.evaluate._watch.report import watch_report
-from speechlab.evaluate._watch.series import rescored_rows, rescored_translations
+from speechlab.evaluate._watch import rescored_rows, watch_report
 from speechlab.evaluate._writing.columns import View, count, listed, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import language_name
@@ -191,22 +195,15 @@ def with_references(before: Contents, after: Contents, corrections: pd.DataFrame
     changed = corrections[corrections["old"] != corrections["new"]]
     findings = (_finding(before, after, changed["row"].nunique()), *after.findings)
     views = (*after.views, *_views(references, changed))
-    return replace(
-        after, summary=_with_rates(after.summary, references), findings=findings, tables=tables, views=views
-    )
+    summary, keys = after.summary, _groups(references)
+    if set(keys) <= set(summary.columns):  # beside the rates of voice, engine and recogniser
+        summary = summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
+    return replace(after, summary=summary, findings=findings, tables=tables, views=views)
 
 
 def _groups(references: pd.DataFrame) -> list[str]:
     """The columns that identify a row: system, condition, voice, language."""
     return references.columns[: list(references.columns).index("errors_before")].tolist()
-
-
-def _with_rates(summary: pd.DataFrame, references: pd.DataFrame) -> pd.DataFrame:
-    """Add ``reference_rate`` to a summary, beside the rates of voice, engine and recogniser."""
-    keys = [name for name in _groups(references) if name in summary.columns]
-    if len(keys) < len(_groups(references)):
-        return summary
-    return summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
 
 
 def _of_each(before: Contents, after: Contents) -> pd.DataFrame:

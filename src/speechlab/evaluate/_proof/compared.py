@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from difflib import SequenceMatcher
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -30,20 +30,12 @@ _FRAMES = ("summary", "differences")
 _TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown")
 
 
-class Unequal(NamedTuple):
-    """A place where a report does not say what follows from its rows."""
-
-    place: str
-    stands: str
-    follows: str
-
-
 class NumberCheck:
-    """What was compared: ``numbers``, and the places that are ``unequal``."""
+    """What was compared: ``numbers``; and what is ``unequal``: the place, what stands there, and what follows."""
 
     def __init__(self) -> None:
         self.numbers = 0
-        self.unequal: list[Unequal] = []
+        self.unequal: list[tuple[str, str, str]] = []
 
     def contents(self, stands: Contents, follows: Contents) -> None:
         """Compare the values of two reports: rows, tables, and every text."""
@@ -112,7 +104,7 @@ class NumberCheck:
             self._note(f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end]))
 
     def _note(self, place: str, stands: object, follows: object) -> None:
-        self.unequal.append(Unequal(place, f"{stands}", f"{follows}"))
+        self.unequal.append((place, f"{stands}", f"{follows}"))
 
 
 class _Visible(HTMLParser):

@@ -76,9 +76,8 @@ class Proof:
         first = self.unequal.head(_NAMED).itertuples(index=False)
         lines = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
         more = "; …" if len(self.unequal) > _NAMED else ""
-        count = len(self.unequal)
-        count_text = "1 place differs" if count == 1 else f"{count:,} places differ"
-        return f"{count_text} among {self.numbers:,} numbers recomputed: {lines}{more}."
+        places = plural(len(self.unequal), "place differs", "places differ")
+        return f"{places} among {self.numbers:,} numbers recomputed: {lines}{more}."
 
     def __bool__(self) -> bool:
         return not len(self.unequal)
@@ -262,9 +261,6 @@ def _texts_of_service(report: Contents, column: str) -> list[str]:
     return rows[column].dropna().astype(str).tolist()
 
 
-_DNSMOS = "dnsmos_"
-
-
 def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
     text, language = (report.columns.get(role, role) for role in ("text", "language"))
@@ -274,11 +270,8 @@ def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
     without = rated > 0 and find_spec("speechmos") is None
     sounds = measured(rows, text, language, 0 if without else rated, progress=False, measures={}, store=None)
-    new = [
-        name
-        for name in sounds.columns
-        if name not in rows.columns and not (without and name.startswith(_DNSMOS))
-    ]
+    new = [name for name in sounds.columns if name not in rows.columns]
+    new = [name for name in new if not (without and name.startswith("dnsmos_"))]
     compared.frame("sounds", stands, sounds[new])
     sentence = f"The sounds of {plural(int(rows['audio'].notna().sum()), 'clip')} were measured again."
     return f"{sentence} Their DNSMOS was taken as it is: speechmos is not installed." if without else sentence

@@ -221,18 +221,15 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
                 comparison = compare(unchanged, group, names=names, **options)
             except InvalidRequestError:  # no recording has a score under both conditions
                 continue
+            pairs = unchanged.merge(group[["recording", "errors"]], on="recording", suffixes=("", "_after"))
+            block = pairs[options["groups"] or "recording"]
+            changes = (pairs["errors_after"] - pairs["errors"]).dropna().groupby(block).sum()
+            # recordings, or blocks of them, with which the difference would show in 8 of 10 studies
+            needed = utterances_needed(changes.to_numpy(dtype="int64"), LEVEL, 0.8)
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
-            facts |= {"needed": _needed(unchanged, group, options["groups"] or "recording")}
-            comparisons.append({**comparison.row(), **facts, "low": None, "high": None})
+            further = {"needed": pd.NA if needed is None else needed, "low": None, "high": None}
+            comparisons.append({**comparison.row(), **facts, **further})
     return judge(comparisons)
-
-
-def _needed(before: pd.DataFrame, after: pd.DataFrame, block: str) -> Any:
-    """The number of recordings, or of blocks of them, with which the difference would show in 8 of 10 studies."""
-    pairs = before.merge(after[["recording", "errors"]], on="recording", suffixes=("", "_after"))
-    changes = (pairs["errors_after"] - pairs["errors"]).dropna().groupby(pairs[block]).sum()
-    count = utterances_needed(changes.to_numpy(dtype="int64"), LEVEL, 0.8)
-    return pd.NA if count is None else count
 
 
 def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
@@ -247,9 +244,8 @@ def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
             "after": row["value_b"],
             "p": row["p_holm"],
             "recordings": row["n"],
-            "blocks": row["blocks"],
-            "needed": row["needed"],
         }
+        numbers |= {name: row[name] for name in ("blocks", "needed")}
         findings.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
     return tuple(findings)
 

@@ -1,4 +1,4 @@
-"""Conditions of recordings: unchanged, with noise at given levels, or limited to bands; recordings without speech."""
+"""Conditions of recordings: unchanged, with noise at given levels, or limited to bands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from speechlab._arguments import is_number, refused
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError
 from speechlab.evaluate._arguments import clip_of
-from speechlab.evaluate._speech.rows import HEAR
-from speechlab.evaluate._writing.contents import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from speechlab.store import Store
@@ -76,8 +72,7 @@ def under(
     The recordings are converted to mono at 16 kHz, changed, and kept in the store as FLAC. Unreadable recordings stay
     unchanged, and fail later.
     """
-    recorded = _own_noise(noise)
-    masking = noise if recorded is None else recorded
+    masking = _masking(noise)
     changed: dict[str, list[object]] = {condition.name: [] for condition in conditions[1:]}
     for cell in rows["audio"]:
         try:
@@ -110,14 +105,10 @@ def under(
     return pd.concat(tables, ignore_index=True)
 
 
-def white_noise(count: int, rms_dbfs: float, generator: np.random.Generator) -> NDArray[np.float32]:
-    """Return white noise at a level in dB relative to a full-scale square wave."""
-    return (10 ** (rms_dbfs / 20) * generator.standard_normal(count)).clip(-1, 1).astype(np.float32)
-
-
-def _own_noise(noise: object) -> NDArray[np.float32] | None:
+def _masking(noise: object) -> NDArray[np.float32] | str:
+    """The samples of a recording of noise, or the name of a kind of noise."""
     if isinstance(noise, str) and noise in {"speech", "white"}:
-        return None
+        return noise
     try:
         samples = clip_of(noise).to_mono().resample(RATE).samples
     except (AudioError, OSError, TypeError, ValueError) as error:
@@ -197,62 +188,3 @@ def _envelope(sound: NDArray[np.float64], rate: int) -> NDArray[np.float64]:
     size = len(sound) + len(weights) - 1
     smooth = np.fft.irfft(np.fft.rfft(sound, size) * np.fft.rfft(weights, size), size)
     return np.maximum(smooth[: len(sound)], 0.0)
-
-
-_LEVELS_DB = (None, -60.0, -40.0, -25.0)
-"""Levels of white noise in dBFS; None is silence."""
-_LENGTHS_S = (1.0, 15.0)
-
-
-def speechless_rows(count: int, languages: Sequence[str], seed: int, store: Store) -> pd.DataFrame:
-    """Make recordings of silence and of noise at three levels, of 1 to 15 s, for each language."""
-    generator = np.random.default_rng(seed)
-    rows = []
-    for number in range(count):
-        for level in _LEVELS_DB:
-            length = round(float(generator.uniform(*_LENGTHS_S)), 1)
-            frames = round(length * RATE)
-            samples = np.zeros(frames, np.float32) if level is None else white_noise(frames, level, generator)
-            blob = store.blobs.add(AudioClip(samples, RATE).encode("flac"), ".flac")
-            sound = "silence" if level is None else f"noise at {level:g} dBFS"
-            facts = {"sound": sound, "number": number, "duration_s": length}
-            rows.append(facts | {"audio": str(store.blobs.path(blob.sha256, blob.suffix))})
-    return pd.DataFrame([{**row, "language": code} for code in languages for row in rows])
-
-
-def recognised_silence(rows: pd.DataFrame, by_system: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the transcripts of all systems: ``system``, ``hypothesis``, ``hallucination``, ``status`` and ``error``.
-
-    A text without letters or digits, such as a full stop, is no hallucination.
-    """
-    tables = []
-    for name, transcripts in by_system.items():
-        texts, status = transcripts[f"{HEAR}hypothesis"], transcripts[f"{HEAR}status"]
-        made_up = texts.map(lambda text: any(map(str.isalnum, str(text)))).astype("boolean")
-        made_up = made_up.where(texts.notna() & status.isin(["ok", "cached"]))
-        results_of_system = rows.assign(system=name, hypothesis=texts, hallucination=made_up)
-        tables.append(results_of_system.assign(status=status, error=transcripts[f"{HEAR}error"]))
-    return pd.concat(tables, ignore_index=True)
-
-
-def silence_findings(results: pd.DataFrame) -> list[Finding]:
-    """Return a finding for each system: the number of recordings without speech in which it recognised a text."""
-    findings: list[Finding] = []
-    for system, rows in results.groupby("system", sort=False) if len(results) else ():
-        name = str(system)
-        flags, label = rows["hallucination"].dropna(), f"{name}: " if name else ""
-        texts = int(flags.sum())
-        by_sound = rows.loc[flags.index[flags], "sound"].value_counts(sort=False)
-        sounds = ", ".join(f"{count} of {sound}" for sound, count in by_sound.items())
-        where = f" ({sounds})" if sounds else ""
-        failed = f"; {len(rows) - len(flags)} failed" if len(flags) < len(rows) else ""
-        words = (
-            f"{label}a text was recognised in {texts} of {len(flags)} recordings in which nobody speaks"
-            f"{where}{failed}."
-        )
-        numbers = {"texts": texts, "of": len(flags)}
-        if not len(flags):
-            words = f"{label}none of {len(rows)} recordings in which nobody speaks could be recognised."
-            numbers = {}
-        findings.append(Finding(words, systems=(name,), numbers=numbers))
-    return findings

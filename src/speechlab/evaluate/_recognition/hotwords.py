@@ -12,7 +12,7 @@ from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._speech.rows import languages_of_rows, mixed_normalizer
-from speechlab.evaluate._writing.columns import View, count, listed, p_words, rate, text
+from speechlab.evaluate._writing.columns import View, count, listed, p_words, plural, rate, text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
@@ -72,9 +72,11 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         before, after = (lines[lines["system"] == system].iloc[0] for system in (base_name, name))
         verdict, p = _verdict(rows), rows.set_index("measure")["p_holm"]
         label = ", ".join(filter(None, (code, condition)))
-        sentence = (
-            f"{label}: {name} against {base_name}: {_effects_words(before, after, p)}. {verdict}{_few(rows)}"
-        )
+        words_of_effects = _effects_words(before, after, p)
+        sentence = f"{label}: {name} against {base_name}: {words_of_effects}. {verdict}"
+        if (least := int(rows["blocks"].min())) < 20:
+            few = plural(least, "recording is", "recordings are")
+            sentence += f" {few} too few to show much."
         numbers = {str(what): float(value) for what, value in p.items()}
         findings.append(Finding(sentence, code, condition, (name, base_name), numbers))
         verdicts[after.name] = verdict
@@ -144,11 +146,6 @@ def _verdict(rows: pd.DataFrame) -> str:
     )
     costs = " and ".join(name for name in (_ADDED, _REST) if verdicts[name] == WORSE)
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."
-
-
-def _few(rows: pd.DataFrame) -> str:
-    least = int(rows["blocks"].min())
-    return f" {least} recording{' is' if least == 1 else 's are'} too few to show much." if least < 20 else ""
 
 
 def hotwords_view(hotwords: pd.DataFrame) -> View:

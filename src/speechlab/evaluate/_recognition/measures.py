@@ -1,13 +1,11 @@
-"""Measures beside the error rates: formatting, entities, scorers of the user; streams; flags of suspect texts."""
+"""Measures beside the error rates: formatting, entities, scorers of the user, and how streamed texts change."""
 
 from __future__ import annotations
 
-from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from speechlab._arguments import is_missing
 from speechlab.client import functions_of
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._blocks import BLOCK
@@ -17,7 +15,7 @@ from speechlab.evaluate._speech.scorers import SCORE, opened
 from speechlab.evaluate._speech.speed import OF_RECOGNISERS, STREAM_TIMES, table_of_calls
 from speechlab.evaluate._writing.columns import Shown, View, count, interval_text, number, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.metrics import edits, entity_scores, formatting_rates, partial_stability
+from speechlab.metrics import entity_scores, formatting_rates, partial_stability
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -189,38 +187,3 @@ def streams_view(summary: pd.DataFrame) -> View:
         "(UPSR). Words of Chinese and Japanese are characters."
     )
     return View.of("Streamed recognition", columns, summary[summary["streams"].notna()], note)
-
-
-_INSERTED = {"word": 5, "char": 10}
-"""Words of a run of inserted text, or characters, from which it is made up; loops are not."""
-_LOST = {"word": 3, "char": 6}
-"""Words of the end of the reference, or characters, that are missing from a text which lost its tail."""
-_NEEDED = [
-    *("errors", "unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized"),
-    *("hits", "substitutions", "deletions", "insertions"),
-]
-
-
-def flagged(table: pd.DataFrame) -> pd.DataFrame:
-    """Return scored rows with ``hallucination`` and ``tail_lost``; missing for rows without a score."""
-    bare = table[_NEEDED].assign(loop=table["loop"].fillna(value=False)).reset_index(drop=True)
-    all_steps = edits(bare, equal=True).astype({"operation": str})
-    by_row = all_steps.groupby("utterance", observed=True)["operation"].apply(list).to_dict()
-    flags = [_flags(row, by_row.get(at, [])) for at, row in enumerate(bare.itertuples(index=False))]
-    columns = pd.DataFrame(flags, table.index, ["hallucination", "tail_lost"], dtype="boolean")
-    return table.assign(hallucination=columns["hallucination"], tail_lost=columns["tail_lost"])
-
-
-def _flags(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
-    """Whether a row has made-up text, and whether it lacks the end, by the steps of its alignment."""
-    if is_missing(row.errors):
-        return None, None
-    unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
-    inserted = (
-        0
-        if row.loop
-        else max((len(list(run)) for step, run in groupby(steps) if step == "insert"), default=0)
-    )
-    deleted = len(list(takewhile(lambda step: step == "delete", reversed(steps))))
-    has_text, is_silent = bool(str(row.hypothesis_normalized)), not str(row.reference_normalized)
-    return has_text and (is_silent or inserted >= _INSERTED[unit]), has_text and deleted >= _LOST[unit]

@@ -16,9 +16,10 @@ from speechlab.evaluate._recognition.answer import (
     streams_answer,
     systems_answer,
 )
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, silence_findings
+from speechlab.evaluate._recognition.conditions import AS_RECORDED
+from speechlab.evaluate._recognition.hallucinations import flagged, silence_findings
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
-from speechlab.evaluate._recognition.measures import flagged, measures_view, stream_summary, streams_view
+from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
@@ -130,11 +131,7 @@ def _figures(
 
 
 def _methods_used(
-    table: pd.DataFrame,
-    order: SystemOrder,
-    words: Hotwords,
-    conditions: pd.DataFrame,
-    nothing: pd.DataFrame,
+    table: pd.DataFrame, order: SystemOrder, words: Hotwords, conditions: pd.DataFrame, nothing: pd.DataFrame
 ) -> list[str]:
     """What the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
@@ -167,10 +164,8 @@ def _display(
         return ShownRows(scored=True, options={**roles, "names": names, "columns": columns}), {}
     if names:
         columns = [*leading, text, *texts, "error_spread", *rates, language]
-        wide = wide_table(table, names, text, language).reset_index(drop=True)
-        return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), {
-            "side_by_side": wide
-        }
+        wide = {"side_by_side": wide_table(table, names, text, language).reset_index(drop=True)}
+        return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), wide
     ranked = [
         name
         for name in (READING, "tolerant_wer")

@@ -24,13 +24,8 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
-from speechlab.evaluate._recognition.conditions import (
-    AS_RECORDED,
-    conditions_of,
-    recognised_silence,
-    speechless_rows,
-    under,
-)
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
+from speechlab.evaluate._recognition.hallucinations import recognised_silence, speechless_rows
 from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
@@ -48,10 +43,9 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.evaluate._recognition.conditions import Condition
     from speechlab.evaluate._speech.scorers import Scorer
+    from speechlab.evaluate._speech.speed import Clock
     from speechlab.evaluate._systems import System
     from speechlab.store import Store
-
-_SPEAKERS = ("voice", "speaker")
 
 
 @briefly
@@ -163,7 +157,9 @@ def recognition(
     silent_count = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
     side_by_side = several or bool(conditions) or streams
-    voice = _speaker(frame, beside=side_by_side) if voice == "auto" else voice
+    if voice == "auto":  # no speakers where systems or conditions stand side by side
+        names = () if side_by_side else getattr(frame, "columns", ())
+        voice = next((name for name in ("voice", "speaker") if name in names), None)
     roles = {"audio": audio, "text": text, "language": language, "voice": voice}
     groups_column = None if groups == "auto" else groups
     frame, (audio, text, language, *_) = columns_of(frame, **roles, groups=groups_column, entities=entities)
@@ -189,7 +185,7 @@ def recognition(
     tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(callable_systems))
     by_system, unreachable = _transcripts_of(systems, rows, language, running)
     reached = [system for system in callable_systems if system.name not in unreachable]
-    calls, untimed = _timed(reached, rows, text, language, *clock)
+    calls, untimed = _timed(reached, rows, text, language, clock)
     transcripts = _stacked(by_system, count)
     left_out = _stacked(dict.fromkeys(by_system, unknown), count)
     if streams:
@@ -247,12 +243,6 @@ def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None
     if audio is not None and audio not in frame.columns and "audio" not in usual_columns(frame):
         frame = frame.assign(**{audio: None})
     return frame
-
-
-def _speaker(frame: object, *, beside: bool) -> str | None:
-    """The column of the speakers; None without one, and where systems or conditions stand side by side."""
-    names = getattr(frame, "columns", ())
-    return None if beside else next((name for name in ("voice", "speaker") if name in names), None)
 
 
 def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
@@ -316,13 +306,11 @@ def _prepared(
         audio=frame[audio],
         voice=speaker,
         voice_name=files if voice is None else speaker,
-        gender=frame["gender"] if "gender" in frame.columns else "",
+        gender=frame.get("gender", ""),
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
         else [recording_seconds(recording) for recording in frame[audio]],
-        sample_rate=frame["sample_rate"]
-        if "sample_rate" in frame.columns
-        else pd.array([pd.NA] * len(frame), dtype="Int64"),
+        sample_rate=frame.get("sample_rate", pd.array([pd.NA] * len(frame), dtype="Int64")),
         recording=range(len(frame)),
         **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
     )
@@ -332,7 +320,7 @@ def _prepared(
 
 
 def _timed(
-    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, count: int, *clock: Any
+    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, clock: Clock
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
@@ -341,11 +329,9 @@ def _timed(
         for system in systems
         if system.lab is not None and not system.streams
     }
-    if not count or not len(clean) or not clients:
+    if not clock[0] or not len(clean) or not clients:
         return no_speed(), []
-    calls, why = timed_or_why(
-        lambda: timed_recognisers(clients, clean, text, language, count, *clock), no_speed()
-    )
+    calls, why = timed_or_why(lambda: timed_recognisers(clients, clean, text, language, clock), no_speed())
     return calls if why or clean is rows else calls.assign(condition=AS_RECORDED), why
 
 

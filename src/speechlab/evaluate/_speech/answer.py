@@ -90,7 +90,8 @@ def advised(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "sentence") 
     more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
     if more is None or more > FAR:
         return facts | {"advice": f"{standing}; more {what}s would hardly settle it"}
-    settling = f"about {_about(more)} more {what if more == 1 else f'{what}s'} would settle it"
+    about = more if more < 100 else round(more, 2 - len(str(more)))  # two significant digits
+    settling = f"about {about:,} more {what if more == 1 else f'{what}s'} would settle it"
     return facts | {"more": more, "advice": f"{standing}; {settling}"}
 
 
@@ -145,8 +146,9 @@ def _sooner(first: str, second: str, starts: pd.DataFrame) -> str:
     mine, theirs = (starts.loc[name].astype("float64").to_dict() for name in (first, second))
     if mine["max"] >= theirs["min"] or theirs["median"] < _SOONER * mine["median"]:
         return ""
-    ratio = _times(theirs["median"] / max(mine["median"], 1e-3))
-    return f"{ratio} sooner ({mine['median']:.2f} s, {second} {theirs['median']:.2f} s)"
+    ratio = theirs["median"] / max(mine["median"], 1e-3)
+    times = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
+    return f"{times} times sooner ({mine['median']:.2f} s, {second} {theirs['median']:.2f} s)"
 
 
 def _speed_words(best: str, candidates: list[str], starts: pd.DataFrame) -> str:
@@ -169,15 +171,6 @@ def _open_lead(best: str, rivals: list[str], equals: list[str], starts: pd.DataF
         lead = f"take {choice_words}: they are level"
     quick = next(((name, words) for name in rivals if (words := _sooner(name, best, starts))), None)
     return lead if quick is None else f"{lead}, but {quick[0]} starts {quick[1]}"
-
-
-def _times(ratio: float) -> str:
-    return f"{ratio:.0f} times" if ratio >= 10 else f"{ratio:.1f} times"
-
-
-def _about(count: int) -> str:
-    """Write an estimated number with two significant digits."""
-    return f"{count}" if count < 100 else f"{round(count, 2 - len(str(count))):,}"
 
 
 def _several(names: list[str]) -> str:

@@ -79,10 +79,7 @@ def speech_report(
     if _known(calls, "rtf"):
         keys = ["system"] if "system" in calls.columns else []
         start = start_column(calls)
-        options = {
-            "by": [*keys, *([] if keys and no_speakers else ["voice_name"])],
-            "column": start,
-        }
+        options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
     fields = [field for signature in values_of(table, "signature") for field in signature.split("|")]
@@ -129,11 +126,8 @@ def speech_methods(
         name for column, name in _DONE.items() if column in table.columns and table[column].notna().any()
     ]
     has_intervals = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
-    methods += [
-        "pooled",
-        *(["intervals"] if has_intervals else []),
-        *(["calls"] if _known(speed, "total_s") else []),
-    ]
+    methods += ["pooled", *(["intervals"] if has_intervals else [])]
+    methods += ["calls"] if _known(speed, "total_s") else []
     return methods_of(title, *methods, *further, signatures=values_of(table, "signature"), noise=noise)
 
 
@@ -200,7 +194,9 @@ def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> p
             message = f"the report has no {column} {value!r}; it has {offered}"
             raise InvalidRequestError(message, parameter=column)
         table = table[table[column] == value].drop(columns=column)
-    return table.set_axis(_labels(table), axis="index")
+    keys = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
+    labels = [", ".join(cells) for cells in zip(*keys, strict=True)] if keys else list(map(str, table.index))
+    return table.set_axis(labels, axis="index")
 
 
 def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
@@ -214,9 +210,3 @@ def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) 
     errors = wide[[f"errors_{name}" for name in names]].astype("Float64")
     wide["error_spread"] = errors.max(axis=1) - errors.min(axis=1)
     return wide.sort_values("error_spread", ascending=False, na_position="last", kind="stable")
-
-
-def _labels(table: pd.DataFrame) -> list[str]:
-    """A label for each row of a system: the recording and its condition."""
-    keys = [table[name].astype(str) for name in ("recording", "condition") if name in table.columns]
-    return [", ".join(cells) for cells in zip(*keys, strict=True)] if keys else list(map(str, table.index))

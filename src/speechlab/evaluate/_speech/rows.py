@@ -127,12 +127,18 @@ def scored_rows(
     store: Store | str | None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Score the recognised rows, joined with the rows that were not spoken or not recognised; and their segments."""
-    segments = _timed(transcripts, store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
+        answered = transcripts[f"{HEAR}key"].notna()  # hypotheses that existed are in no store
+        statuses = {f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
+        segments = batch.to_segments(transcripts.assign(**statuses), store, prefix=HEAR, audio="audio")
     tidy = _tidy(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
     if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
-    rows = stacked([tidy, _untried(skipped, columns)]).sort_index(kind="stable").reset_index(drop=True)
+    names = [*columns, *(name for name in ("voice", "voice_name", "gender") if name not in columns)]
+    untried = skipped[names].assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
+    rows = stacked([tidy, untried]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
     places = places[places.index.notna()]  # without rows that were not recognised
     segments = segments.assign(position=places.reindex(segments["position"]).to_numpy(dtype="int64"))
@@ -140,31 +146,7 @@ def scored_rows(
 
 
 def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Score transcripts by the rules of their languages, and flag those that loop."""
-    scored = _scored(rows, text, language)
-    scored["loop"] = pd.array(
-        [
-            loops(hypothesis, reference if isinstance(reference, str) else "")
-            if isinstance(hypothesis, str)
-            else pd.NA
-            for hypothesis, reference in zip(scored["hypothesis"], scored[text], strict=True)
-        ],
-        dtype="boolean",
-    )
-    return scored
-
-
-def _timed(rows: pd.DataFrame, store: Store | str | None) -> pd.DataFrame:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
-        # hypotheses that existed are in no store
-        answered = rows[f"{HEAR}key"].notna()
-        with_reply = rows.assign(**{f"{HEAR}status": rows[f"{HEAR}status"].where(answered, "skipped")})
-        return batch.to_segments(with_reply, store, prefix=HEAR, audio="audio")
-
-
-def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Score rows by the rules of their languages; mixed rows by words and single characters."""
+    """Score transcripts by the rules of their languages, mixed ones by words and characters; flag those that loop."""
     of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
     tables = [
         score(
@@ -185,18 +167,19 @@ def _scored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
         )
         # Characters of such a text would include the spaces between its tokens.
         tables.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
-    if len(tables) == 1:
-        return tables[0]
-    scored = pd.concat([table.astype({"unit": str, "signature": str}) for table in tables]).sort_index()
-    for name in ("unit", "signature"):
-        scored[name] = scored[name].where(scored["errors"].notna(), None).astype("category")
+    scored = tables[0]
+    if len(tables) > 1:
+        scored = pd.concat([table.astype({"unit": str, "signature": str}) for table in tables]).sort_index()
+        for name in ("unit", "signature"):
+            scored[name] = scored[name].where(scored["errors"].notna(), None).astype("category")
+    repeats = [
+        loops(hypothesis, reference if isinstance(reference, str) else "")
+        if isinstance(hypothesis, str)
+        else pd.NA
+        for hypothesis, reference in zip(scored["hypothesis"], scored[text], strict=True)
+    ]
+    scored["loop"] = pd.array(repeats, dtype="boolean")
     return scored
-
-
-def _untried(skipped: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Keep the rows that were not spoken or not recognised, with the reason."""
-    rows = skipped[[*columns, *(name for name in ("voice", "voice_name", "gender") if name not in columns)]]
-    return rows.assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
 
 
 def _tidy(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import replace
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +14,10 @@ import pandas as pd
 
 from speechlab import batch
 from speechlab._arguments import is_missing, is_whole_number, refused
-from speechlab.client import asking_afresh
+from speechlab._brief import briefly
+from speechlab.client import AudioDelta, asking_afresh
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import code_or_none, count_of
+from speechlab.evaluate._arguments import check_client, code_or_none, count_of
 from speechlab.evaluate._statistics import QUANTILES, quantile
 from speechlab.evaluate._writing.record import stage_of
 
@@ -21,8 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from speechlab.batch import Progress
-    from speechlab.client import Client, SpeechClip, Transcript, VoiceCatalogue
+    from speechlab.client import Client, RealtimeSession, SpeechClip, VoiceCatalogue
+    from speechlab.contract import Voice
 
+    Clock = tuple[int, list[int], Progress]
+    """What a study is asked to time: the number of items, the calls at once, and how they are shown."""
 
 STREAM_TIMES = ("first_partial_s", "finalization_s")
 """Times of streamed recognition: of the first text since speech began, of the final one since it ended."""
@@ -66,11 +73,10 @@ def timed_voices(
     rows: pd.DataFrame,
     text: str,
     language: str,
-    count: int,
-    at_once: Sequence[int] = (1,),
-    progress: Progress = False,
+    clock: Clock,
 ) -> pd.DataFrame:
     """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store."""
+    count, at_once, progress = clock
     if not count or not len(rows):
         return no_speed()
     fresh = {name: asking_afresh(client) for name, client in services.items()}
@@ -116,11 +122,10 @@ def timed_recognisers(
     rows: pd.DataFrame,
     text: str,
     language: str,
-    count: int,
-    at_once: Sequence[int] = (1,),
-    progress: Progress = False,
+    clock: Clock,
 ) -> pd.DataFrame:
     """Time the recognisers of a study in turns, each with the same recordings of a speaker and language."""
+    count, at_once, progress = clock
     fresh = {name: asking_afresh(client) for name, (client, _) in systems.items()}
     recordings = {
         (name, str(voice), str(code)): group.to_dict("records")[:count]
@@ -133,7 +138,11 @@ def timed_recognisers(
         system, voice, code = key
         facts = {"system": system, "voice": voice, "voice_name": voice, "language": code}
         facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
-        times = _recognised_call(fresh[system], row, code, systems[system][1]).times()
+        options = systems[system][1]
+        arguments = row_options(fresh[system].transcribe, options, row)
+        if not (options.get("identify") or "language" in options):
+            arguments["language"] = code_or_none(code)
+        times = batch.timed(lambda _: fresh[system].transcribe(row["audio"], **arguments)).times()
         if "total_s" in times and row["duration_s"]:
             times["rtf"] = times["total_s"] / row["duration_s"]
         return facts | times
@@ -194,8 +203,11 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             if not times.size:
                 continue
             row |= {name: np.median(times), f"{name}_low": times.min(), f"{name}_high": times.max()}
+            # The calls of a turn that began together share what slows them.
+            together = "concurrency" in timed.columns and (timed["concurrency"] > 1).any()
+            turns = timed["turn"].nunique() if together else None
             for percent, share in QUANTILES.items():
-                if (estimate := quantile(times, share, _turns(timed))) is not None:
+                if (estimate := quantile(times, share, turns)) is not None:
                     ends = [f"{name}_p{percent}{end}" for end in ("", "_low", "_high")]
                     row |= dict(zip(ends, estimate, strict=True))
         rows.append(row)
@@ -206,12 +218,6 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*by, *counts, *order]).astype(
         dict.fromkeys(order, "Float64") | dict.fromkeys(counts, "Int64")
     )
-
-
-def _turns(calls: pd.DataFrame) -> int | None:
-    """How many turns calls were made in, if those of a turn began together; otherwise None."""
-    together = "concurrency" in calls.columns and (calls["concurrency"] > 1).any()
-    return calls["turn"].nunique() if together else None
 
 
 def alone(speed: pd.DataFrame) -> pd.DataFrame:
@@ -231,13 +237,10 @@ def under_load(speed: pd.DataFrame) -> pd.DataFrame:
     return summary.iloc[np.lexsort((summary["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
 
 
-def clock_of(count: object, at_once: object, what: str, progress: object) -> tuple[int, list[int], Progress]:
-    """Check what a study is asked to time: the number of items, the calls at once, and how they are shown."""
-    return (
-        count_of("speed", count, what),
-        callers_of("speed_concurrency", at_once),
-        stage_of(progress, "speed"),
-    )
+def clock_of(count: object, at_once: object, what: str, progress: object) -> Clock:
+    """Check what a study is asked to time."""
+    callers = callers_of("speed_concurrency", at_once)
+    return count_of("speed", count, what), callers, stage_of(progress, "speed")
 
 
 def callers_of(argument: str, value: object) -> list[int]:
@@ -246,16 +249,6 @@ def callers_of(argument: str, value: object) -> list[int]:
     if not numbers or not all(is_whole_number(number) and 1 <= number <= _MOST_CALLERS for number in numbers):
         raise refused(argument, value, f"a whole number from 1 to {_MOST_CALLERS}, or several")
     return sorted(set(map(int, numbers)))
-
-
-def _recognised_call(
-    lab: Client, row: Mapping[Hashable, Any], language: str, options: Mapping[str, Any]
-) -> batch.TimedCall[Transcript]:
-    """Recognise one recording on the clock, with the options of a system."""
-    arguments = row_options(lab.transcribe, options, row)
-    identifies = options.get("identify") or "language" in options
-    request: dict[str, Any] = {"language": None if identifies else code_or_none(language), **arguments}
-    return batch.timed(lambda _: lab.transcribe(row["audio"], **request))
 
 
 _COLUMNS = ("system", "source_lang", "target_lang", "text", "first_word_s", "total_s", "characters")
@@ -270,11 +263,10 @@ def timed_translations(
     systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
     frame: pd.DataFrame,
     columns: Sequence[str],
-    count: int,
-    at_once: Sequence[int] = (1,),
-    progress: Progress = False,
+    clock: Clock,
 ) -> pd.DataFrame:
     """Time the streams of a study in turns, each system with the same texts of a direction."""
+    count, at_once, progress = clock
     if not count or not len(frame):
         return no_times()
     fresh = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
@@ -292,20 +284,116 @@ def timed_translations(
     def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, source, target = key
         arguments = row_options(fresh[system].stream_translation, systems[system][1], row)
-        timed = batch.timed(
-            lambda arrivals: _translated(
-                arrivals, fresh[system], str(row[text]), source_lang=source, target_lang=target, **arguments
-            )
-        )
+        arguments |= {"source_lang": source, "target_lang": target}
+
+        def attempt(arrivals: batch.Arrivals) -> str:
+            with fresh[system].stream_translation(str(row[text]), **arguments) as stream:
+                for piece in stream:
+                    arrivals.words(piece.text)
+                return stream.text
+
+        timed = batch.timed(attempt)
         facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
         return {**facts, "characters": None if timed.result is None else len(timed.result), **timed.times()}
 
     return table_of_calls(batch.in_turns(texts, call, at_once, progress), _COLUMNS)
 
 
-def _translated(arrivals: batch.Arrivals, lab: Client, text: str, **arguments: Any) -> str:
-    """Read a stream to its end, and note its first word."""
-    with lab.stream_translation(text, **arguments) as stream:
-        for piece in stream:
-            arrivals.words(piece.text)
-        return stream.text
+_WAYS = ("whole", "stream", "realtime")
+
+
+@briefly
+def latency(
+    lab: Client,
+    texts: str | Iterable[str],
+    voice: Voice | str,
+    *,
+    ways: Iterable[str] = _WAYS,
+    concurrency: int | Iterable[int] = 1,
+) -> pd.DataFrame:
+    """Measure the latency of speech, by the way in which it is requested.
+
+    The first call of each way does not count. Then the first text is spoken in all ways, then the second, and so on;
+    each turn begins with another way. A call that the service refuses with "later" (429, or 503 with ``Retry-After``)
+    is waited out, for a minute at most, and made again with a new clock. Each call reaches the service even if the
+    store has its result, and the store keeps the new one. A client in replay makes no call: kept results arrive with
+    the delays that they had.
+
+    With a concurrency of four, each turn makes four calls of one way at the same time, with this text and the next
+    three; the other ways wait. A realtime session speaks one text at a time, so four of them are open.
+
+    ::
+
+        times = sl.evaluate.latency(lab, ["A sentence.", "Another one."], "heart", concurrency=(1, 4))
+        times.groupby(["way", "concurrency"], sort=False)[["first_audible_s", "total_s", "rtf"]].median()
+
+    Args:
+        lab: The client.
+        texts: One text or several.
+        voice: The voice. Streams and sessions need one that streams ``pcm``.
+        ways: Which of ``whole`` (``synthesize``), ``stream`` (``stream_speech``) and ``realtime``.
+        concurrency: Calls at the same time, from 1 to 256; several numbers are measured one after the other.
+
+    Returns:
+        One row for each call, with times in seconds from the call: ``way``, ``text``, ``turn`` (from 0),
+        ``concurrency``, ``refusals`` (before this call, in no time), ``first_byte_s`` (the first samples; equal to
+        ``total_s`` for ``whole``), ``first_audible_s`` (a player that starts with these samples reaches the first
+        sound above the silence, which is 40 dB below the loudest 10 ms), ``total_s`` (the last samples),
+        ``duration_s`` (of the sound), ``rtf`` (real-time factor: total over duration), ``stalls`` (how often that
+        player has to wait for samples), ``stalled_s`` (for how long) and ``error``. A failed call does not stop the
+        others.
+
+    Raises:
+        InvalidRequestError: The client, a text, a way, a concurrency or the voice is not valid, or the voice cannot
+            speak in a session.
+        APIConnectionError: The service does not return its voices, or opens no session.
+    """
+    sentences = _texts(texts)
+    if not sentences:
+        raise refused("texts", texts, "a text, or a list of texts")
+    chosen = list(dict.fromkeys(_texts(ways)))
+    if not chosen or set(chosen) - set(_WAYS):
+        raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
+    callers = callers_of("concurrency", concurrency)
+    check_client("lab", lab)
+    fresh = asking_afresh(lab, keep=True)
+    chosen_voice = fresh.voices().one(voice) if isinstance(voice, str) else voice
+    sessions: SimpleQueue[RealtimeSession] = SimpleQueue()
+    with ExitStack() as opened:
+        for _ in range(max(callers) if "realtime" in chosen else 0):
+            sessions.put(opened.enter_context(fresh.realtime(voice=chosen_voice, format="pcm")))
+
+        def call(way: str, text: str) -> dict[str, Any]:
+            if way == "realtime":
+                timing = _in_session(sessions, text)
+            else:
+                timing = spoken_call(fresh, text, chosen_voice, stream=way == "stream", audio_format="pcm")
+            if way == "whole" and timing.result is not None:  # in replay, that of the call that was kept
+                timing = replace(timing, total_s=timing.result.timing.latency_s)
+            return {"way": way, "text": text, **timing.times()}
+
+        rows = batch.in_turns(dict.fromkeys(chosen, sentences), call, callers)
+    return table_of_calls(rows, ("way", "text", *SPOKEN))
+
+
+def _texts(values: object) -> list[str]:
+    """Return one or several texts as a list; an empty list for other values."""
+    texts = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else []
+    return texts if all(isinstance(text, str) for text in texts) else []
+
+
+def _in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
+    """Have a text spoken in a session that is free, on the clock."""
+    session = sessions.get()
+
+    def attempt(arrivals: batch.Arrivals) -> SpeechClip:
+        speech = session.speak(text)
+        for event in speech:
+            if isinstance(event, AudioDelta):
+                arrivals.sound(len(event.audio))
+        return speech.collect()
+
+    try:
+        return batch.timed(attempt)
+    finally:
+        sessions.put(session)

@@ -13,7 +13,7 @@ from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._speech.rows import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls, under_load
-from speechlab.evaluate._writing.columns import Shown, View, count, number, plural, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, number, of_all, plural, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import classify_differences, score, summarize
 
@@ -205,15 +205,21 @@ def rates_view(summary: pd.DataFrame) -> View:
     of_conditions = "condition" in summary.columns
     columns = [
         *_who(summary),
-        rows_column("clips"),
+        of_all("clips", "utterances_scored", "utterances"),
         rate("error rate", "ranking_rate", strong=True),
         interval_column("clips"),
         Shown("on the same clips", _common_text, figure=True, optional=True),
-        Shown("counted in", lambda row: _unit(row["ranking_unit"])),
+        text("counted in", "ranking_unit"),
         rate("with notation", "notation_rate", optional=True),
         *(count(name.replace("_", " "), name, optional=True) for name in flags),
-        *([] if of_conditions else _pace(summary)),  # calls are timed under one condition alone
     ]
+    if not of_conditions:  # calls are timed under one condition alone
+        columns += [
+            _start(summary),
+            number("final text (s)", "finalization_s", optional=True),
+            rate("unstable words", "unstable_partial_word_ratio", optional=True),
+            number("RTF", "rtf", optional=True),
+        ]
     has_rates = summary["ranking_rate"].notna().any()
     absent = [_ABSENT[name] for name in flags if has_rates and not summary[name].any()]
     note = _CONDITIONS_NOTE if of_conditions else RANKED_NOTE
@@ -232,31 +238,19 @@ def _who(summary: pd.DataFrame) -> list[Shown]:
     ]
 
 
-def _pace(summary: pd.DataFrame) -> list[Shown]:
-    return [
-        number(
-            "text (s)" if start_column(summary) == "total_s" else "first sound (s)",
-            start_column(summary),
-            optional=True,
-        ),
-        number("final text (s)", "finalization_s", optional=True),
-        rate("unstable words", "unstable_partial_word_ratio", optional=True),
-        number("RTF", "rtf", optional=True),
-    ]
+def _start(summary: pd.DataFrame, *, with_range: bool = False) -> Shown:
+    """The column of the time that people wait for: for a text of a recogniser, or for sound."""
+    name = start_column(summary)
+    head = "text (s)" if name == "total_s" else "first sound (s)"
+    return number(head, name, optional=True, with_range=with_range)
 
 
 def speed_view(summary: pd.DataFrame) -> View:
     """Return the speed of the voices, or of the recognisers."""
-    is_recognition = start_column(summary) == "total_s"
-    wait = (
-        number("text (s)", "total_s", with_range=True)
-        if is_recognition
-        else number("first sound (s)", start_column(summary), with_range=True, optional=True)
-    )
     columns = [
         *_who(summary),
         count("calls", "timed_calls"),
-        wait,
+        _start(summary, with_range=True),
         number("RTF", "rtf", strong=True, with_range=True),
     ]
     note = "Medians of calls made one at a time, in turns, with their range."
@@ -292,24 +286,14 @@ def load_views(speed: pd.DataFrame) -> list[View]:
 def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     """Return the rows of a summary, with the unit that ranks them, and the rate with notation where it differs."""
     differs = summary["error_rate"] != summary["ranking_rate"]
-    return summary.assign(
-        ranking_unit=ranking_units(summary), notation_rate=summary["error_rate"].where(differs)
-    ).to_dict("records")
+    units = ranking_units(summary).astype(object).replace(UNITS)
+    notation_rates = summary["error_rate"].where(differs)
+    return summary.assign(ranking_unit=units, notation_rate=notation_rates).to_dict("records")
 
 
 def start_column(table: pd.DataFrame) -> str:
     """The column with the time that people wait for: until speech begins, or until the text is there."""
     return next((name for name in _STARTS if name in table.columns), _STARTS[0])
-
-
-def rows_column(what: str) -> Shown:
-    """Return the column of how many rows have a score, of how many there are."""
-
-    def cell(row: Mapping[Any, Any]) -> str:
-        scored, total = row["utterances_scored"], row["utterances"]
-        return f"{total:,}" if scored == total else f"{scored:,} of {total:,}"
-
-    return Shown(what, cell, figure=True)
 
 
 def interval_column(what: str) -> Shown:
@@ -329,7 +313,3 @@ def interval_column(what: str) -> Shown:
 def _common_text(row: Mapping[Any, Any]) -> str | None:
     shared = row.get("common_utterances")
     return None if is_missing(shared) else f"{percent(row['common_rate'])} on {shared}"
-
-
-def _unit(unit: object) -> str | None:
-    return UNITS.get(unit, unit) if isinstance(unit, str) else None

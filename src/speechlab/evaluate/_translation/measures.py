@@ -97,6 +97,14 @@ def with_back(rows: pd.DataFrame, back: pd.DataFrame, columns: Columns) -> pd.Da
     return joined.assign(back_chrf=pd.array(scores, dtype="float64"))
 
 
+def rescored_translations(table: pd.DataFrame, columns: Columns, terms: Mapping[str, Any]) -> pd.DataFrame:
+    """Score translations, and translations back where there are any."""
+    rows = measured(table, columns, terms)
+    if "back_translation" not in rows.columns:
+        return rows
+    return with_back(rows.reset_index(drop=True), rows.reset_index(drop=True), columns)
+
+
 def summarized(table: pd.DataFrame, columns: Columns, speed: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each direction, and for each system if there are several."""
     text, reference, *_ = columns

@@ -21,6 +21,7 @@ from speechlab.evaluate._writing.columns import (
     listed,
     named,
     number,
+    of_all,
     plural,
     rate,
     sentence,
@@ -108,7 +109,7 @@ def translation_report(
 def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
     view_columns = [
         Shown("direction", lambda row: _direction(row, *columns[2:]), strong=True),
-        Shown("texts", _texts, figure=True),
+        of_all("texts", "utterances", "texts"),
         number("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf"),
         number("chrF back", "back_chrf", ".1f", optional=True),
         Shown("on the same texts", _common, figure=True, optional=True),
@@ -126,12 +127,6 @@ def _scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> 
     ]
     note = "Length: characters of the translation over those of the text."
     return View.of("Translations by direction", view_columns, summary, note)
-
-
-def _texts(row: Mapping[Hashable, Any]) -> str:
-    translated = row["utterances"]
-    total = row.get("texts", translated)  # reports of 0.1 have none
-    return f"{translated:,.0f}" if translated == total else f"{translated:,.0f} of {total:,.0f}"
 
 
 def _common(row: Mapping[Hashable, Any]) -> str | None:
@@ -204,7 +199,9 @@ def _choice(differences: pd.DataFrame) -> Conclusion:
     for direction, rows in directions:
         for_direction = f" for {direction}" if directions.ngroups > 1 else ""
         baseline = str(rows["a"].iloc[0])
-        better = {str(name): group for name, group in rows.groupby("b", sort=False) if _helps(group)}
+        verdicts = rows.groupby("b", sort=False)["verdict"].agg(set)
+        names = [name for name, each in verdicts.items() if BETTER in each and WORSE not in each]
+        better = {str(name): rows[rows["b"] == name] for name in names}
         if better:
             best = max(better, key=lambda name: float(better[name]["difference"].max()))
             leads.append(f"take {best}{for_direction}")
@@ -217,9 +214,7 @@ def _choice(differences: pd.DataFrame) -> Conclusion:
         scope = f" on {texts}"
         if count < FEWEST:
             scope = f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
-        worse = [
-            str(name) for name, group in rows.groupby("b", sort=False) if (group["verdict"] == WORSE).any()
-        ]
+        worse = [str(name) for name, each in verdicts.items() if WORSE in each]
         harm = f", and {listed(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
         certainties.append(f"nothing is shown to be better than {baseline}{scope}{harm}")
     lead = listed(leads)
@@ -236,11 +231,6 @@ def _runner_up(best: str, good: Mapping[str, pd.DataFrame]) -> str:
     row = runners_up[name].sort_values("difference").to_dict("records")[-1]
     score = value_text(row["value_b"], row["unit"])
     return f", and so is {name} ({score}); these two were not tested against each other"
-
-
-def _helps(rows: pd.DataFrame) -> bool:
-    verdicts = set(rows["verdict"])
-    return BETTER in verdicts and WORSE not in verdicts
 
 
 def _better_words(system: str, baseline: str, rows: pd.DataFrame) -> str:

@@ -176,7 +176,7 @@ def report_of_stages(
         number("lost", "lost", "+.1f"),
         interval("lost_low", "lost_high", "+.1f"),
         Shown("error rate", _rate, figure=True),
-        chance("p (Holm)", "p_holm"),
+        chance(),
         text("verdict", "verdict"),
     ]
     against = "references" if roles.get("reference") else "translation of what was said"

@@ -163,7 +163,7 @@ def translation(
         tables.append(rows.assign(system=name) if several else rows.set_axis(translated.index))
     table = pd.concat(tables, ignore_index=True) if several else tables[0]
     table, unscored = scored_translations(table, own_scores, columns, store)
-    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, *clock), no_times())
+    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, clock), no_times())
     notes = [*unscored, *unreachable_notes(unreachable)]
     notes += [] if reference else _without_references(systems, back=back)
     notes += [*without_back, *untimed]

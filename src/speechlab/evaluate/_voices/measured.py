@@ -93,10 +93,7 @@ def measured(
         functions = {
             name: _stored(name, measure, keep) for name, measure in measures.items() if keep is not None
         }
-        for group, with_dnsmos in (
-            (rows.loc[first], bool(rated)),
-            (rows.drop(index=first), False),
-        ):
+        for group, with_dnsmos in ((rows.loc[first], bool(rated)), (rows.drop(index=first), False)):
             for begin in range(0, len(group), _AT_ONCE):
                 clips = group.iloc[begin : begin + _AT_ONCE]
                 options: Any = {"with_dnsmos": with_dnsmos, "measures": functions}

@@ -18,12 +18,11 @@ from speechlab.evaluate._speech.summary import (
     load_views,
     ranked_rows,
     ranking_scores,
-    rows_column,
     start_column,
     summarized,
 )
 from speechlab.evaluate._voices.measured import RATED, sounds, voice_keys
-from speechlab.evaluate._writing.columns import Shown, View, count, named, number, plural, rate, text
+from speechlab.evaluate._writing.columns import Shown, View, count, named, number, of_all, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.metrics import attribute, judge, rank
@@ -93,45 +92,44 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
 
 
 _TYPES = {
-    "language": "string",
-    "name": "string",
-    "certainty": "string",
+    **dict.fromkeys(("language", "name", "certainty"), "string"),
     "error_rate": "Float64",
-    "items": "Int64",
-    "more": "Int64",
-    "order": "string",
-    "lead": "string",
-    "advice": "string",
+    **dict.fromkeys(("items", "more"), "Int64"),
+    **dict.fromkeys(("order", "lead", "advice"), "string"),
 }
 _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
 
 
-def choices(rankings: dict[str, Ranking], unranked: dict[str, str], speed: pd.DataFrame) -> pd.DataFrame:
+def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return the advice for each language.
 
     Returns:
-        ``language``; ``voice_name``, the recommended voice; ``certainty``: *settled* (significantly better than all
-        others), *open*, or *none* (nothing to choose from); ``error_rate`` (fraction) on the ``sentences`` that all
-        voices have; ``more_sentences``, the further sentences that would distinguish the voice from the runner-up
-        (missing if they differ already, or if no practical number suffices); ``order``, a sentence; ``lead``, what
-        to do; and ``advice``, how sure it is.
+        ``language``; ``system``, if there are several; ``voice_name``, the recommended voice; ``certainty``:
+        *settled* (significantly better than all others), *open*, or *none* (nothing to choose from); ``error_rate``
+        (fraction) on the ``sentences`` that all voices have; ``more_sentences``, the further sentences that would
+        distinguish the voice from the runner-up (missing if they differ already, or if no practical number
+        suffices); ``order``, a sentence; ``lead``, what to do; and ``advice``, how sure it is.
     """
     rows: list[dict[str, Any]] = []
-    for code, ranking in rankings.items():
+    for code, ranking in order.rankings.items():
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
-        rows.append(
-            {
-                "language": code,
-                "order": f"{named(code)}: {ranking.sentence}",
-                **advised(ranking.systems.assign(excluded=ranking.excluded), timed),
-            }
-        )
+        advice = advised(ranking.systems.assign(excluded=ranking.excluded), timed)
+        rows.append({"language": code, "order": f"{named(code)}: {ranking.sentence}", **advice})
     rows += [
         {"language": code, "certainty": "none", "order": f"{named(code)}: {why}.", "advice": why}
-        for code, why in unranked.items()
+        for code, why in order.open.items()
     ]
-    table = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES).rename(columns=_NAMES)
-    return table.sort_values("language", ignore_index=True)
+    choice = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES).rename(columns=_NAMES)
+    choice = choice.sort_values("language", ignore_index=True)
+    if "system" not in table.columns:
+        return choice
+    voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
+    names = full_names(voices)
+    columns = {
+        name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
+        for name in ("system", "voice_name")
+    }
+    return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
 
 
 _ATTRIBUTED = (
@@ -155,7 +153,7 @@ def voices_report(
     summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
     summary = _with_order(summary, order)
     named_calls = speed.assign(voice_name=full_names(speed))
-    choice = _of_services(choices(order.rankings, order.open, named_calls), table)
+    choice = choices(order, named_calls, table)
     pairs = [of_study(ranking.pairs, language=code) for code, ranking in order.rankings.items()]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
@@ -220,19 +218,6 @@ def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
     return out.merge(attributed, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
 
 
-def _of_services(choice: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Return the advice, with a column for the service of each voice if there are several services."""
-    if "system" not in table.columns:
-        return choice
-    voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
-    names = full_names(voices)
-    columns = {
-        name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
-        for name in ("system", "voice_name")
-    }
-    return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
-
-
 _PACES = (("morae_per_s", "morae/s"), ("words_per_s", "words/s"), ("characters_per_s", "characters/s"))
 _FLAGS = {"clipped": "overdriven", "truncated": "cut off", "repeated": "with a repeated end"}
 
@@ -241,7 +226,7 @@ def voices_view(summary: pd.DataFrame) -> View:
     """Return the error rates of the voices, and the certainty of their order."""
     columns = [
         *_who(summary),
-        rows_column("sentences"),
+        of_all("sentences", "utterances_scored", "utterances"),
         rate("error rate", "ranking_rate", strong=True),
         interval_column("sentences"),
         rate("with notation", "notation_rate", optional=True),

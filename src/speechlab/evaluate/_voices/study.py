@@ -17,6 +17,7 @@ from speechlab.evaluate._speech.speed import clock_of
 from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices.measured import RATED, measured, rated_clips
 from speechlab.evaluate._voices.report import ordered, voices_report
+from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
 
 if TYPE_CHECKING:
@@ -120,27 +121,17 @@ def voices(
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {
-        "recogniser": recogniser,
-        "identify": identify,
-        "clock": clock,
-        "progress": progress,
-    }
+    arguments: dict[str, Any] = {"recogniser": recogniser, "identify": identify}
+    arguments |= {"clock": clock, "progress": progress}
     arguments |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
     scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **arguments)
-    settings = {
-        "takes": takes,
-        "temperature": temperature,
-        "speed": clock[0],
-        "dnsmos": rated,
-        "identify": identify,
-    }
-    record = record_of("voices", store, *batches, **settings, **options)
+    settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated}
+    record = record_of("voices", store, *batches, **settings, identify=identify, **options)
     table = measured(scored, text, language, rated, stage_of(progress, "quality"), functions, store)
     order = ordered(table, text, language)
     notes = [*order.notes, *facts.pop("notes")]
     if repeats := len(frame) - len(sentences):
-        repeated = "1 row repeats a sentence" if repeats == 1 else f"{repeats} rows repeat sentences"
+        repeated = plural(repeats, "row repeats a sentence", "rows repeat sentences")
         notes.append(f"{repeated} of the table; each sentence counts once.")
     tell_failed(table)
     return Report.of(voices_report(title, table, text, language, order, notes=notes, record=record, **facts))

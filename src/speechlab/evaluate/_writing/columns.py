@@ -191,9 +191,7 @@ def number(
         words = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
         return None if words is None or len({*words.split(" to ")}) == 1 else words
 
-    column = Shown(
-        head, lambda row: _form(row.get(name), form), figure=True, strong=strong, optional=optional
-    )
+    column = Shown(head, lambda row: _form(row.get(name), form), True, strong, optional)
     return column._replace(detail=ends) if with_range else column
 
 
@@ -211,9 +209,20 @@ def interval(low: str, high: str, form: str = ".2f") -> Shown:
     return Shown("95 % interval", lambda row: interval_text(row[low], row[high], form), figure=True)
 
 
-def chance(head: str, name: str, *, optional: bool = False) -> Shown:
-    """Return a column of p-values."""
-    return Shown(head, lambda row: p_text(row.get(name)), figure=True, optional=optional)
+def of_all(head: str, part: str, whole: str) -> Shown:
+    """Return a column of how many rows there are, of how many in all."""
+
+    def cell(row: Row) -> str:
+        counted = row[part]
+        total = row.get(whole, counted)  # reports of 0.1 have none
+        return f"{counted:,.0f}" if counted == total else f"{counted:,.0f} of {total:,.0f}"
+
+    return Shown(head, cell, figure=True)
+
+
+def chance() -> Shown:
+    """Return the column of p-values."""
+    return Shown("p (Holm)", lambda row: p_text(row.get("p_holm")), figure=True)
 
 
 def p_text(p: object) -> str | None:
@@ -252,6 +261,15 @@ def named(code: str) -> str:
     """Return the name of a language, or what stands in its place."""
     plain_code = code_or_none(code)
     return language_name(plain_code) if plain_code else str(code)
+
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+def in_words(count: int, noun: str) -> str:
+    """A number with its noun, small ones in words: ``two listeners``, ``12 listeners``."""
+    number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
+    return f"{number} {noun}{'' if count == 1 else 's'}"
 
 
 def sentence(words: object) -> str:

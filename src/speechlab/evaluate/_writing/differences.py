@@ -67,7 +67,7 @@ def differences_view(
             strong=True,
         ),
         Shown("95 % interval", _interval, figure=True, optional=True),
-        chance("p (Holm)", "p_holm"),
+        chance(),
         Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
     ]
     units = set(differences["unit"])
@@ -98,12 +98,8 @@ def difference_words(row: Mapping[Any, Any]) -> str:
     clauses = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
     clauses += [f"95 % interval {bounds}" for bounds in [_interval(row)] if bounds]
     clauses += [] if is_missing(row["p_holm"]) else [p_words(row["p_holm"])]
-    return ", ".join(
-        [
-            *clauses,
-            plural(int(row["n"]), "pair of calls" if unit == RATIO else "pair", _pairs(unit)),
-        ]
-    )
+    pair, pairs = ("pair of calls", "pairs of calls") if unit == RATIO else ("pair", "pairs")
+    return ", ".join([*clauses, plural(int(row["n"]), pair, pairs)])
 
 
 def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[str, list[str]]]:
@@ -124,10 +120,6 @@ def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[
                 (f"{head.capitalize()}{direction}: {groups}.{more}", [str(row["group"]) for row in records])
             )
     return sentences
-
-
-def _pairs(unit: object) -> str:
-    return "pairs of calls" if unit == RATIO else "pairs"
 
 
 def _compared(row: Mapping[Any, Any]) -> str:

@@ -230,14 +230,19 @@ def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Co
 
 
 def _read(folder: Path, name: str, *, empty: bool = False) -> pd.DataFrame:
-    """Read a table; a table without rows has no file if ``empty``."""
+    """Read a table, with the full paths of recordings in the folder; one without rows has no file if ``empty``."""
     file = folder / f"{name}.parquet"
     if empty and not file.is_file():
         return pd.DataFrame()
     try:
-        return _absolute(pd.read_parquet(file), folder)
+        frame = pd.read_parquet(file)
     except FileNotFoundError as error:
         raise ValueError(f"{file.name} is missing") from error
+    for column in {*SOUNDS, "file"} & set(frame.columns):
+        frame[column] = frame[column].map(
+            lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
+        )
+    return frame
 
 
 def _write(frame: pd.DataFrame, path: Path) -> None:
@@ -258,7 +263,11 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
     rows, such as rows of several systems, is copied once.
     """
     home = folder / column
-    present = [_name_in(home, cell) for cell in table[column]]
+    sources = [user_path(cell) if isinstance(cell, str | PathLike) else None for cell in table[column]]
+    present = [
+        source.name if source and source.is_file() and source.parent.resolve() == home.resolve() else None
+        for source in sources
+    ]
     names_taken = set(present)
     copied: dict[str | int, str | None] = {}
     names = []
@@ -274,14 +283,6 @@ def _sounds(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
 
 def _cell_key(cell: object) -> str | int:
     return str(cell) if isinstance(cell, str | PathLike) else id(cell)
-
-
-def _name_in(home: Path, cell: object) -> str | None:
-    """Return the name of a recording that is in the folder already, else None."""
-    if not isinstance(cell, str | PathLike):
-        return None
-    source = user_path(cell)
-    return source.name if source.is_file() and source.parent.resolve() == home.resolve() else None
 
 
 def _copied(
@@ -343,12 +344,3 @@ def _pointing(
     files = copied.iloc[frame["position"]].to_numpy()
     paths = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
     return frame.assign(file=paths)
-
-
-def _absolute(frame: pd.DataFrame, folder: Path) -> pd.DataFrame:
-    """Return a table with the full paths of recordings in the folder."""
-    for name in {*SOUNDS, "file"} & set(frame.columns):
-        frame[name] = frame[name].map(
-            lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
-        )
-    return frame

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._platform import installed_version, package_version
-from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._arguments import code_or_none
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
@@ -104,12 +104,6 @@ def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if "variants" in parts:
         normalized += f" and by a list of variants ({parts['variants']})"
     tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts and counts == "levenshtein" else ""
-    words = f"{_named(parts.get('lang', ''))} was counted by {unit}, {normalized}: {how}{tool}."
-    return words, tuple(sources)
-
-
-def _named(code: str) -> str:
-    try:
-        return language_name(code)
-    except InvalidRequestError:
-        return "The text"
+    code = code_or_none(parts.get("lang"))
+    subject = language_name(code) if code else "The text"
+    return f"{subject} was counted by {unit}, {normalized}: {how}{tool}.", tuple(sources)

@@ -41,7 +41,7 @@ def report_page(
     data = held_report(report, figures, sound=rows.sound)
     held = Html(f'<script type="application/json" id="report">{data}</script>')
     page: str = rows.page(_unturned(report.title), head, below + held, max_bytes)
-    return sealed(page)
+    return _SEALED.sub(seal_of(page)[1], page, count=1)
 
 
 def page_markup(
@@ -62,11 +62,7 @@ def page_markup(
     head = join(
         "",
         [
-            element(
-                "p",
-                join(Html(" · "), [element("strong", report.title), *kicker]),
-                class_="kicker",
-            ),
+            element("p", join(Html(" · "), [element("strong", report.title), *kicker]), class_="kicker"),
             element("h1", answer.text, dir="auto"),
             *certainty,
             *figures_drawn[:1],
@@ -199,11 +195,6 @@ def seal_of(page: str) -> tuple[str, str]:
     return seal[0] if seal else "", sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def sealed(page: str) -> str:
-    """Return a page with its own hash."""
-    return _SEALED.sub(seal_of(page)[1], page, count=1)
-
-
 def digest_of(vectors: bytes, phone: bytes) -> str:
     """Return the hash of a figure and of its form for a phone."""
     return sha256(vectors + phone).hexdigest()
@@ -262,10 +253,11 @@ def _cells(cells: pd.Series[Any]) -> list[Any] | None:
 def _unpacked(text: str) -> dict[str, pd.DataFrame]:
     tables = orjson.loads(lzma.decompress(base64.b64decode(text)))
     return {
-        table: pd.DataFrame({name: _column(*pair) for name, pair in columns.items()})
+        table: pd.DataFrame(
+            {
+                name: pd.Series(values, dtype="object" if kind == "category" else kind)
+                for name, (kind, values) in columns.items()
+            }
+        )
         for table, columns in tables.items()
     }
-
-
-def _column(kind: str, values: list[Any]) -> pd.Series[Any]:
-    return pd.Series(values, dtype="object" if kind == "category" else kind)

@@ -81,8 +81,7 @@ def stage_of(progress: object, stage: str) -> Progress:
             "or a watcher such as BatchPreview()"
         )
         raise InvalidRequestError(message, parameter="progress")
-    report_progress = progress
-    return lambda done, total: report_progress(stage, done, total)
+    return lambda done, total: progress(stage, done, total)
 
 
 _REASONS = 3
@@ -127,9 +126,8 @@ def record_of(
     for table in tables:
         with suppress(StoreError, InvalidRequestError):  # no calls, or no recorded run
             run = batch.load(table, store)
-            runs.append(
-                {"id": run.id, "operation": run.record.operation, "status": run.status, **run.manifest}
-            )
+            facts = {"id": run.id, "operation": run.record.operation, "status": run.status}
+            runs.append({**facts, **run.manifest})
     return {
         "study": study,
         "made": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
@@ -141,6 +139,5 @@ def record_of(
 
 def service_of(record: dict[str, Any]) -> str:
     """Return the service of a record; empty if it has none."""
-    return ", ".join(
-        dict.fromkeys(str(run["service"]) for run in record.get("runs", ()) if run.get("service"))
-    )
+    names = [str(run["service"]) for run in record.get("runs", ()) if run.get("service")]
+    return ", ".join(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Many runs of one set: what has become worse, the series, and the first run beside the newest."""
+"""Many runs of one study: the series, tested after each run, and the first run beside the newest."""
 
 from __future__ import annotations
 
@@ -13,26 +13,22 @@ from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.tested import changed_rows
+from speechlab.evaluate._blocks import BLOCK
+from speechlab.evaluate._changes.report import TIMES, timed_calls
+from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, changed_rows, keyed, tidied, tidied_texts
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._watch.series import (
-    ALPHA,
-    FAILED,
-    rescored_rows,
-    series_of,
-    tidy_runs,
-    watched_values,
-)
+from speechlab.evaluate._speech.rows import rescored
+from speechlab.evaluate._speech.summary import NO_SPEAKER
+from speechlab.evaluate._translation.measures import Columns, rescored_translations
 from speechlab.evaluate._writing.columns import Shown, View, listed, number, plural, text
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
-from speechlab.metrics import value_text
+from speechlab.metrics import POINTS, RATIO, sequential_test, value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
+    from collections.abc import Iterator, Mapping, Sequence
 
 _LAST = 10
 """Maximum number of runs in the table of runs."""
@@ -40,9 +36,10 @@ _MOST = 10_000
 """Evidence beyond this is not told apart."""
 _LED = 2
 """Maximum number of series in the answer."""
-_BOTH = ("first", "newest")
-_KEPT = ("text", "reference", "run", "hypothesis", "translation", "language", "source_lang", "target_lang")
-_ROW = (*_KEPT, *SIDES, "voice_name", "audio", "duration_s", "status", "error")
+_ROW = (
+    *("text", "reference", "run", "hypothesis", "translation", "language", "source_lang", "target_lang"),
+    *(*SIDES, "voice_name", "audio", "duration_s", "status", "error"),
+)
 """Columns of a row that people look at; its scores follow from them."""
 
 
@@ -53,11 +50,8 @@ def both_ends(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     pairs = newest.merge(first[["_key", score]], on="_key", suffixes=("", "_earlier"), sort=False)
     pairs = pairs.assign(by=(pairs[score] - pairs[f"{score}_earlier"]).astype(float))
     order = changed_rows(pairs.rename(columns={"_key": "key"}), (), "by")["key"]
-    runs_shown = [newest] if len(tables) == 1 else [first, newest]
-    rows = [
-        table.assign(run=name).set_index("_key").loc[order]
-        for table, name in zip(runs_shown, _BOTH[-len(runs_shown) :], strict=True)
-    ]
+    runs_shown = {"first": first, "newest": newest} if len(tables) > 1 else {"newest": newest}
+    rows = [table.assign(run=name).set_index("_key").loc[order] for name, table in runs_shown.items()]
     merged = pd.concat(rows).reset_index()
     places = {key: place for place, key in enumerate(order)}
     merged = merged.iloc[merged["_key"].map(places).argsort(kind="stable")].reset_index(drop=True)
@@ -71,7 +65,7 @@ def watch_report(
     """Return the report of many runs."""
     series, summary = series_of(values)
     dates = [str(run.get("made", "")) for run in record["runs"]]
-    worse = summary[summary["changed"]]
+    clauses = _clauses(summary[summary["changed"]], dates)
     translated = "translation" in rows.columns
     output = "translation" if translated else "hypothesis"
     expected = "reference" if "reference" in rows.columns else "text"
@@ -83,11 +77,11 @@ def watch_report(
         title,
         rows,
         summary,
-        _conclusion(worse, len(dates), dates),
+        _conclusion([words for words, _ in clauses], len(dates)),
         "watch",
         findings=tuple(
             Finding(f"{words}.", systems=(str(row["group"]),), shown="" if at < _LED else "page")
-            for at, (words, row) in enumerate(_clauses(worse, dates))
+            for at, (words, row) in enumerate(clauses)
         ),
         notes=tuple(notes),
         tables={"series": series, "values": values},
@@ -106,22 +100,20 @@ def watch_report(
     )
 
 
-def _conclusion(worse: pd.DataFrame, runs: int, dates: Sequence[str]) -> Conclusion:
+def _conclusion(clauses: Sequence[str], runs: int) -> Conclusion:
     promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however often one looks."
     if runs == 1:
         return Conclusion("This is the first run.", "Each later run is compared with all before it.")
-    if not len(worse):
+    if not clauses:
         return Conclusion(f"Nothing is shown to have become worse in {runs:,} runs.", promise)
-    lead = listed([words for words, _ in _clauses(worse, dates)][:_LED])
-    more = f" {len(worse) - _LED:,} more series did, too." if len(worse) > _LED else ""
-    return Conclusion(f"{lead}.{more}", promise)
+    more = f" {len(clauses) - _LED:,} more series did, too." if len(clauses) > _LED else ""
+    return Conclusion(f"{listed(clauses[:_LED])}.{more}", promise)
 
 
 def _clauses(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
     """A clause for each series that has become worse."""
-    rows: list[dict[Any, Any]] = worse.to_dict("records")
-    clauses = []
-    for row in rows:
+    clauses: list[tuple[str, dict[Any, Any]]] = []
+    for row in worse.to_dict("records"):
         before, now = (value_text(row[name], row["unit"]) for name in ("usual", "now"))
         what = row["measure"] if row["measure"] == FAILED else f"{row['measure']} of {row['group']}"
         when = dates[int(row["alarm"]) - 1][:10]
@@ -257,3 +249,143 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
     notes += [f"Not in the newest run: {', '.join(dropped)}."] if dropped else []
     notes += [f"Not watched, for the first run lacks it: {', '.join(added)}."] if added else []
     return notes
+
+
+FAILED, MEAN_CHRF = "rows that failed", "mean chrF"
+ALPHA = 0.05
+"""Probability of a false alarm in any of all series, in any number of runs."""
+_WATCHED_TIMES = ("first_audible_s", "first_partial_s", "first_word_s", "total_s")
+"""The time that is watched is the first of these that the study has measured."""
+_FEW = ("group", "measure", "unit")
+
+
+def rescored_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Score rows with the column names of studies, of speech or of translations, as their study does."""
+    if "translation" in rows.columns:
+        roles = Columns(
+            "text", "reference" if "reference" in rows.columns else "", "source_lang", "target_lang"
+        )
+        return rescored_translations(rows, roles, record.get("settings", {}).get("glossary") or {})
+    return rescored(rows, "text", "language") if "hypothesis" in rows.columns else rows
+
+
+def tidy_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
+    """The rows of each run with the column names of studies, a group, a key that all runs share, and a block.
+
+    Runs that were scored by other rules than the newest are scored anew.
+    """
+    translated = runs[0].study == "translation"
+    tables = [tidied_texts(run) if translated else tidied(run) for run in runs]
+    if not translated:
+        newest = set(tables[-1]["signature"].dropna())
+        tables = [
+            rows if set(rows["signature"].dropna()) <= newest else rescored(rows, "text", "language")
+            for rows in tables
+        ]
+    names = TEXT_KEYS if translated else KEYS
+    shared = [name for name in names if all(name in rows.columns for rows in tables)]
+    return [keyed(rows, shared) for rows in tables]
+
+
+def watched_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return what is watched, one row for each value: of each row in each run, and of the times of each run.
+
+    Returns:
+        ``run`` (from 1), ``group``, ``measure``, ``unit``, ``item`` (the row), ``block`` (rows that vary together),
+        ``value`` (errors, 1 for a failure, chrF, or seconds) and ``length`` (of the reference; else 1).
+    """
+    long_tables = []
+    for place, (run, rows) in enumerate(zip(runs, tables, strict=True), 1):
+        long_tables += [table.assign(run=place) for table in (*_of_rows(rows), _of_times(run)) if len(table)]
+    values = pd.concat(long_tables, ignore_index=True)
+    values["item"] = pd.factorize(values["item"])[0]
+    values["block"] = pd.factorize(values["block"])[0]
+    return values[["run", *_FEW, "item", "block", "value", "length"]]
+
+
+def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    block = rows[BLOCK].astype(str) if BLOCK in rows.columns else rows["_block"]
+    groups = rows["_group"].astype(str).str.replace(f"{NO_SPEAKER}, ", "", regex=False)
+    facts = {"group": groups, "item": rows["_key"], "block": block}
+    failed = rows["status"].isin(["error", "skipped"]).astype(float)
+    if "translation" in rows.columns:
+        scores = {"measure": MEAN_CHRF, "unit": POINTS, "value": rows.get("chrf"), "length": 1.0}
+    else:
+        errors, length, unit = rows["errors"], rows["reference_length"], rows["unit"]
+        if "reading_errors" in rows.columns:
+            read = rows["reading_errors"].notna()
+            errors = errors.mask(read, rows["reading_errors"])
+            length = length.mask(read, rows["reading_length"])
+            unit = unit.mask(read, "reading")
+        scores = {"measure": "error rate", "unit": unit, "value": errors, "length": length}
+    scored = pd.DataFrame({**facts, **scores}).dropna(subset=["value"])
+    yield scored.astype({"value": float, "length": float, "unit": str})
+    failures = {"group": "all rows", "measure": FAILED, "unit": "row", "value": failed, "length": 1.0}
+    yield pd.DataFrame({**facts, **failures})
+
+
+def _of_times(run: Contents) -> pd.DataFrame:
+    """The median time of each group: whole runs are slow or fast, so that each counts as one value."""
+    calls = timed_calls(run)
+    name = next(
+        (column for column in _WATCHED_TIMES if column in calls.columns and calls[column].notna().any()), None
+    )
+    if name is None:
+        return pd.DataFrame()
+    medians = calls.groupby("_group", sort=False)[name].median().astype(float).dropna()
+    facts = {"measure": TIMES[name], "unit": RATIO, "length": 1.0, "item": "times", "block": "times"}
+    return pd.DataFrame({"group": medians.index.astype(str), "value": medians.to_numpy(), **facts})
+
+
+def series_of(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the series, one row for each run of each group and measure, and their summary.
+
+    The groups and measures of the first run are watched. Evidence counts once it reaches ``needed``: 1 / 0.05, times
+    the number of series, so that all together raise a false alarm in 5 % of watches at most.
+    """
+    count = int(values["run"].max())
+    watched = values[values["run"] == 1].groupby(list(_FEW[:2]), sort=False).size().index.tolist()
+    needed = len(watched) / ALPHA
+    each_series = [_series(values, group, measure, count, needed) for group, measure in watched]
+    series = pd.concat(each_series, ignore_index=True)
+    return series, pd.DataFrame([_summary(one_series, needed) for one_series in each_series])
+
+
+def _series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: float) -> pd.DataFrame:
+    cells = values[(values["group"] == group) & (values["measure"] == measure)]
+    every = range(1, runs + 1)
+    table = cells.pivot(index="run", columns="item", values="value").reindex(every)
+    blocks = cells.drop_duplicates("item").set_index("item")["block"].reindex(table.columns)
+    sign = -1.0 if measure == MEAN_CHRF else 1.0  # more is better
+    tested = sequential_test(sign * table.to_numpy(), groups=blocks.tolist())
+    sums = cells.groupby("run")[["value", "length"]].sum().reindex(every)
+    return pd.DataFrame(
+        {
+            "run": every,
+            "group": group,
+            "measure": measure,
+            "unit": str(cells["unit"].iloc[0]),
+            "n": tested["n"],
+            "value": (sums["value"] / sums["length"]).to_numpy(),
+            "p": tested["p"],
+            "evidence": tested["evidence"],
+            "changed": (tested["evidence"] >= needed).cummax(),
+        }
+    )
+
+
+def _summary(series: pd.DataFrame, needed: float) -> dict[str, Any]:
+    changed = series["changed"].to_numpy()
+    alarm = int(changed.argmax()) if changed.any() else None
+    before_alarm = series["value"].iloc[: len(series) - 1 if alarm is None else alarm]
+    return {
+        **{name: series[name].iloc[0] for name in _FEW},
+        "runs": len(series),
+        "first": series["value"].iloc[0],
+        "usual": None if before_alarm.isna().all() else float(before_alarm.mean()),
+        "now": series["value"].iloc[-1],
+        "evidence": float(series["evidence"].iloc[-1] if alarm is None else series["evidence"].max()),
+        "needed": needed,
+        "changed": alarm is not None,
+        "alarm": pd.NA if alarm is None else alarm + 1,
+    }
