@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +20,6 @@ from speechlab.evaluate._writing.columns import plural
 from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.audio import AudioClip
     from speechlab.client import AsyncClient, Client, VoiceCatalogue
     from speechlab.store import Store

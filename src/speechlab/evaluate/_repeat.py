@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import wraps
 from hashlib import sha256
@@ -76,11 +76,7 @@ def _plain(value: Any) -> Any:
         return value
     if isinstance(identifier := getattr(value, "id", None), str):
         return identifier
-    if (
-        isinstance(value, Iterable)
-        and isinstance(value, Sized)
-        and not isinstance(value, bytes | pd.DataFrame)
-    ):
+    if isinstance(value, Collection) and not isinstance(value, bytes | pd.DataFrame):
         return [_plain(item) for item in value]
     raise TypeError(type(value).__name__)
 

@@ -10,13 +10,13 @@ import pandas as pd
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab.evaluate._arguments import check_client, columns_of, keep_free
-from speechlab.evaluate._cast import cast_of, recorded_voices
+from speechlab.evaluate._cast import Cast, cast_of, recorded_voices
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import SPEAK, recognised_by_one, scored_rows, spoken
-from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_voices
+from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import ask_each, services_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from speechlab.client import Client
     from speechlab.contract import Voice
-    from speechlab.evaluate._cast import Cast
-    from speechlab.evaluate._speech.speed import Clock
     from speechlab.store import Store
 
 

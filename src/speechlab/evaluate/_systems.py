@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from speechlab._arguments import is_bool, refused, require_columns
-from speechlab.client import functions_of
+from speechlab.client import Client, functions_of
 from speechlab.errors import (
     APIConnectionError,
     AuthenticationError,
@@ -19,11 +19,7 @@ from speechlab.errors import (
 from speechlab.evaluate._arguments import check_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
     import pandas as pd
-
-    from speechlab.client import Client
 
 
 T = TypeVar("T")

@@ -197,11 +197,8 @@ def watch(
     values = watched_values(reports, tables)
     rows = both_ends(tables)
     facts_of_runs = [
-        {
-            "made": report.record.get("made"),
-            "speechlab": report.record.get("speechlab"),
-            "service": service_of(dict(report.record)),
-        }
+        {name: report.record.get(name) for name in ("made", "speechlab")}
+        | {"service": service_of(dict(report.record))}
         for report in reports
     ]
     record = {"study": "watch", "of": reports[0].study, "runs": facts_of_runs}
@@ -212,8 +209,7 @@ def watch(
 def _in_order(runs: object) -> list[Report]:
     """The reports, the earliest first."""
     if isinstance(runs, str | os.PathLike):
-        folder = user_path(runs)
-        places = sorted(report.parent for report in folder.glob("*/record.json"))
+        places = sorted(record.parent for record in user_path(runs).glob("*/record.json"))
     elif isinstance(runs, list | tuple):
         places = list(runs)
     else:

@@ -8,12 +8,13 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import RATIO, value_text
+from speechlab.metrics import RATIO, Calibration, value_text
 from speechlab.plots._figure import (
     INK,
     LINE,
     SHADE,
     SMALL_PT,
+    PaperFigure,
     check_width,
     draw_legend,
     draw_scale,
@@ -27,9 +28,6 @@ from speechlab.plots._figure import (
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from speechlab.metrics import Calibration
-    from speechlab.plots._figure import PaperFigure
 
 
 def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:

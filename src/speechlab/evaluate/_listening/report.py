@@ -29,7 +29,7 @@ from speechlab.evaluate._writing.columns import (
     sentence,
     text,
 )
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import methods_of
 from speechlab.listening import METHODS, pair_scale
 from speechlab.metrics import ALIKE, BETTER
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     import pandas as pd
-
-    from speechlab.evaluate._writing.contents import Finding
 
 
 _LISTED = 3
@@ -222,7 +220,7 @@ def _answer(
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     if method == "abx":
         return _abx_answer(pairs, noun, smallest)
-    best, second, *others = (str(name) for name in summary[summary["role"] == "test"]["system"])
+    best, second, *further = (str(name) for name in summary[summary["role"] == "test"]["system"])
     rows = pairs.to_dict("records")
     of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
     if not of_both:  # pairs that nobody heard in one question
@@ -251,7 +249,7 @@ def _answer(
     sought = _figure(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
     needed = _needed(pair, f"{sought} {points}")
     certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
-    behind = [name for name in others if _beaten(name, (best, second), rows)]
+    behind = [name for name in further if _beaten(name, (best, second), rows)]
     return Conclusion(
         verdict, f"Both are preferred to {listed(behind)}. {certainty}" if behind else certainty
     )

@@ -15,13 +15,12 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.summary import tests_of
-from speechlab.listening import COLUMNS, METHODS, read_key
+from speechlab.listening import COLUMNS, METHODS, KeyTrial, ListeningKey, read_key
 from speechlab.metrics import BETTER, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.listening import KeyTrial, ListeningKey
 
 SIMULATED = "simulated: "
 """What the session of a simulated listener begins with; the model follows."""
@@ -84,14 +83,8 @@ def simulated_listeners(
         for order, trial in enumerate(questions, 1):
             (system,) = trial.sounds.values()
             check = trial.role == "check"
-            facts = {
-                "listener": name,
-                "item": trial.item,
-                "system": system,
-                "order": order,
-                "trial": trial.id,
-            }
-            facts |= {"role": trial.role, "score": 1.0 if check else next(ratings)}
+            facts = {"listener": name, "item": trial.item, "system": system, "order": order}
+            facts |= {"trial": trial.id, "role": trial.role, "score": 1.0 if check else next(ratings)}
             rows.append({**common, **facts, "attention": True if check else None})
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 

@@ -167,8 +167,7 @@ def agreement_of(table: pd.DataFrame, method: str) -> float:
 def _matrix(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers, shape (listeners, rated units)."""
     seconds = table["other"].astype("object").where(table["other"].notna(), "")
-    rated = [table["item"], table["system"], seconds]
-    first = table["score"].groupby([table["listener"], *rated]).first()
+    first = table["score"].groupby([table["listener"], table["item"], table["system"], seconds]).first()
     return first.unstack([1, 2, 3])
 
 
@@ -225,11 +224,8 @@ def _exclude_later_sessions(table: pd.DataFrame, sentences: list[str]) -> None:
 
 def _exclude_inattentive(table: pd.DataFrame, allowed: int, sentences: list[str]) -> None:
     checks = table[(table["role"] == "check") & (table["excluded"] == "")]
-    failed = (
-        (~checks["attention"].fillna(value=True).astype(bool))
-        .groupby(checks["listener"])
-        .agg(["sum", "size"])
-    )
+    is_failed = ~checks["attention"].fillna(value=True).astype(bool)
+    failed = is_failed.groupby(checks["listener"]).agg(["sum", "size"])
     for listener, (failures, count) in failed[failed["sum"] > allowed].iterrows():
         why = f"attention: {int(failures)} of {int(count)} checks failed"
         _exclude(table, table["listener"] == listener, why)

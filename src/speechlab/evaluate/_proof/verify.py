@@ -23,7 +23,8 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import recomputed
 from speechlab.evaluate._proof.compared import NumberCheck, held_in
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._voices.measured import measured, voice_keys
+from speechlab.evaluate._voices.report import voice_keys
+from speechlab.evaluate._voices.study import measured
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.page import digest_of, page_markup, read_report, seal_of

@@ -18,13 +18,12 @@ from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words, evidence_words, of_study
-from speechlab.metrics import compare, judge, rank, utterances_needed
+from speechlab.metrics import Ranking, compare, judge, rank, utterances_needed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from speechlab.evaluate._systems import System
-    from speechlab.metrics import Ranking
 
 
 _CONDITION = "condition"
@@ -239,13 +238,8 @@ def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
         system = tuple(filter(None, [str(row["system"])]))
         label = ", ".join([*system, named(str(row["language"])), str(row["condition"])])
         words = f"{label}: {difference_words(row)} ({row['verdict']})."
-        numbers = {
-            "before": row["value_a"],
-            "after": row["value_b"],
-            "p": row["p_holm"],
-            "recordings": row["n"],
-        }
-        numbers |= {name: row[name] for name in ("blocks", "needed")}
+        numbers = {"before": row["value_a"], "after": row["value_b"], "p": row["p_holm"]}
+        numbers |= {"recordings": row["n"], "blocks": row["blocks"], "needed": row["needed"]}
         findings.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
     return tuple(findings)
 

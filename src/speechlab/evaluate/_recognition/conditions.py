@@ -85,12 +85,11 @@ def under(
             if samples is None or masker is None:
                 changed[condition.name].append(cell)
                 continue
-            changed_samples = (
-                _banded(samples, *condition.band_hz)
-                if condition.band_hz
-                else _noisy(samples, masker, condition.snr_db or 0.0)
-            )
-            blob = store.blobs.add(AudioClip(changed_samples, RATE).encode("flac"), ".flac")
+            if condition.band_hz:
+                samples_now = _banded(samples, *condition.band_hz)
+            else:
+                samples_now = _noisy(samples, masker, condition.snr_db or 0.0)
+            blob = store.blobs.add(AudioClip(samples_now, RATE).encode("flac"), ".flac")
             changed[condition.name].append(str(store.blobs.path(blob.sha256, blob.suffix)))
     tables = [
         rows.assign(

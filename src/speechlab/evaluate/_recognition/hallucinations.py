@@ -45,11 +45,8 @@ def _flags(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
     if is_missing(row.errors):
         return None, None
     unit = "char" if row.unit == "char" or "norm:custom:mixed_" in str(row.signature) else "word"
-    inserted = (
-        0
-        if row.loop
-        else max((len(list(run)) for step, run in groupby(steps) if step == "insert"), default=0)
-    )
+    runs = [len(list(run)) for step, run in groupby(steps) if step == "insert" and not row.loop]
+    inserted = max(runs, default=0)
     deleted = len(list(takewhile(lambda step: step == "delete", reversed(steps))))
     has_text, is_silent = bool(str(row.hypothesis_normalized)), not str(row.reference_normalized)
     return has_text and (is_silent or inserted >= _INSERTED[unit]), has_text and deleted >= _LOST[unit]

@@ -93,11 +93,8 @@ def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.Dat
     tables = [hotword_counts(table[~several], hotwords=words)]
     for languages, mixed_rows in table[several].groupby(codes[several]):
         normalize = mixed_normalizer(languages)
-        tables.append(
-            hotword_counts(
-                mixed_rows, hotwords={word: list(filter(None, [normalize(word)])) for word in words}
-            )
-        )
+        spellings = {word: list(filter(None, [normalize(word)])) for word in words}
+        tables.append(hotword_counts(mixed_rows, hotwords=spellings))
     return pd.concat(tables).loc[table.index]
 
 

@@ -24,27 +24,23 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, conditions_of, under
+from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
 from speechlab.evaluate._recognition.hallucinations import recognised_silence, speechless_rows
 from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
-from speechlab.evaluate._speech.scorers import SCORE, named_functions, opened, with_scores
-from speechlab.evaluate._speech.speed import clock_of, no_speed, timed_or_why, timed_recognisers
+from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
+from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._speech.summary import NO_SPEAKER
-from speechlab.evaluate._systems import EXISTING, ask_each, existing_of, systems_of, unreachable_notes
+from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from speechlab.client import Client
-    from speechlab.evaluate._recognition.conditions import Condition
-    from speechlab.evaluate._speech.scorers import Scorer
-    from speechlab.evaluate._speech.speed import Clock
-    from speechlab.evaluate._systems import System
     from speechlab.store import Store
 
 
@@ -270,16 +266,11 @@ def _settings_of(systems: Sequence[System], *, identify: bool) -> dict[str, Any]
     if len(systems) == 1:
         return {"identify": identify, **systems[0].options}
     services = list(dict.fromkeys(id(system.lab) for system in systems))
-    return {
-        "systems": {
-            system.name: {
-                "service": services.index(id(system.lab)),
-                "identify": system.identify,
-                **system.options,
-            }
-            for system in systems
-        }
-    }
+    by_name = {}
+    for system in systems:
+        service = services.index(id(system.lab))
+        by_name[system.name] = {"service": service, "identify": system.identify, **system.options}
+    return {"systems": by_name}
 
 
 def _settings_of_sound(

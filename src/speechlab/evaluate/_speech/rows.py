@@ -91,10 +91,8 @@ def recognised_by_one(
         table, why = _attempt(client, rows, language, store, identify=identify, **how)
         answered = int(table[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
-            return table, [
-                *notes,
-                *([f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []),
-            ]
+            notes += [f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []
+            return table, notes
         who = f"The recogniser of {name}" if name else "The recogniser"
         notes.append(f"{who} could not be asked{' any more' if answered else ''}: {why.rstrip('.')}.")
         attempts.append((answered, table))

@@ -62,13 +62,9 @@ def stored_answers(
     if unknown:
         for place, value in zip(unknown, ask(unknown), strict=True):
             if is_number(value) and math.isfinite(value):
-                answers[keys[place]] = float(value)
-                store.put(
-                    keys[place],
-                    operation="measure",
-                    request=dict(abouts[place]),
-                    response={"value": float(value)},
-                )
+                key, response = keys[place], {"value": float(value)}
+                answers[key] = response["value"]
+                store.put(key, operation="measure", request=dict(abouts[place]), response=response)
     return [answers.get(key) for key in keys]
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,22 +15,18 @@ import pandas as pd
 from speechlab import batch
 from speechlab._arguments import is_missing, is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.client import AudioDelta, asking_afresh
+from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import check_client, code_or_none, count_of
 from speechlab.evaluate._statistics import QUANTILES, quantile
 from speechlab.evaluate._writing.record import stage_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-
     from speechlab.batch import Progress
-    from speechlab.client import Client, RealtimeSession, SpeechClip, VoiceCatalogue
     from speechlab.contract import Voice
 
-    Clock = tuple[int, list[int], Progress]
-    """What a study is asked to time: the number of items, the calls at once, and how they are shown."""
-
+Clock: TypeAlias = tuple[int, list[int], "Progress"]
+"""What a study is asked to time: the number of items, the calls at once, and how they are shown."""
 STREAM_TIMES = ("first_partial_s", "finalization_s")
 """Times of streamed recognition: of the first text since speech began, of the final one since it ended."""
 _TYPES = {
@@ -179,8 +175,7 @@ def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tup
         return none, [f"Speed was not measured, all calls failed; the first: {failed.iloc[0]}"]
     if not len(failed):
         return calls, []
-    first = str(failed.iloc[0])
-    return calls, [f"{len(failed)} of {len(calls)} timed calls failed; the first: {first}"]
+    return calls, [f"{len(failed)} of {len(calls)} timed calls failed; the first: {failed.iloc[0]}"]
 
 
 def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from speechlab._brief import briefly
 from speechlab._platform import package_version
 from speechlab.contract import Voice
 from speechlab.display import percent
-from speechlab.errors import APIConnectionError, InvalidRequestError
+from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
 from speechlab.evaluate._cast import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
     from speechlab.client import Client
-    from speechlab.errors import SpeechLabError
     from speechlab.store import Store
 
 _STEP = "speechlab: step "

@@ -21,16 +21,22 @@ from speechlab.evaluate._speech.summary import (
     start_column,
     summarized,
 )
-from speechlab.evaluate._voices.measured import RATED, sounds, voice_keys
 from speechlab.evaluate._writing.columns import Shown, View, count, named, number, of_all, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
-from speechlab.metrics import attribute, judge, rank
+from speechlab.metrics import Attribution, Ranking, attribute, judge, rank
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from speechlab.metrics import Attribution, Ranking
+
+_MEDIANS = (
+    *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),
+    *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "dnsmos_overall", "dnsmos_signal"),
+    "dnsmos_background",
+)
+RATED = "rated_"
+"""Beginning of the columns of measures of the user."""
 
 
 class Order(NamedTuple):
@@ -130,6 +136,36 @@ def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
         for name in ("system", "voice_name")
     }
     return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
+
+
+def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
+    """Columns that identify a voice in each language; with several services also that of the service."""
+    return [*(["system"] if "system" in table.columns else []), "voice", language]
+
+
+def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
+    """Return the sound of each voice: medians of the measures of its clips, and the numbers of suspect clips.
+
+    Returns:
+        ``system`` (if there are several), ``voice``, ``language``, medians of the measures under their names;
+        ``clipped``, ``truncated`` and ``repeated`` (numbers of clips with samples at full scale, that stop within a
+        sound, that repeat their end), and ``rated`` (number of clips with DNSMOS).
+    """
+    keys = voice_keys(table, language)
+    groups = table[table["voice"].notna()].groupby(keys, observed=True)
+    names = [name for name in _MEDIANS if name in table.columns]
+    names += [name for name in table.columns if str(name).startswith(RATED)]
+    medians = groups[names].median()
+    counts = {
+        "clipped": (table["clipping_ratio"] > 0).fillna(value=False),
+        "truncated": table["truncated_ending"].fillna(value=False),
+        "repeated": table["repeated_ending"].fillna(value=False),
+    }
+    if "dnsmos_overall" in table.columns:
+        counts["rated"] = table["dnsmos_overall"].notna()
+    for name, column in counts.items():
+        medians[name] = column.astype("Int64").groupby([table[key] for key in keys], observed=True).sum()
+    return medians.reset_index().rename(columns={language: "language"})
 
 
 _ATTRIBUTED = (

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pandas as pd
 
 from speechlab import batch
 from speechlab._brief import briefly
-from speechlab.evaluate._arguments import columns_of, keep_free, whole_number
+from speechlab.evaluate._arguments import code_or_none, columns_of, count_of, keep_free, whole_number
 from speechlab.evaluate._cast import cast_of, engines_of, recorded_voices
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import spoken_and_heard
-from speechlab.evaluate._speech.scorers import named_functions
+from speechlab.evaluate._speech.scorers import named_functions, opened, stored_answers
 from speechlab.evaluate._speech.speed import clock_of
 from speechlab.evaluate._systems import services_of
-from speechlab.evaluate._voices.measured import RATED, measured, rated_clips
-from speechlab.evaluate._voices.report import ordered, voices_report
+from speechlab.evaluate._voices.report import RATED, ordered, voice_keys, voices_report
 from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
+from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    import numpy as np
+    from numpy.typing import NDArray
 
-    import pandas as pd
-
+    from speechlab.batch import Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
-    from speechlab.evaluate._voices.measured import ClipMeasure
     from speechlab.store import Store
+
+
+ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
+"""A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
+_RATED = 3
+"""Default number of clips of each voice and language that DNSMOS rates."""
+_AT_ONCE = 4
+"""Clips that are measured between two steps of the bar."""
+_CODES = "speechlab: language codes"
 
 
 @briefly
@@ -146,3 +160,62 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
         return pairs
     full = pairs["voice_name"] + " [" + pairs["voice"].str[:8] + "]"
     return pairs.assign(voice_name=pairs["voice_name"].mask(pairs["voice"].isin(twice), full))
+
+
+def rated_clips(count: object) -> int:
+    """Return the number of clips of each voice that DNSMOS rates."""
+    if count is None:
+        installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
+        return _RATED if installed else 0
+    return count_of("dnsmos", count, "clips for each voice, or 0 for none")
+
+
+def _stored(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
+    """A measure whose answers are kept by its name and the sound."""
+
+    def value(samples: NDArray[np.float32], rate: int) -> float:
+        sound = hashlib.sha256(samples.tobytes()).hexdigest()
+        request = {"measure": name, "sound": sound, "sample_rate": rate}
+        computed: list[float] = []
+
+        def measure_it(_: list[int]) -> list[float]:
+            computed.append(measure(samples, rate))
+            return computed
+
+        (answer,) = stored_answers(store, [request], measure_it)
+        return computed[0] if answer is None else answer
+
+    return value
+
+
+def measured(
+    table: pd.DataFrame,
+    text: str,
+    language: str,
+    rated: int,
+    progress: Progress,
+    measures: Mapping[str, ClipMeasure],
+    store: Store | str | None,
+) -> pd.DataFrame:
+    """Measure the clips of a study, with a bar. DNSMOS rates ``rated`` clips of each voice and language."""
+    codes = table[language].map(code_or_none)
+    rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
+    usable = table["audio"].notna()
+    places = rows[usable].groupby(voice_keys(rows, language), observed=True).cumcount()
+    first = places.index[places < rated]
+    tables = []
+    place: AbstractContextManager[Store | None] = opened(store) if measures else nullcontext(None)
+    with place as keep, batch.counted(progress, len(rows), "quality", unit="clip") as tell:
+        functions = {
+            name: _stored(name, measure, keep) for name, measure in measures.items() if keep is not None
+        }
+        for group, with_dnsmos in ((rows.loc[first], bool(rated)), (rows.drop(index=first), False)):
+            for begin in range(0, len(group), _AT_ONCE):
+                clips = group.iloc[begin : begin + _AT_ONCE]
+                options: Any = {"with_dnsmos": with_dnsmos, "measures": functions}
+                tables.append(speech_measures(clips, text=text, language=_CODES, **options))
+                tell(len(clips))
+    measured_clips = pd.concat(tables).sort_index()
+    lengths = table["duration_s"].astype("Float64").fillna(measured_clips["duration_s"])
+    columns = [name for name in measured_clips.columns if name not in {_CODES, "duration_s"}]
+    return measured_clips[columns].assign(duration_s=lengths)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,9 +13,6 @@ from speechlab._platform import package_version
 from speechlab.evaluate._writing.columns import View, plain_columns
 from speechlab.evaluate._writing.methods import Methods
 from speechlab.metrics import RATIO, UNPAIRED, WORSE, judge
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 
 class Conclusion(NamedTuple):

@@ -47,7 +47,6 @@ def differences_view(
     names: tuple[str, str] = ("second", "first"),
 ) -> View:
     """Return differences as a table."""
-    rows = differences.to_dict("records")
     several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
     grouped = "group" in differences.columns
     values = [
@@ -56,24 +55,18 @@ def differences_view(
     ]
     columns = [
         *(text(name, name) for name in ("language", "condition") if name in several and not grouped),
-        Shown("group" if grouped else "compared", _compared, strong=True),
+        text("group", "group", strong=True) if grouped else Shown("compared", _compared, strong=True),
         *([text("measure", "measure")] if "measure" in several else []),
         count("pairs", "n"),
         *(values if grouped else reversed(values)),
-        Shown(
-            "difference",
-            lambda row: difference_text(row["difference"], row["unit"]),
-            figure=True,
-            strong=True,
-        ),
+        Shown("difference", lambda row: difference_text(row["difference"], row["unit"]), True, strong=True),
         Shown("95 % interval", _interval, figure=True, optional=True),
         chance(),
-        Shown("verdict", lambda row: str(row["verdict"]) if grouped else _verdict(row)),
+        text("verdict", "verdict") if grouped else Shown("verdict", _verdict),
     ]
-    units = set(differences["unit"])
-    alike = "; those that are alike, such as of one speaker, count as one"
-    how_many = f"An interval takes {ENOUGH} pairs{alike}.{f' {_OF_THOSE_DAYS}' if RATIO in units else ''}"
-    return View.of(title, columns, rows, f"{note} {how_many}".strip())
+    note += f" An interval takes {ENOUGH} pairs; those that are alike, such as of one speaker, count as one."
+    note += f" {_OF_THOSE_DAYS}" if RATIO in set(differences["unit"]) else ""
+    return View.of(title, columns, differences, note.strip())
 
 
 def differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
@@ -107,12 +100,10 @@ def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[
     sentences = []
     for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
         for timed in (False, True):
-            rows_of_verdict = differences[
-                (differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)
-            ]
-            if not len(rows_of_verdict):
+            of_verdict = (differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)
+            if not of_verdict.any():
                 continue
-            records = rows_of_verdict.to_dict("records")
+            records = differences[of_verdict].to_dict("records")
             groups = "; ".join(f"{row['group']} ({difference_words(row)})" for row in records)
             head = f"{verdict} in speed" if timed and verdict == ALIKE else verdict
             more = f" {_OF_THOSE_DAYS}" if timed else ""
@@ -123,7 +114,7 @@ def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[
 
 
 def _compared(row: Mapping[Any, Any]) -> str:
-    return str(row["group"]) if "group" in row else f"{row['b']}, compared with {row['a']}"
+    return f"{row['b']}, compared with {row['a']}"
 
 
 def _interval(row: Mapping[Any, Any]) -> str | None:

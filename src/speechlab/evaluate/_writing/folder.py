@@ -170,8 +170,7 @@ def write_parquet(frame: pd.DataFrame, file: Path, metadata: Mapping[str, Any] |
         where = next((f", column {name!r}" for name, cells in frame.items() if not _fits(cells)), "")
         why = ": ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error
         what = f"the table {file.stem!r}{where} holds what Parquet cannot"
-        message = f"{what}: {why}; drop the column, or give it plain text"
-        raise StoreError(message) from error
+        raise StoreError(f"{what}: {why}; drop the column, or give it plain text") from error
 
 
 def _fits(cells: pd.Series[Any]) -> bool:
