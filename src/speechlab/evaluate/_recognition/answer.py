@@ -10,9 +10,9 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.answer import FAR, LEVEL, advised, answer_of
+from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.summary import UNITS, ranking_scores, ranking_units
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence

@@ -10,7 +10,7 @@ import pandas as pd
 
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._blocks import BLOCK
+from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import languages_of_rows, mixed_normalizer
 from speechlab.evaluate._writing.columns import View, count, listed, p_words, plural, rate, text
 from speechlab.evaluate._writing.contents import Finding

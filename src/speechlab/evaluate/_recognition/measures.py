@@ -8,8 +8,8 @@ import pandas as pd
 
 from speechlab.client import functions_of
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES, STREAMED
+from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import HEAR
 from speechlab.evaluate._speech.scorers import SCORE, opened
 from speechlab.evaluate._speech.speed import OF_RECOGNISERS, STREAM_TIMES, table_of_calls

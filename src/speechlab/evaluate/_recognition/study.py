@@ -22,7 +22,6 @@ from speechlab.evaluate._arguments import (
     no_language,
     recording_seconds,
 )
-from speechlab.evaluate._blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
 from speechlab.evaluate._recognition.hallucinations import recognised_silence, speechless_rows
@@ -30,6 +29,7 @@ from speechlab.evaluate._recognition.measures import measures_of, stream_calls, 
 from speechlab.evaluate._recognition.report import recognition_report
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import (
     NO_SPEAKER,

@@ -9,8 +9,8 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._blocks import BLOCK
 from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls, under_load
 from speechlab.evaluate._writing.columns import Shown, View, count, number, of_all, plural, rate, text
