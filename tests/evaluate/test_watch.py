@@ -97,6 +97,15 @@ def test_times_count_as_one_value_for_each_run():
     assert worse["now"].iloc[0] > 2
 
 
+def test_japanese_is_watched_by_its_readings():
+    rows = pd.DataFrame({"id": ["a", "b"], "text": ["三時に会います", "今日は晴れです"], "language": "ja"})
+    night = evaluate.recognition(
+        None, rows.assign(heard=["3時に会います", "今日は雨です"]), hypotheses="heard"
+    )
+    series = evaluate.watch([night, night]).tables["series"]
+    assert set(series.loc[series["measure"] == "error rate", "unit"]) == {"reading"}
+
+
 def test_other_rows_other_studies_and_no_runs_are_refused(doubled, tmp_path):
     other = next(nights([0.1], count=31))
     with pytest.raises(InvalidRequestError, match="run 2 has 2 rows that the first has not"):

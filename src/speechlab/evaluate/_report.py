@@ -187,8 +187,8 @@ class Report(Shared):
         if not self.shown.scored:
             by = self.shown.lowest
             return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **arguments)
-        sides = [rows_of(frame, name) for name in arguments.get("names", ())] or [frame]
-        return shown_errors(*(sides if arguments.get("names") else map(picked, sides)), **arguments)
+        sides = [rows_of(frame, name) for name in arguments.get("names", ())] or [picked(frame)]
+        return shown_errors(*sides, **arguments)
 
     def part(self, system: str, condition: str | None = None) -> Report:
         """Return the report of one of several systems, such as for ``errors`` or ``compare``.

@@ -229,7 +229,6 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
     """Refuse a run with other rows; return notes on groups that came or went."""
     first = tables[0]
     groups, keys = set(first["_group"]), set(first["_key"])
-    notes = []
     for run, rows in enumerate(tables[1:], 2):
         of_known_groups = rows[rows["_group"].isin(groups)]
         strange = of_known_groups[~of_known_groups["_key"].isin(keys)]
@@ -242,7 +241,7 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
     newest = list(dict.fromkeys(tables[-1]["_group"]))
     dropped = [str(group) for group in dict.fromkeys(first["_group"]) if group not in newest]
     added = [str(group) for group in newest if group not in groups]
-    notes += [f"Not in the newest run: {', '.join(dropped)}."] if dropped else []
+    notes = [f"Not in the newest run: {', '.join(dropped)}."] if dropped else []
     notes += [f"Not watched, for the first run lacks it: {', '.join(added)}."] if added else []
     return notes
 
@@ -307,7 +306,7 @@ def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if "translation" in rows.columns:
         scores = {"measure": MEAN_CHRF, "unit": POINTS, "value": rows.get("chrf"), "length": 1.0}
     else:
-        errors, length, unit = rows["errors"], rows["reference_length"], rows["unit"]
+        errors, length, unit = rows["errors"], rows["reference_length"], rows["unit"].astype(object)
         if "reading_errors" in rows.columns:
             read = rows["reading_errors"].notna()
             errors = errors.mask(read, rows["reading_errors"])

@@ -61,7 +61,7 @@ def listening(
         InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no
             answer counts.
     """
-    settings: dict[str, Any] = {
+    settings = {
         "max_failed_checks": whole_number("max_failed_checks", max_failed_checks),
         "draws": whole_number("draws", draws, 100, 100_000),
         "seed": whole_number("seed", seed),
@@ -90,8 +90,8 @@ def listening(
         "sessions": len(table[["listener", "session"]].drop_duplicates()),
         "began": min(table["session"]),
     }
-    settings["smallest"] = float(smallest or METHODS[method].smallest)
-    record = {**record_of("listening", None, **settings), "test": test}
+    matters = float(smallest or METHODS[method].smallest)
+    record = {**record_of("listening", None, smallest=matters, **settings), "test": test}
     findings = tuple(map(Finding, sentences))
     return Report.of(listening_report(title or heading or "Listening test", table, findings, record))
 
