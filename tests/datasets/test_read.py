@@ -575,6 +575,7 @@ def test_folders_of_kaldi(tmp_path):
         ),
         ("wav.scp", "r1 raw.ark:1234\n", "names the archive 'raw.ark:1234'"),
         ("segments", "u1 r1 2.0 1.0\n", "has 'r1 2.0 1.0' for 'u1'; give a recording, a start and an end"),
+        ("segments", "u1\n", "has '' for 'u1'; give a recording, a start and an end"),
         ("segments", "u1 r1 2.0\n", "has 'r1 2.0' for 'u1'"),
     ],
 )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.metrics._alignment.alignment import Alignment
     from speechlab.metrics._rates.tables import Scorable
 
 
@@ -215,21 +214,19 @@ def alignments_html(
         language = parts(row.signature).get("lang")
         head = element("small", element("strong", str(label)), f" {percent(rate)}")
         lang = None if language == "any" else language
-        blocks.append(element("div", head, _grid(aligned(row), lang), style="margin:8px 0"))
+        alignment = aligned(row)
+        gap = "3px" if alignment.separator else "1px"
+        cells = []
+        for edit in alignment:
+            mark, tint = _LOOKS[edit.operation]
+            # A dot marks a missing token and keeps the width of its place.
+            tokens = (element("span", token or "·") for token in (edit.reference, edit.hypothesis))
+            cells.append(element("span", *tokens, element("small", mark), style=_CELL.format(gap, tint)))
+        grid = element("div", join("", cells), lang=lang, dir="auto", style="line-height:1.5em")
+        blocks.append(element("div", head, grid, style="margin:8px 0"))
     omitted = len(scored_rows) - len(first_rows)
     if omitted:
         blocks.append(element("small", f"and {omitted} more utterances"))
     if not blocks:
         blocks.append(element("small", "no errors" if worst else "no utterances"))
     return element("div", join("", blocks), class_="tex2jax_ignore mathjax_ignore", style="max-width:100%")
-
-
-def _grid(alignment: Alignment, language: str | None) -> Html:
-    gap = "3px" if alignment.separator else "1px"
-    cells = []
-    for edit in alignment:
-        mark, tint = _LOOKS[edit.operation]
-        # A dot marks a missing token and keeps the width of its place.
-        tokens = (element("span", token or "·") for token in (edit.reference, edit.hypothesis))
-        cells.append(element("span", *tokens, element("small", mark), style=_CELL.format(gap, tint)))
-    return element("div", join("", cells), lang=language, dir="auto", style="line-height:1.5em")

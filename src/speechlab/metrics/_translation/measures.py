@@ -121,7 +121,17 @@ def measured(
     measures = {name: _by_sacrebleu(metric, translations, streams) for name, metric in metrics.items()}
     sources = texts.sources or [""] * len(translations)
     for name, scorer in named_functions(scorers, "scorers", metrics).items():
-        values = _scores(scorer(sources, translations, texts.first_references), name, len(translations))
+        answers: Any = scorer(sources, translations, texts.first_references)
+        try:
+            values = np.array([float(value) for value in answers], dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.array([math.nan])
+        if len(values) != len(translations) or not np.isfinite(values).all():
+            message = (
+                f"the scorer {name!r} gave {answers!r:.60}; give one finite number for each of "
+                f"{len(translations)} texts"
+            )
+            raise InvalidRequestError(message, parameter="scorers")
         statistics = np.column_stack([values, np.ones(len(values))])
         signature = f"scorer:{getattr(scorer, '__qualname__', name)}"
         measures[name] = Measured(float(values.mean()), signature, statistics, lambda sums: sums[0] / sums[1])
@@ -134,17 +144,3 @@ def _by_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> M
     compute = metric._compute_score_from_stats  # noqa: SLF001 - as above
     signature = str(metric.get_signature())
     return Measured(score, signature, np.array(sums), lambda row: cast("float", compute(row).score))
-
-
-def _scores(answers: object, name: str, count: int) -> NDArray[np.float64]:
-    """The score of each translation, as a scorer of the user gave them."""
-    try:
-        values = np.array([float(value) for value in answers], dtype=np.float64)  # type: ignore[attr-defined]  # whatever it is
-    except (TypeError, ValueError):
-        values = np.array([math.nan])
-    if len(values) != count or not np.isfinite(values).all():
-        message = (
-            f"the scorer {name!r} gave {answers!r:.60}; give one finite number for each of {count} texts"
-        )
-        raise InvalidRequestError(message, parameter="scorers")
-    return values

@@ -61,7 +61,15 @@ def of_systems(
     else:
         rows = shared_index(references, **systems, sources=sources)
     texts = {argument: as_texts(values, argument) for argument, values in systems.items()}
-    reference_texts = _all_references(references)
+    if isinstance(references, str | Mapping) or not isinstance(references, Iterable):
+        references = as_texts(references, "references")
+    reference_texts = []
+    for position, entry in enumerate(references):
+        alternatives = as_texts(entry, f"references[{position}]")
+        if not alternatives:
+            message = f"references[{position}] is empty; give at least one reference for each translation"
+            raise InvalidRequestError(message, parameter="references")
+        reference_texts.append(alternatives)
     if sources is not None:
         sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
     for argument, values in (texts if sources is None else {**texts, "sources": sources}).items():
@@ -79,17 +87,3 @@ def check_some(texts: Translations) -> None:
     if not texts.references:
         message = "there are no references, which do not fit a score; give one for each translation"
         raise InvalidRequestError(message, parameter="references")
-
-
-def _all_references(references: Any) -> list[list[str]]:
-    """All references of each translation, from one text, a list of texts, or a list of lists of texts."""
-    if isinstance(references, str | Mapping) or not isinstance(references, Iterable):
-        return [[text] for text in as_texts(references, "references")]
-    reference_texts = []
-    for position, entry in enumerate(references):
-        texts = as_texts(entry, f"references[{position}]")
-        if not texts:
-            message = f"references[{position}] is empty; give at least one reference for each translation"
-            raise InvalidRequestError(message, parameter="references")
-        reference_texts.append(texts)
-    return reference_texts

@@ -11,15 +11,12 @@ import re
 import threading
 import warnings
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
 from speechlab.text._languages.numbers import APART, japanese_numbers
 from speechlab.text._third_party import load
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 # The front end has buffers of fixed size and fails on longer texts. So it gets a text in pieces, which end at the end
 # of a sentence if possible.
@@ -239,7 +236,13 @@ def _narrow(text: str) -> str:
 
 def _pronounce(piece: str) -> list[tuple[str, str]]:
     with _lock:  # OpenJTalk keeps its state in one process-wide object
-        openjtalk = _openjtalk()
+        openjtalk = load("pyopenjtalk")
+        if not getattr(_threads, "warm", False):
+            # A deprecated call opens its second dictionary once in each thread. Its warning is not for users.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                openjtalk.g2p(_WARM_UP, kana=True)
+            _threads.warm = True
         try:
             words = openjtalk.run_frontend(piece)
             # Symbols stay as written. The mark of devoicing (’) is not a sound.
@@ -256,15 +259,3 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
         return [(piece, piece)]
     middle = len(piece) // 2
     return _pronounce(piece[:middle]) + _pronounce(piece[middle:])
-
-
-def _openjtalk() -> ModuleType:
-    openjtalk = load("pyopenjtalk")
-    if not getattr(_threads, "warm", False):
-        # OpenJTalk opens its second dictionary once in each thread, with a deprecated call. The warning is not for
-        # users.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            openjtalk.g2p(_WARM_UP, kana=True)
-        _threads.warm = True
-    return openjtalk
