@@ -17,8 +17,7 @@ from rapidfuzz.process import cpdist
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import merged
-from speechlab.text import Normalizer, Step
+from speechlab.metrics._alignment.units import as_normalizer, merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,10 +218,7 @@ def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
     """The place of each token in the text as written; empty for readings and syllables, which have no place."""
     if preparation.unit not in {"word", "char"}:
         return []
-    rules = preparation.normalize
-    if not isinstance(rules, Normalizer):
-        rules = Normalizer("custom", 0, (Step("custom", rules),))
-    normalized, spans = rules.spans(text)
+    normalized, spans = as_normalizer(preparation.normalize).spans(text)
     if preparation.unit == "word":
         return [(spans[word.start()][0], spans[word.end() - 1][1]) for word in _WORD.finditer(normalized)]
     start = len(normalized) - len(normalized.lstrip())

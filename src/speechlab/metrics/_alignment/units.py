@@ -39,6 +39,13 @@ _MOST = 250_000
 """Cells of the table; in longer pairs, each difference between equal words has a table of its own."""
 
 
+def as_normalizer(function: Callable[[str], str]) -> Normalizer:
+    """A function as a normaliser of one step, unless it is a normaliser."""
+    if isinstance(function, Normalizer):
+        return function
+    return Normalizer("custom", 0, (Step("custom", function),))
+
+
 def with_variants(
     normalize: Callable[[str], str], groups: Iterable[Iterable[str]]
 ) -> tuple[Callable[[str], str], str]:
@@ -60,11 +67,7 @@ def with_variants(
     pattern = re.compile("|".join(rf"(?<!\w){name}(?!\w)" if name.isascii() else name for name in longest))
     content = f"{sorted(forms.items())}"
     step = Step("variants", lambda text: pattern.sub(lambda found: forms[found[0]], text), content)
-    rules = (
-        normalize
-        if isinstance(normalize, Normalizer)
-        else Normalizer("custom", 0, (Step("custom", normalize),))
-    )
+    rules = as_normalizer(normalize)
     marked = Normalizer(rules.name, rules.version, (*rules.steps, step))
     return marked, hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
