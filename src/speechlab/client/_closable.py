@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 _ROOM = f"{__package__}."
 
 
-def is_from_here(cls: type) -> bool:
-    """Whether a class is defined in this package, and not derived by a user."""
-    return cls.__module__.startswith(_ROOM)
-
-
 def own_methods(cls: type) -> None:
     """Wrap the public methods of a class, inherited ones included, so that errors and tracebacks name this class."""
+    if not cls.__module__.startswith(_ROOM):  # derived by a user
+        return
     for name in dir(cls):
         value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         function = value.__func__ if isinstance(value, classmethod) else value
@@ -43,8 +40,7 @@ class AsyncClosable(ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        public = cls.__name__.startswith("Async") and cls.__module__ != __name__
-        if public and is_from_here(cls):
+        if cls.__name__.startswith("Async") and cls.__module__ != __name__:
             own_methods(cls)
 
     @abstractmethod

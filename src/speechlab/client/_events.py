@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from speechlab._require import require
 
@@ -146,38 +146,6 @@ class RunningTotals:
             self.sums = replace(self.sums, **sums)
 
 
-class _Spans:
-    """Turns events into spans: one for each attempt of each call."""
-
-    def __init__(self, trace: Any, tracer: Tracer) -> None:
-        self._trace = trace
-        self._tracer = tracer
-        self._open: dict[str, Span] = {}
-
-    def __call__(self, event: CallEvent) -> None:
-        if event.kind == "request":
-            # The parent is the span that is current in the context of the call.
-            self._open[event.call_id] = self._tracer.start_span(
-                f"speechlab {event.operation}",
-                kind=self._trace.SpanKind.CLIENT,
-                attributes={"speechlab.operation": event.operation, "speechlab.attempt": event.attempt},
-            )
-        elif event.kind == "response":
-            span = self._open.get(event.call_id)
-            if span is not None and event.status is not None:
-                span.set_attribute("http.response.status_code", event.status)
-        elif (span := self._open.pop(event.call_id, None)) is not None:
-            failure = event.error
-            if failure is None and event.status is not None and event.status >= 400:
-                failure = str(event.status)  # of ``request``, for which every status is a reply
-            if event.delay_s is not None:
-                span.set_attribute("speechlab.retry_delay_s", event.delay_s)
-            if failure is not None:
-                span.set_attribute("error.type", failure)
-                span.set_status(self._trace.StatusCode.ERROR)
-            span.end()
-
-
 def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callable[[CallEvent], None]:
     """A hook for a client's ``on_event`` that makes an OpenTelemetry span for each attempt of each call.
 
@@ -194,4 +162,30 @@ def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callabl
         MissingDependencyError: opentelemetry-api is not installed (``pip install 'speechlab[otel]'``).
     """
     trace = require("opentelemetry.trace")
-    return _Spans(trace, trace.get_tracer("speechlab", tracer_provider=tracer_provider))
+    tracer: Tracer = trace.get_tracer("speechlab", tracer_provider=tracer_provider)
+    spans: dict[str, Span] = {}
+
+    def hook(event: CallEvent) -> None:
+        if event.kind == "request":
+            # The parent is the span that is current in the context of the call.
+            spans[event.call_id] = tracer.start_span(
+                f"speechlab {event.operation}",
+                kind=trace.SpanKind.CLIENT,
+                attributes={"speechlab.operation": event.operation, "speechlab.attempt": event.attempt},
+            )
+        elif event.kind == "response":
+            span = spans.get(event.call_id)
+            if span is not None and event.status is not None:
+                span.set_attribute("http.response.status_code", event.status)
+        elif (span := spans.pop(event.call_id, None)) is not None:
+            failure = event.error
+            if failure is None and event.status is not None and event.status >= 400:
+                failure = str(event.status)  # of ``request``, for which every status is a reply
+            if event.delay_s is not None:
+                span.set_attribute("speechlab.retry_delay_s", event.delay_s)
+            if failure is not None:
+                span.set_attribute("error.type", failure)
+                span.set_status(trace.StatusCode.ERROR)
+            span.end()
+
+    return hook

@@ -16,7 +16,6 @@ from speechlab.client._api.portal import (
     faced,
     following,
     mirrored,
-    taking_arguments_of,
     waited,
 )
 from speechlab.client._realtime.job import AsyncSpeechEvents
@@ -130,7 +129,6 @@ class RealtimeSession(Face[AsyncRealtimeSession]):
         return self.speak(text, timeout=timeout).play()
 
 
-@taking_arguments_of(AsyncClient)
 class Client(Configured, Face[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
@@ -190,6 +188,11 @@ class Client(Configured, Face[AsyncClient]):
 
     def __enter__(self) -> Self:
         return self
+
+
+if Client.__doc__ and AsyncClient.__doc__:  # python -OO keeps no descriptions
+    _, _heading, _arguments = AsyncClient.__doc__.partition("    Args:\n")
+    Client.__doc__ = f"{Client.__doc__.rstrip()}\n\n{_heading}{_arguments}"
 
 
 @briefly

@@ -47,13 +47,10 @@ def begin(
     work: Callable[[AsyncClient], Coroutine[Any, Any, T]],
     admitted: Future[None] | None = None,
 ) -> Future[T]:
-    """Start work with many calls on the private event loop of the synchronous clients.
-
-    With ``admitted``, the work waits for it: an interrupt before the caller knows the future can then cancel it.
-    """
+    """Start work with many calls on the private event loop of the synchronous clients."""
 
     async def begun(behind: AsyncClient) -> T:
-        if admitted is not None:
+        if admitted is not None:  # an interrupt before the caller knows the future can then cancel it
             await asyncio.wrap_future(admitted)
         return await work(behind)
 

@@ -140,15 +140,12 @@ class Performer(ClientBase):
         question: Question,
         look: Callable[[], Awaitable[T | None]],
         ask: Callable[[float | None], Awaitable[T]],
-        own_s: float | None,
+        timeout_s: float | None,
     ) -> T:
-        """The result of a call: kept, of an equal call under way, or of an own request if the service failed that.
-
-        ``own_s`` is the ``timeout`` of this caller.
-        """
+        """The result of a call: kept, of an equal call under way, or of an own request if the service failed that."""
         clock = self._settings.clock
         # in a batch, the timeout of a call is for its attempts
-        time_s = None if self._sender.group is not None else time_of(own_s, self._settings.timeout)
+        time_s = None if self._sender.group is not None else time_of(timeout_s, self._settings.timeout)
         began, left_s, together = clock.monotonic(), time_s, True
         loop = asyncio.get_running_loop()
         under_way = _under_way.setdefault(loop, {})
@@ -216,7 +213,7 @@ class Performer(ClientBase):
         """
         return self._given(*await self._list_voices(timeout))
 
-    async def _list_voices(self, own_s: float | None = None) -> tuple[RawResponse, VoiceCatalogue]:
+    async def _list_voices(self, timeout_s: float | None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.catalogue, home)
@@ -225,7 +222,7 @@ class Performer(ClientBase):
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return reply, self._catalogue
-        reply = await self._sender.send(voices_call(time_of(own_s, self._settings.timeout)))
+        reply = await self._sender.send(voices_call(time_of(timeout_s, self._settings.timeout)))
         try:
             self._catalogue = catalogue = read_catalogue(reply)
         except SpeechLabError as error:

@@ -18,7 +18,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from speechlab._platform import after_fork
-from speechlab.client._closable import is_from_here, own_methods
+from speechlab.client._closable import own_methods
 from speechlab.client._transport.connections import close_all
 from speechlab.errors import ConfigurationError
 
@@ -171,8 +171,7 @@ class Face(Generic[A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if is_from_here(cls):
-            own_methods(cls)
+        own_methods(cls)
 
     def __enter__(self) -> Self:
         behind: Any = self._async
@@ -263,18 +262,6 @@ class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
         @overload
         def __get__(self, instance: object, owner: type | None = None) -> T: ...
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
-
-
-def taking_arguments_of(original: type) -> Callable[[type[T]], type[T]]:
-    """Take over the description of another class's arguments, and of the errors that they lead to."""
-
-    def describe(cls: type[T]) -> type[T]:
-        _before, heading, args = (original.__doc__ or "").partition("    Args:\n")
-        if heading and cls.__doc__:  # python -OO keeps no descriptions
-            cls.__doc__ = f"{cls.__doc__.rstrip()}\n\n{heading}{args}"
-        return cls
-
-    return describe
 
 
 def described_as(original: Callable[..., Any] | property) -> Callable[[F], F]:

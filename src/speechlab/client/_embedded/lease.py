@@ -254,16 +254,20 @@ class Lease:
         )
 
 
-def take_lease(engines: str = "") -> Lease:
-    """Find the embedded service of this user, or start it."""
+def take_lease(engines: str) -> Lease:
+    """Find the embedded service of this user with these options of engines, or start it."""
     from filelock import FileLock, Timeout
 
-    state = StateDir.of_user(engines)
+    state = StateDir(engines)
     state.prepare()
     held = False
     try:
         # Before the lookup: a service whose last user is leaving must see that there is a new one.
-        _take_hold(state)
+        with _holds_lock:
+            if state.path not in _holds:
+                path = state.users / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
+                _holds[state.path] = FileLock(path, timeout=10, mode=0o600, thread_local=False)
+            _holds[state.path].acquire()
         held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
             lease = Lease(_running(state) or launch(state), state)
@@ -289,16 +293,6 @@ def _running(state: StateDir) -> EmbeddedService | None:
         return service
     state.service_file.unlink(missing_ok=True)
     return None
-
-
-def _take_hold(state: StateDir) -> None:
-    from filelock import FileLock
-
-    with _holds_lock:
-        if state.path not in _holds:
-            path = state.users / f"{os.getpid()}-{secrets.token_hex(4)}.lock"
-            _holds[state.path] = FileLock(path, timeout=10, mode=0o600, thread_local=False)
-        _holds[state.path].acquire()
 
 
 def _let_go(state: StateDir) -> None:

@@ -97,22 +97,9 @@ def process_runs(pid: int) -> bool:
 
 
 class StateDir:
-    """The folder through which the processes of a user find their service."""
+    """The folder by which the processes of a user find their service: ``SPEECHLAB_STATE_DIR``, or the system's."""
 
-    def __init__(self, path: Path, engines: str) -> None:
-        self.path = path
-        self.engines = engines
-        self.service_file = path / "service.json"
-        self.start_lock = path / "start.lock"
-        self.log = path / "service.log"
-        self.users = path / "users"
-        # A service of another version or environment may still run, and nobody else may use its data.
-        environment = f"{package_version()} {sys.prefix}"
-        self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
-
-    @classmethod
-    def of_user(cls, engines: str) -> StateDir:
-        """The folder of this user: ``SPEECHLAB_STATE_DIR``, or one in the system's location."""
+    def __init__(self, engines: str) -> None:
         configured = os.environ.get(STATE_DIR_VARIABLE)
         if configured:
             path = Path(configured).expanduser().absolute()
@@ -129,7 +116,15 @@ class StateDir:
                 raise ServiceStartError(message) from error
         if engines:
             path = path / f"engines-{hashlib.sha256(engines.encode()).hexdigest()[:16]}"
-        return cls(path, engines)
+        self.path = path
+        self.engines = engines
+        self.service_file = path / "service.json"
+        self.start_lock = path / "start.lock"
+        self.log = path / "service.log"
+        self.users = path / "users"
+        # A service of another version or environment may still run, and nobody else may use its data.
+        environment = f"{package_version()} {sys.prefix}"
+        self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
 
     def prepare(self) -> None:
         """Make the folders, accessible for the user alone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -308,20 +309,14 @@ class SampleReader:
                 self._in_header = False
                 return True
             if name == b"fmt " and start + 16 <= len(data):
-                self._read_format(data[start : start + 16])
+                kind, self._channels, self._rate, _, _, bits = struct.unpack_from("<HHIIHH", data, start)
+                if kind not in {_PCM, _EXTENSIBLE} or bits != 16 or self._channels < 1:
+                    raise ContractError(
+                        f"the service streams WAV of {bits} bits (kind {kind}); 16-bit PCM is expected"
+                    )
         if len(data) > _MAX_HEADER:
             raise ContractError("the service streams a WAV file whose sound never begins")
         return False
-
-    def _read_format(self, fields: bytes) -> None:
-        kind, channels = int.from_bytes(fields[:2], "little"), int.from_bytes(fields[2:4], "little")
-        bits = int.from_bytes(fields[14:16], "little")
-        if kind not in {_PCM, _EXTENSIBLE} or bits != 16 or channels < 1:
-            raise ContractError(
-                f"the service streams WAV of {bits} bits (kind {kind}); 16-bit PCM is expected"
-            )
-        self._channels = channels
-        self._rate = int.from_bytes(fields[4:8], "little")
 
 
 def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:

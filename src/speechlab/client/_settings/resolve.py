@@ -18,9 +18,7 @@ from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
 from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.settings import (
-    HTTP_SCHEMES,
     NOWHERE,
-    WEBSOCKET_SCHEMES,
     ClientOptions,
     Settings,
     check_url,
@@ -150,7 +148,7 @@ def configured_settings(
     urls: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
     for name, url in urls:
         if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
-            check_url(name, url, HTTP_SCHEMES if name == "base_url" else WEBSOCKET_SCHEMES)
+            check_url(name, url)
     separate = options.get("engines") is not None
     if separate:
         elsewhere = {**dict(urls), "api_key": api_key, "adapter": options.get("adapter")}
@@ -173,7 +171,7 @@ def configured_settings(
     # The WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(_WS_BASE_URL_VARIABLE) or None
     realtime = ws_base_url or from_environment or realtime_base(str(base))
-    check_url("base_url", base, HTTP_SCHEMES)
+    check_url("base_url", base)
     key = api_key or (None if replaying else found_key(plain_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
 
@@ -206,7 +204,7 @@ def settings_for(
 def embedded_settings(options: dict[str, Any]) -> Settings:
     """Settings for a client of the embedded service."""
     engines = options.get("engines")
-    lease = take_lease() if engines is None else take_lease(engines_json(engines))
+    lease = take_lease("" if engines is None else engines_json(engines))
     try:
         service = lease.service
         return Settings(

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
-HTTP_SCHEMES, WEBSOCKET_SCHEMES = ("http", "https"), ("ws", "wss")
 FAST = "aiohttp"
 """Value of the option ``transport`` for the wire on aiohttp."""
 MODE_VARIABLE = "SPEECHLAB_MODE"
@@ -128,9 +127,9 @@ class Settings:
             self.api_key.check()
         headers = _checked_headers(self.default_headers, beside_key=self.api_key is not None)
         object.__setattr__(self, "default_headers", headers)
-        for name, schemes in (("base_url", HTTP_SCHEMES), ("ws_base_url", WEBSOCKET_SCHEMES)):
+        for name in ("base_url", "ws_base_url"):
             url = getattr(self, name)
-            check_url(name, url, schemes)
+            check_url(name, url)
             self._check_secrecy(name, url)
         check_number("connect_timeout_s", self.connect_timeout_s, least=0, advice="give seconds above 0")
         if self.max_retries is not None:
@@ -206,8 +205,9 @@ def plain_url(url: str) -> str:
     return f"{address.scheme}://{f'[{host}]' if ':' in host else host}{port}{address.path.rstrip('/')}"
 
 
-def check_url(name: str, url: object, schemes: tuple[str, str]) -> None:
-    """Refuse a value that is not a base URL."""
+def check_url(name: str, url: object) -> None:
+    """Refuse a value that is not a base URL: of a WebSocket for ``ws_base_url``, of HTTP otherwise."""
+    schemes = ("ws", "wss") if name == "ws_base_url" else ("http", "https")
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
         raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")

@@ -128,7 +128,15 @@ class FunctionRecognition(Transcribe):
         return values
 
     def call(self, timeout: float | None) -> HttpCall:
-        values, clip = self.options, self._clip()
+        values = self.options
+        if (samples := self._samples) is not None:
+            clip = AudioClip(samples.samples, samples.sample_rate, samples.title)
+        else:
+            with self.recording.open() as file:
+                clip = AudioClip.from_bytes(file.read())
+        clip = clip.to_mono()
+        if self.system.sample_rate is not None:
+            clip = clip.resample(self.system.sample_rate)
         if not clip.frames:
             raise InvalidRequestError("the recording has no sound", parameter="audio")
         expected_s, pace = _S_PER_S * clip.duration_s, self.system.pace if self.streams else None
@@ -151,16 +159,6 @@ class FunctionRecognition(Transcribe):
             samples, rate = reversed(audio) if is_whole_number(audio[0]) else audio
             return AudioClip(samples, rate)
         return audio if isinstance(audio, AudioClip) else None
-
-    def _clip(self) -> AudioClip:
-        """The recording in one channel, at the rate of the function."""
-        if (samples := self._samples) is not None:
-            clip = AudioClip(samples.samples, samples.sample_rate, samples.title)
-        else:
-            with self.recording.open() as file:
-                clip = AudioClip.from_bytes(file.read())
-        clip = clip.to_mono()
-        return clip if self.system.sample_rate is None else clip.resample(self.system.sample_rate)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from speechlab.client._transport.http import Reply, Wire
 
 T = TypeVar("T")
+_ERROR_BYTES = 1 << 20
 _TURN_S = 0.2
 _NOTHING = contextlib.nullcontext()
 
@@ -265,7 +266,11 @@ def _out_of_time(call: HttpCall, attempt: Sending, *, reading: bool) -> WireErro
 
 async def _read_reply(progress: Progress, reply: Reply, attempt: Sending) -> RawResponse | Failure:
     if not progress.call.raw and not 200 <= reply.status < 300:
-        refusal = error_from_reply(reply.status, reply.headers, await reply.read_some())
+        start = b""
+        with contextlib.suppress(WireError):  # an incomplete body of an error is no failure
+            while len(start) < _ERROR_BYTES and (piece := await reply.next()) is not None:
+                start += piece
+        refusal = error_from_reply(reply.status, reply.headers, start)
         wait = retry_after_s(reply.headers, progress.clock.time())
         return Failure(refusal, status=reply.status, retry_after_s=wait)
     pieces: list[bytes] = []

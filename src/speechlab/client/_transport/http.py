@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 KEEPALIVE_S = 20.0
 """Seconds for which an idle connection is kept."""
-_ERROR_BYTES = 1 << 20
 _URLS = 100
 """Maximum of cached addresses."""
 
@@ -131,14 +130,6 @@ class Reply(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Close the connection, or return it to the pool if the body was read completely."""
-
-    async def read_some(self) -> bytes:
-        """The start of an error's body; an incomplete one is no failure."""
-        content = b""
-        with suppress(WireError):
-            while len(content) < _ERROR_BYTES and (piece := await self.next()) is not None:
-                content += piece
-        return content
 
 
 class Wire(ABC):
