@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from speechlab.client import Client
+from speechlab.service import running
 from speechlab.store import Store
+from support.clients import KEY
+from support.quick import QUICK_ENGINES
+from support.staged import NO_ENGINES, staged_config
 from support.translator import Translator, Wire
 
 
@@ -27,3 +31,14 @@ def reverser(translator):
 def store(tmp_path):
     with Store(tmp_path / "store") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def quick_lab():
+    """A client of a service whose engines take no time, and of which one voice is real."""
+    others = {name: off for name, off in NO_ENGINES.items() if name != "hibari"}
+    with (
+        running(staged_config(*QUICK_ENGINES, engines=others)) as service,
+        Client(base_url=service.base_url, api_key=KEY) as client,
+    ):
+        yield client

@@ -140,34 +140,20 @@ def test_there_and_back_on_the_real_service(live_service, tmp_path):
     }
     frame = pd.DataFrame({"text": ["The quick brown fox.", "Good morning."], "voice": "heart"})
     frame.to_parquet(tmp_path / "rows.parquet")
-    jobs = [
-        ("tts", "rows.parquet", "--out", "said", "--format", "wav"),
-        (
-            "asr",
-            "said/results.parquet",
-            "--out",
-            "heard",
-            "--language",
-            "en",
-            "--vad",
-            "segments",
-            "--prefix",
-            "asr_",
-        ),
-    ]
-    jobs[1] += ("--prefix", "asr_")
-    for job in jobs:
-        speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
-    heard = pd.read_parquet(tmp_path / "heard" / "results.parquet")
-    assert "fox" in heard["asr_hypothesis"].iloc[0].lower()
-    job = [*jobs[1], "--segments", "heard/{file}.srt"]
-    speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
+    heard = ["asr", "said/results.parquet", "--out", "heard", "--language", "en", "--prefix", "asr_"]
+    heard += ["--vad", "segments"]
+
+    def command(*arguments):
+        return speechlab("batch", *arguments, env=env, cwd=tmp_path)
+
+    command("tts", "rows.parquet", "--out", "said", "--format", "wav").check_returncode()
+    command(*heard).check_returncode()
+    command(*heard, "--segments", "heard/{file}.srt").check_returncode()
+    command(*heard, "--segments", "heard/all.csv.gz").check_returncode()
+    assert command(*heard, "--segments", "heard/all.srt").returncode not in {0, 1, 3}
+    table = pd.read_parquet(tmp_path / "heard" / "results.parquet")
+    assert "fox" in table["asr_hypothesis"].iloc[0].lower()
     subtitles = [segments.read(path) for path in sorted((tmp_path / "heard").glob("*.srt"))]
-    job[-1] = "heard/all.csv.gz"
-    speechlab("batch", *job, env=env, cwd=tmp_path).check_returncode()
-    job[-1] = "heard/all.srt"
-    refused = speechlab("batch", *job, env=env, cwd=tmp_path)
-    assert refused.returncode not in {0, 1, 3}
     pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
     table = segments.read(tmp_path / "heard" / "all.csv.gz")
     assert segments.equal(table[["file", "start", "end", "text"]], pieces[["file", "start", "end", "text"]])

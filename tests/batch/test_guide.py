@@ -1,4 +1,4 @@
-"""The guide runs, from its first block to its last, on the real service."""
+"""The guide runs, from its first block to its last, with a real voice."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from support.clients import KEY
+
 GUIDE = Path(__file__).parents[2] / "docs" / "batch.md"
 
 
 @pytest.mark.engines
-def test_the_guide_runs(live_service, monkeypatch, tmp_path):
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
-    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+def test_the_guide_runs(quick_lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", quick_lab.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", KEY)
     monkeypatch.chdir(tmp_path)
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)

@@ -1,4 +1,4 @@
-"""The guide runs, from its first block to its last, on the real service."""
+"""The guide runs, from its first block to its last, on the real service with its fast voices."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ GUIDE = Path(__file__).parents[2] / "docs" / "client.md"
 
 
 @pytest.mark.engines
-def test_the_guide_runs(live_service, monkeypatch, tmp_path):
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
-    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
+def test_the_guide_runs(light_service, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", light_service.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", light_service.api_key)
     monkeypatch.chdir(tmp_path)
     names = {}
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)

@@ -1,6 +1,6 @@
 """A service that speaks OpenAI's API, as a client, a batch and a study see it through the adapter.
 
-The server of these tests puts the wire format, as it is documented, in front of real engines; it is no vendor's.
+The server of these tests puts the wire format, as it is documented, in front of our service; it is no vendor's.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from speechlab.errors import (
 )
 from speechlab.store import Store
 from support.openai_server import KEY, openai_server
+from support.studies import serving
 
 pytestmark = pytest.mark.engines
 
@@ -36,8 +37,14 @@ ADAPTER = OpenAIAdapter(
 
 
 @pytest.fixture(scope="module")
-def counterpart(live_service):
-    with openai_server(live_service) as found:
+def staged():
+    with serving(names=("heart", "mei"), languages=("en", "ja")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def counterpart(staged):
+    with openai_server(staged) as found:
         yield found
 
 
@@ -181,9 +188,8 @@ def test_a_client_without_a_model_or_an_address_says_so(counterpart, monkeypatch
 
 
 @pytest.fixture(scope="module")
-def ours(live_service):
-    with Client(live_service.base_url, api_key=live_service.api_key) as client:
-        yield client
+def ours(staged):
+    return staged.lab
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +209,7 @@ def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
         for client, voice in ((ours, "heart"), (theirs, "alloy"))
     ]
     both = evaluate.Report.joined("Ours or theirs", made).summary
-    assert set(both["voice_name"]) == {"hibari: heart", "tts-1: alloy"}
+    assert set(both["voice_name"]) == {"tone: heart", "tts-1: alloy"}
     assert both["ranking_rate"].notna().all()
     assert both["rtf"].gt(0).all()
     recordings = made[0].table[["audio", "text", "language"]]
@@ -232,7 +238,7 @@ def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, k
     assert report.table["system"].tolist() == ["ours", "theirs"]
     assert report.table["status"].isin(["ok", "cached"]).all()
     both = report.summary.set_index("system")
-    assert both["voice_name"].to_dict() == {"ours": "hibari: heart", "theirs": "tts-1: alloy"}
+    assert both["voice_name"].to_dict() == {"ours": "tone: heart", "theirs": "tts-1: alloy"}
     assert both["rtf"].gt(0).all()
     assert report.speed["system"].tolist() == ["ours", "theirs"]
     assert "theirs" in "".join(report.sections(clips=0))
@@ -256,7 +262,7 @@ def test_the_identified_language_comes_without_segments_where_the_model_tells_it
     assert counterpart[0].asked[-1]["response_format"] == "json"  # the only form that it has
 
 
-def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, counterpart, clip, tmp_path):
+def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, staged, counterpart, clip, tmp_path):
     quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
     long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
     call = Transcribe(long, language="en").call(None)
@@ -265,8 +271,8 @@ def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, counterpart, c
     assert sum(map(len, pieces)) == asked.body.length
     assert max(map(len, pieces)) <= 1_000_000
     assert long.read_bytes() in b"".join(pieces)
-    heard = theirs.transcribe(long, language="en")
-    assert "morning" in heard.text.lower()
+    assert theirs.transcribe(long, language="en").text == "good morning"
+    assert len(staged.ears.calls[-1][0]) == 16_000 * len(quiet) // clip.sample_rate
     assert counterpart[0].asked[-1] == {"model": "whisper-1", "language": "en", "response_format": "json"}
 
 

@@ -553,7 +553,7 @@ def test_await(script, http):
 @pytest.mark.parametrize("transport", ["binary", "base64_json"])
 def test_the_real_service(live_service, transport):
     lab = Client(live_service.base_url, api_key=live_service.api_key)
-    voice = lab.voices().find(language="ja", streaming=True)[0]
+    voice = lab.voices()["mei"]
     with lab.realtime(voice=voice, format="pcm", sample_rate=16_000, audio_transport=transport) as session:
         *_, finished, counted = session.speak("おはようございます。")
         clip = session.say("ありがとうございます。")

@@ -1,4 +1,4 @@
-"""The study of translations: scores, settings, terms, the way back and the first word, on the real service."""
+"""The study of translations: scores, settings, terms, the way back and the first word."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from speechlab.evaluate._translation.measures import Columns, measured, summariz
 from speechlab.evaluate._translation.report import difference_findings, translation_differences
 from speechlab.store import Store
 from support.openai_server import KEY, openai_server
+from support.studies import serving
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 NAMES = Columns("text", "reference", "source_lang", "target_lang")
@@ -128,7 +129,24 @@ def test_differences_have_intervals_from_twenty_texts_on():
     assert few["low"].isna().all()
 
 
-# The study on the embedded service
+# The study on a service whose translator knows one sentence, and repeats the terms that it gets
+
+
+def interpreted(job):
+    sentence = {"en": "The meeting room is upstairs.", "ja": "会議室は上です。"}[job.target]
+    return " ".join([sentence, *(term for term in ("Kubernetes", HOSTILE) if term in job.text)])
+
+
+@pytest.fixture(scope="module")
+def staged():
+    with serving(languages=("ja", "en")) as found:
+        found.translator.says = interpreted
+        yield found
+
+
+@pytest.fixture(scope="module")
+def lab(staged):
+    return staged.lab
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +175,7 @@ def report(lab, tmp_path_factory):
 
 
 @pytest.mark.engines
-def test_a_study_without_references(report):
+def test_a_study_without_references(report, staged):
     table = report.table
     assert table["system"].tolist() == ["plain"] * 3 + ["keywords"] * 3
     assert table["status"].tolist()[2::3] == ["error", "error"]
@@ -168,6 +186,7 @@ def test_a_study_without_references(report):
     assert answered["terms_expected"].tolist() == [1, 1] * 2
     kept = report.summary.set_index("system")
     assert kept.loc["keywords", "terms_found"] >= 1
+    assert {tuple(job.keywords) for job in staged.translator.jobs} == {(), ("Kubernetes",)}
     assert set(report.differences["measure"]) == {"terms kept", "chrF of the translation back"}
     assert report.differences["verdict"].eq("no difference shown").all()
     assert report.tables["terms"]["term"].tolist() == ["会議室", "Kubernetes"] * 2
@@ -204,12 +223,12 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
 
 
 @pytest.mark.engines
-def test_several_services_stand_in_one_table(lab, live_service, tmp_path):
+def test_several_services_stand_in_one_table(lab, staged, tmp_path):
     texts = ["Good night.", "See you."]
     frame = pd.DataFrame({"text": texts, "source_lang": "en", "target_lang": "ja"})
     adapter = OpenAIAdapter(translation="gpt-x")
     with (
-        openai_server(live_service) as (server, address),
+        openai_server(staged) as (server, address),
         Client(address, api_key=KEY, adapter=adapter) as theirs,
         Store(tmp_path) as store,
     ):

@@ -91,6 +91,8 @@ class StagedTranslator:
 
     model: str = "staged/echo"
     languages: tuple[str, ...] = ("ja", "en", "zh")
+    says: Callable[[Any], str] = lambda job: job.text
+    """The translation of a job, without its quotation marks."""
     jobs: list[Any] = field(default_factory=list)
     closed: int = 0
     gate: threading.Event = field(default_factory=threading.Event)
@@ -105,7 +107,7 @@ class StagedTranslator:
                 assert self.gate.wait(20)
             if job.text.startswith("breaks later"):
                 raise EngineError("the engine failed after its first word")
-            yield TranslationDelta(job.text)
+            yield TranslationDelta(self.says(job))
             yield TranslationDelta("»", len(job.text), 3)
         finally:
             self.closed += 1

@@ -28,6 +28,7 @@ class Staged:
 
     def __init__(self, names: tuple[str, ...], languages: tuple[str, ...]) -> None:
         voices = tuple(EngineVoice(name, languages, "Female", f"A voice called {name}") for name in names)
+        self.api_key = KEY
         self.voice = Tones(voices=voices)
         self.ears = StagedRecognizer(hears=lambda duration_s: "good morning")
         self.translator = StagedTranslator()

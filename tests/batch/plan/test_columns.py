@@ -234,9 +234,10 @@ def test_columns_of_the_input_stay_what_they_are(reverser, store, tmp_path):
 
 
 @pytest.mark.engines
-def test_speech_and_transcripts_keep_their_types(lab, store, tmp_path):
+def test_speech_and_transcripts_keep_their_types(quick_lab, store, tmp_path):
+    lab = quick_lab
     frame = pd.DataFrame({"text": ["One two three.", None]}, index=pd.Index(["a", "b"], dtype="str"))
-    given = {"voice": "heart", "store": store}
+    given = {"voice": "q: tone", "store": store}
     said = batch.synthesize(frame, lab, progress=False, **given)
     round_trips(said, batch.plan_synthesis(frame, lab, **given), store, tmp_path)
     spoken = said[["text", "audio"]]

@@ -143,10 +143,10 @@ def test_faults_of_rows_are_told_with_their_rows(cluster, translator, reverser, 
 def test_a_key_that_is_refused_stops_the_run(cluster, translator, reverser, store):
     translator.faults = {"number 7$": 401}
     with pytest.raises(AuthenticationError) as caught:
-        batch.translate(texts(2_000), reverser, **on(cluster, store))
-    assert sum(translator.calls.values()) < 2_000
+        batch.translate(texts(800), reverser, **on(cluster, store))
+    assert sum(translator.calls.values()) < 800
     # those under way are paid for, and kept
-    assert f"{kept(store):,} of 2,000 rows are kept in run" in str(caught.value)
+    assert f"{kept(store):,} of 800 rows are kept in run" in str(caught.value)
     assert kept(store) == sum(translator.calls.values()) - 1
 
 
@@ -173,8 +173,8 @@ def test_a_display_that_fails_ends_the_run_and_keeps_what_was_paid(cluster, tran
         assert done < 20
 
     with pytest.raises(AssertionError):
-        batch.translate(texts(2_000), reverser, **on(cluster, store, progress=fail))
-    assert 20 <= kept(store) == sum(translator.calls.values()) < 2_000
+        batch.translate(texts(800), reverser, **on(cluster, store, progress=fail))
+    assert 20 <= kept(store) == sum(translator.calls.values()) < 800
 
 
 def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, store):
@@ -247,11 +247,11 @@ from speechlab import batch
 from speechlab.client import Client
 from support.batches import quiet, texts
 with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
-    batch.translate(texts(300), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
+    batch.translate(texts(150), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
 """
     other = Script(code, translator.base_url, cluster.address, store.path)
     more_than(translator, 0)
-    table = batch.translate(texts(300), reverser, **on(cluster, store))
+    table = batch.translate(texts(150), reverser, **on(cluster, store))
     assert set(table["status"]) == {"ok", "cached"}
     other.communicate()
     assert other.returncode == 0
@@ -268,12 +268,12 @@ from speechlab import batch
 from speechlab.client import Client
 from support.batches import quiet, texts
 with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
-    batch.translate(texts(400), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
+    batch.translate(texts(240), lab, **quiet(sys.argv[3], executor=executor, concurrency=4))
 """
     driver = Script(code, translator.base_url, cluster.address, store.path)
-    more_than(translator, 150)
+    more_than(translator, 100)
     driver.kill()
-    table = batch.translate(texts(400), reverser, **on(cluster, store))
+    table = batch.translate(texts(240), reverser, **on(cluster, store))
     assert set(table["status"]) == {"ok", "cached"}
     # its workers end by themselves, and what they still got is there
     assert set(translator.calls.values()) == {1}
@@ -303,12 +303,12 @@ def test_workers_are_killed(translator, store):
 
         def kill():
             for number in range(kills):
-                more_than(translator, 60 * (number + 1))
+                more_than(translator, 40 * (number + 1))
                 cluster.kill_worker(chance.randrange(3))
 
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
-        table = batch.translate(texts(400), lab, **on(cluster, store))
+        table = batch.translate(texts(260), lab, **on(cluster, store))
         killer.join(60)
     all_there(table)
     # what a worker had got is in its part: what was asked twice was under way when it was killed
@@ -321,7 +321,7 @@ def test_a_scheduler_that_is_killed_and_comes_back(translator, store):
     with started(2) as cluster, Client(translator.base_url) as lab:
 
         def kill():
-            more_than(translator, 100)
+            more_than(translator, 60)
             cluster.scheduler.kill()
             for process in cluster.workers:  # they end by themselves
                 process.join(60)
@@ -329,7 +329,7 @@ def test_a_scheduler_that_is_killed_and_comes_back(translator, store):
 
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
-        table = batch.translate(texts(500), lab, **on(cluster, store))
+        table = batch.translate(texts(250), lab, **on(cluster, store))
         killer.join(60)
     all_there(table)
     # its workers first finished what was under way
@@ -342,19 +342,19 @@ def test_a_scheduler_that_is_gone(translator, store):
     with started(2, timeout=2) as cluster, Client(translator.base_url) as lab:
 
         def kill():
-            more_than(translator, 100)
+            more_than(translator, 60)
             cluster.scheduler.kill()
 
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         with pytest.warns(UserWarning, match="the scheduler of the cluster is gone") as told:
-            table = batch.translate(texts(500), lab, **on(cluster, store))
+            table = batch.translate(texts(250), lab, **on(cluster, store))
         assert "make a new dask.distributed.Client" in str(told[0].message)
         killer.join(60)
         assert set(table["status"]) == {"ok", "cancelled"}
         assert (table["status"] == "ok").sum() == len(translator.calls)
         # the same call goes on, also without a cluster
-        table = batch.translate(texts(500), lab, **quiet(store))
+        table = batch.translate(texts(250), lab, **quiet(store))
     assert set(table["status"]) == {"ok", "cached"}
     assert not asked_again(translator)
     assert [run.status for run in store.runs()] == ["stopped", "finished"]

@@ -323,7 +323,7 @@ NOTEBOOK = """
 import pandas as pd
 import speechlab as sl
 lab = sl.connect()
-voice = lab.voices().find(language="ja", streaming=True)[0]
+voice = lab.voices()["mei"]
 text = "おはよう。"
 clip = lab.synthesize(text, voice=voice, format="flac")
 heard = lab.transcribe(clip, language="ja")

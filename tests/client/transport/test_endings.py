@@ -19,24 +19,12 @@ def stream(lab): return lab.stream_speech("a", voice={voice!r}, format="pcm")
 {code}
 """
 ENDINGS = {
-    "a client": """
-lab = Client(**options())
+    "a client, a stream and one that was opened": """
+lab, second, third = (Client(**options()) for _ in range(3))
 print(text(lab).text)
-""",
-    "a stream": """
-lab = Client(**options())
-pieces = stream(lab)
+pieces = stream(second)
 print(len(next(iter(pieces))))
-""",
-    "a stream that was opened": """
-lab = Client(**options())
-pieces = stream(lab).__enter__()
-""",
-    "a client of a loop that ended": """
-async def main():
-    lab = AsyncClient(**options())
-    print((await text(lab)).text)
-asyncio.run(main())
+opened = stream(third).__enter__()
 """,
     "a client that outlives its loop": """
 lab = AsyncClient(**options())
@@ -104,10 +92,7 @@ async def main():
 asyncio.run(main())
 """
 PRINTED = {
-    "a client": ["Hello"],
-    "a stream": ["1000"],
-    "a stream that was opened": [],
-    "a client of a loop that ended": ["Hello"],
+    "a client, a stream and one that was opened": ["Hello", "1000"],
     "a client that outlives its loop": ["Hello", "Hello"],
     "a client that is let go": ["Hello", ""],
     "daemon threads in a call and in a batch": [],

@@ -89,10 +89,10 @@ def test_equal_systems_are_seldom_called_different():
         said, systems = corpus(seed)
         pair = {"base": systems["base"], "like": systems["like"]}
         how = {
-            "draws": 200,
+            "draws": 99,
             "metrics": ["chrf"],
-            "options": {"chrf": {"char_order": 2}},
-        }  # the shorter, the faster
+            "options": {"chrf": {"char_order": 1}},
+        }  # the shorter, the faster; five of 99 draws as large are 5 %
         verdicts += compare_translations(said, pair, **how)["verdict"][0] != ALIKE
         small += compare_translations(said, pair, test="bootstrap", **how)["p"][0] < 0.05
     assert verdicts / 150 <= 0.06
@@ -147,7 +147,7 @@ def test_equal_systems_are_seldom_called_different_despite_effects_of_documents(
     for _ in range(100):
         values = random_.normal(0, 1, (2, 50)) + random_.normal(0, 1, (2, 10))[:, documents]
         pair = dict(zip(("one", "other"), values.astype(str).tolist(), strict=True))
-        how = {"metrics": ["chrf"], "options": {"chrf": {"char_order": 1}}, "draws": 200}
+        how = {"metrics": ["ter"], "draws": 199}  # a metric is needed, and this is the quickest
         for place, groups in enumerate((None, documents.tolist())):
             table = compare_translations(["x"] * 50, pair, scorers={"x": numbers}, groups=groups, **how)
             found[place] += table["verdict"].iloc[-1] != ALIKE
@@ -226,8 +226,7 @@ def test_one_of_several_equal_systems_is_seldom_called_different():
         table = compare_translations(
             ["x"] * 20,
             systems,
-            metrics=["chrf"],
-            options={"chrf": {"char_order": 1}},
+            metrics=["ter"],
             scorers={"x": numbers},
             draws=199,
         )
