@@ -71,7 +71,7 @@ def scored(references, hypotheses):
 )
 def test_sc_stats_agrees(tmp_path, rates, seed, vocabulary):
     nist.sctk()
-    references, first, second = systems(rates, n=400, seed=seed, vocabulary=vocabulary)
+    references, first, second = systems(rates, n=250, seed=seed, vocabulary=vocabulary)
     result = compare(scored(references, first), scored(references, second), draws=1).mapsswe
     got = (result.segments, round(result.mean, 3), round(result.deviation, 3), round(result.z, 3))
     assert got == pytest.approx(nist.sc_stats_mapsswe(tmp_path, references, first, second), abs=0.0011)
@@ -122,8 +122,11 @@ def test_a_system_is_not_better_than_itself():
     assert not result.significant
 
 
-def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
-    """How often one of several equal systems is called better, with effects of each speaker on each system."""
+def false_verdicts(deviation, *, speakers, systems=2, trials=1_200):
+    """How often one of several equal systems is called better, with effects of each speaker on each system.
+
+    Of 1,200 trials, a test that is wrong in 8 % would pass a limit of 6 % once in 200 times.
+    """
     random_ = np.random.default_rng(1)
     found = 0
     for _ in range(trials):
@@ -139,7 +142,7 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=2_000):
 @pytest.mark.parametrize("deviation", [0.0, 0.3, 0.6])
 def test_verdicts_by_group_are_wrong_no_more_often_than_the_level_allows(deviation, speakers):
     assert 0.02 < false_verdicts(deviation, speakers=speakers) <= 0.06
-    assert false_verdicts(deviation, speakers=speakers, systems=3, trials=600) <= 0.06
+    assert false_verdicts(deviation, speakers=speakers, systems=3, trials=400) <= 0.06
 
 
 def at_once(corpora):
