@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from speechlab._arguments import is_number, no_column, refused
+from speechlab._require import later
 from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._core import plan_table, run_plan
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.source import Table
     from speechlab.client import Client
     from speechlab.store import Store
+else:
+    pd = later("pandas")
 
 PIECE_S = 300.0
 """Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the embedded
@@ -136,8 +139,6 @@ def _pieces(
     frames: Iterator[pd.DataFrame], column: Any, piece_s: float, rows: _Rows, *, strict: bool
 ) -> Iterator[pd.DataFrame]:
     """Tables of a few pieces each. A recording that cannot be read becomes a fault of its row."""
-    import pandas as pd
-
     waiting: list[dict[Any, Any]] = []
     for row, cells in rows.read(frames):
         cell, number = cells.pop(column), -1
@@ -178,8 +179,6 @@ def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.
 
 
 def _joined(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
-    import pandas as pd
-
     kinds = {"row": "int64", "piece": "int64"}
     empty = segment_frame([]).assign(row=0, piece=0).astype(kinds)
     filled = [table for table in tables if len(table)]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._platform import text_dtype
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.batch._plan.steps import RowStep
+else:
+    pd = later("pandas")
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not asked,
@@ -68,8 +71,6 @@ def taken_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
 
 def make_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.DataFrame:
     """Return a table of lines of plain values, with columns of these types."""
-    import pandas as pd
-
     index = pd.RangeIndex(len(lines))
     columns = list(zip(*lines, strict=True)) or [()] * len(kinds)
     cells = zip(kinds.items(), columns, strict=True)
@@ -78,8 +79,6 @@ def make_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.D
 
 def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
     """Return a typed column of plain values."""
-    import pandas as pd
-
     # the dtype of pandas for text, also for columns without values
     text = text_dtype()
     typed: Any = values

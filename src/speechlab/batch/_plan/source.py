@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_dask
 from speechlab._files import user_path
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
+else:
+    pd = later("pandas")
 
 Table = Any
 """A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV, TSV or
@@ -59,8 +62,6 @@ class TableSource:
 
 def open_source(source: Table, column: str) -> TableSource:
     """Open a table of any of the kinds allowed, and read the names of its columns."""
-    import pandas as pd
-
     if isinstance(source, pd.Series):
         single = source.to_frame(column if source.name is None else source.name)
         return TableSource(whole=single, columns=_names(single), series=True)
@@ -92,8 +93,6 @@ class Partitions:
 
 def as_frame(value: object) -> pd.DataFrame | None:
     """Return a table in memory as a pandas DataFrame; None for anything else."""
-    import pandas as pd
-
     if isinstance(value, pd.DataFrame):
         return value
     import pyarrow as pa
@@ -124,7 +123,6 @@ def _is_polars(value: object) -> bool:
 
 
 def _of_polars(column: Any) -> Any:
-    import pandas as pd
     import pyarrow as pa
 
     try:
@@ -149,8 +147,6 @@ def _pieces_of(source: Iterable[Any]) -> TableSource:
 
 def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
     """The DataFrames of an iterable, or DataFrames of its dicts."""
-    import pandas as pd
-
     for piece in pieces:
         if isinstance(piece, Mapping):
             dicts = [piece, *islice(pieces, rows - 1)]

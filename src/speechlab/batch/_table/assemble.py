@@ -10,7 +10,7 @@ import orjson
 
 from speechlab._brief import briefly
 from speechlab._platform import installed_version
-from speechlab._require import require
+from speechlab._require import later, require
 from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.steps import RowStep
     from speechlab.store import Stored
+else:
+    pd = later("pandas")
 
 RUN_ATTRIBUTE = "speechlab_run"
 """Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
@@ -118,8 +120,6 @@ def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
 
 
 def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
-    import pandas as pd
-
     columns = frame.columns
     if not any(name in columns for name in names):
         return frame
@@ -165,7 +165,6 @@ def join_frames(
     frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str, *, from_files: bool = False
 ) -> pd.DataFrame:
     """Join the pieces of a table to one with the types of a table that was never divided."""
-    import pandas as pd
     from pandas.api.types import union_categoricals
 
     if len(frames) == 1 and not from_files:
@@ -188,8 +187,6 @@ def join_frames(
 
 def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the pieces without ``attrs``, which pandas would compare and which may have arrays."""
-    import pandas as pd
-
     if len(frames) == 1:
         return frames[0]
     attrs = frames[0].attrs
@@ -203,8 +200,6 @@ def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
     """Return whether a column has categories of one type in all pieces."""
-    import pandas as pd
-
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
     if all(kind == kinds[0] for kind in kinds):
         return False  # pandas has joined them

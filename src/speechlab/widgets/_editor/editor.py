@@ -16,6 +16,7 @@ import traitlets
 
 from speechlab._arguments import is_frame, is_number, is_whole_number, refused
 from speechlab._platform import text_dtype
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from speechlab.contract import AudioFormat
     from speechlab.widgets._player.tiers import Tier
+else:
+    pd = later("pandas")
 
 _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"
@@ -309,8 +312,6 @@ class EditedRows:
 
     def frame(self) -> pd.DataFrame:
         """Return the segments as a segment frame, by start and end."""
-        import pandas as pd
-
         rows = [row for _, row in self.in_order()]
         likes = [row.like for row in rows]
         table = self.given
@@ -334,8 +335,6 @@ class EditedRows:
 
     def changes(self) -> pd.DataFrame:
         """Return the differences from the given frame, see :attr:`SegmentEditor.changes`."""
-        import pandas as pd
-
         edits: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
         for number, before in self._first.items():
             now = self._rows.get(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_frame, require_columns
+from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import edits, score
 from speechlab.widgets._table.shown import ShownTable
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pandas as pd
+else:
+    pd = later("pandas")
 
 _OPERATIONS = {"substitutions": "substitution", "deletions": "deletion", "insertions": "insertion"}
 _CLASSES = ("notation", "homophone", "tone", "recognition")
@@ -141,8 +144,6 @@ def errors_of_two(
 
 def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
     """Return a scored table with the columns ``error_classes`` and ``confusions``: a list in each row."""
-    import pandas as pd
-
     if not is_frame(table):
         message = (
             f"a {type(table).__name__} is not a scored table; give the result of speechlab.metrics.score"
@@ -170,8 +171,6 @@ def _joined(
     first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], references: Any, separate: set[Any]
 ) -> pd.DataFrame:
     """Join two tables. Columns that differ and those of ``own`` occur for each system, and the other columns once."""
-    import pandas as pd
-
     columns: dict[Any, Any] = {}
     for name in dict.fromkeys([*first.columns, *second.columns]):
         left, right = first.get(name), second.get(name)
@@ -204,8 +203,6 @@ def _by_rate(frame: pd.DataFrame) -> Any:
 
 def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
     """Positions of the rows: by the difference in errors, then by whether texts differ, then by the higher rate."""
-    import pandas as pd
-
     rates = pd.concat([first["error_rate"], second["error_rate"]], axis=1)
     keys = pd.DataFrame(
         {
@@ -253,8 +250,6 @@ def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
 
 
 def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
-    import pandas as pd
-
     try:
         return bool(one.equals(other)) or not all(
             map(pd.api.types.is_scalar, [*one.head(20), *other.head(20)])
