@@ -157,18 +157,6 @@ def read_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Coll
     return Parameters(same, columns)
 
 
-def _check_value(name: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
-    """Refuse a text that a parameter cannot have, or that is a mistyped name of a column."""
-    lacking_tag = name in _LANGUAGES and not _TAG.fullmatch(value)
-    if lacking_tag or name in numbers:
-        noun = "language code, such as 'ja'" if lacking_tag else "number"
-        names = ", ".join(map(repr, have)) or "none"
-        message = f"{name} {value!r:.60} is no {noun}, and no column; the table has {names}"
-        raise InvalidRequestError(message, parameter=name)
-    if not _knows(name, value):
-        ask_if_mistyped(name, value, have)
-
-
 def _knows(name: str, value: str) -> bool:
     """Return whether a string is one of the named values of a parameter."""
     if name in _LANGUAGES:  # not any code: "to" and "id" are language codes, but more often columns
@@ -233,9 +221,15 @@ _ALIKE = 0.8
 _LIKE_A_COLUMN = re.compile(r"[a-z][a-z0-9_]{2,39}")
 
 
-def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
-    """Refuse a value that is nearly the name of a column, and warn about a value that looks like a name."""
-    if parameter not in _FREE:
+def _check_value(parameter: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
+    """Refuse a text that a parameter cannot have, or nearly the name of a column; warn if it looks like a name."""
+    names = ", ".join(map(repr, have)) or "none"
+    lacking_tag = parameter in _LANGUAGES and not _TAG.fullmatch(value)
+    if lacking_tag or parameter in numbers:
+        noun = "language code, such as 'ja'" if lacking_tag else "number"
+        message = f"{parameter} {value!r:.60} is no {noun}, and no column; the table has {names}"
+        raise InvalidRequestError(message, parameter=parameter)
+    if parameter not in _FREE or _knows(parameter, value):
         return
     near = _near(value, [name for name in have if isinstance(name, str)])
     if near is not None:
@@ -247,7 +241,7 @@ def ask_if_mistyped(parameter: str, value: str, have: Sequence[Any]) -> None:
         raise InvalidRequestError(message, parameter=parameter)
     if value == parameter:
         message = (
-            f"{parameter} {value!r} is no column of the table, which has {', '.join(map(repr, have)) or 'none'}; "
+            f"{parameter} {value!r} is no column of the table, which has {names}; "
             f"give sl.batch.Column(…) for one of them, or sl.batch.Value({value!r}) for this text in every row"
         )
         raise InvalidRequestError(message, parameter=parameter)
