@@ -6,7 +6,7 @@ import inspect
 import re
 import shutil
 import xml.etree.ElementTree as ET
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from speechlab.cli._options import arguments_told
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pandas as pd
 
@@ -121,15 +121,10 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
     _check_columns(source, rows, needed)
     if "audio" not in columns and not recorded:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-    with (
-        stoppable(),
-        warnings_told(without=_ROWS_FAILED),
-        nullcontext() if alone else connected(services, adapters) as lab,
-        stages() as show_stage,
-    ):
+    with _at_work(services, adapters, alone=alone) as (lab, progress):
         if recorded:
             recorded["recogniser"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
-        return study(None if recorded else lab, rows, progress=_shown(show_stage), **options, **recorded)
+        return study(None if recorded else lab, rows, progress=progress, **options, **recorded)
 
 
 def asked_again(
@@ -156,29 +151,33 @@ def asked_again(
         names = ", ".join(questions["services"])
         message = f"--service {several[0]}= is missing: the report is of the services {names}"
         raise InvalidRequestError(message, parameter="service")
-    with (
-        stoppable(),
-        warnings_told(without=_ROWS_FAILED),
-        nullcontext() if questions.get("alone") else connected(services, adapters) as lab,
-        stages() as show_stage,
-    ):
-        report = before.rerun(lab, store=str(store), progress=_shown(show_stage))
+    with _at_work(services, adapters, alone=bool(questions.get("alone"))) as (lab, progress):
+        report = before.rerun(lab, store=str(store), progress=progress)
     written = report.save(out)
     shutil.rmtree(store, ignore_errors=True)
     _end(report, written, report.compare(before), fail_if)
 
 
-def _shown(told: Callable[[str, int, int], None]) -> Callable[[str, int, int], None]:
-    """A function of progress that prints the estimate, and tells the other stages in words of this command."""
+@contextmanager
+def _at_work(
+    services: Sequence[str], adapters: Sequence[str], *, alone: bool
+) -> Iterator[tuple[Any, Callable[[str, int, int], None]]]:
+    """The clients of a study, none if it needs none, and its progress: the estimate, and stages in our words."""
+    with (
+        stoppable(),
+        warnings_told(without=_ROWS_FAILED),
+        nullcontext() if alone else connected(services, adapters) as lab,
+        stages() as show_stage,
+    ):
 
-    def shown(stage: str, done: int, total: int) -> None:
-        if not total and stage.startswith("estimate: "):
-            say(stage)
-            return
-        name, comma, details = stage.partition(",")
-        told(_STAGES.get(name, name) + comma + details, done, total)
+        def shown(stage: str, done: int, total: int) -> None:
+            if not total and stage.startswith("estimate: "):
+                say(stage)
+                return
+            name, comma, details = stage.partition(",")
+            show_stage(_STAGES.get(name, name) + comma + details, done, total)
 
-    return shown
+        yield lab, shown
 
 
 def _recorded(
