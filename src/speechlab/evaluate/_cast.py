@@ -215,20 +215,16 @@ def cast_of(
     reached = {name: client for name, client in services.items() if name in catalogues}
     pairs = pd.concat(tables, ignore_index=True)
     if pairs["voice"].isna().all():
-        raise InvalidRequestError(_no_voice_message(chosen, failures), parameter="voices")
+        if not failures and not any(chosen.values()):
+            message = "voices names none; name one or more, or leave it out for all that speak the texts"
+            raise InvalidRequestError(message, parameter="voices")
+        clauses = ["no voice speaks a language of these texts; take others, or other texts"]
+        for name, speakers in chosen.items():
+            codes = ", ".join(sorted({speaker.language for speaker in speakers})) or "none"
+            clauses.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
+        clauses += [sentence.rstrip(".") for sentence in unreachable_notes(failures)]
+        raise InvalidRequestError("; ".join(clauses), parameter="voices")
     return Cast(pairs, reached, catalogues, failures)
-
-
-def _no_voice_message(chosen: Mapping[str, Sequence[Voice]], unreachable: Mapping[str, str]) -> str:
-    """Return the message if no voice speaks a text, with the languages of each service's voices."""
-    if not unreachable and not any(chosen.values()):
-        return "voices names none; name one or more, or leave it out for all that speak the texts"
-    offers = []
-    for name, voices in chosen.items():
-        codes = ", ".join(sorted({voice.language for voice in voices})) or "none"
-        offers.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
-    clauses = ["no voice speaks a language of these texts; take others, or other texts", *offers]
-    return "; ".join([*clauses, *(sentence.rstrip(".") for sentence in unreachable_notes(unreachable))])
 
 
 def by_service(value: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:

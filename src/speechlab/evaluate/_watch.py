@@ -257,9 +257,8 @@ _FEW = ("group", "measure", "unit")
 def rescored_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
     """Score rows with the column names of studies, of speech or of translations, as their study does."""
     if "translation" in rows.columns:
-        roles = Columns(
-            "text", "reference" if "reference" in rows.columns else "", "source_lang", "target_lang"
-        )
+        reference = "reference" if "reference" in rows.columns else ""
+        roles = Columns("text", reference, "source_lang", "target_lang")
         return rescored_translations(rows, roles, record.get("settings", {}).get("glossary") or {})
     return rescored(rows, "text", "language") if "hypothesis" in rows.columns else rows
 

@@ -127,7 +127,12 @@ def voices(
     services = services_of(lab)
     keep_free(frame, VOICES)
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
-    rated, functions = rated_clips(dnsmos), named_functions(measures, "measures", RATED)
+    if dnsmos is None:
+        installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
+        rated = _RATED if installed else 0
+    else:
+        rated = count_of("dnsmos", dnsmos, "clips for each voice, or 0 for none")
+    functions = named_functions(measures, "measures", RATED)
     takes = whole_number("takes", takes, 1)
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = cast_of(services, sentences, voices, language, store, give_up_after_s)
@@ -160,14 +165,6 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
         return pairs
     full = pairs["voice_name"] + " [" + pairs["voice"].str[:8] + "]"
     return pairs.assign(voice_name=pairs["voice_name"].mask(pairs["voice"].isin(twice), full))
-
-
-def rated_clips(count: object) -> int:
-    """Return the number of clips of each voice that DNSMOS rates."""
-    if count is None:
-        installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
-        return _RATED if installed else 0
-    return count_of("dnsmos", count, "clips for each voice, or 0 for none")
 
 
 def _stored(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:

@@ -206,7 +206,16 @@ def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     Raises:
         ValueError, KeyError, TypeError: The data are damaged.
     """
-    frames = _unpacked(data["frames"])
+    tables = orjson.loads(lzma.decompress(base64.b64decode(data["frames"])))
+    frames = {
+        table: pd.DataFrame(
+            {
+                name: pd.Series(values, dtype="object" if kind == "category" else kind)
+                for name, (kind, values) in columns.items()
+            }
+        )
+        for table, columns in tables.items()
+    }
     for name in {"table", "now"} & set(frames):
         sounds = dict.fromkeys(data["sounds"], _SOUND if data["sound"] else None)
         frames[name] = frames[name].assign(**sounds)
@@ -248,16 +257,3 @@ def _cells(cells: pd.Series[Any]) -> list[Any] | None:
     except TypeError:
         return None
     return values
-
-
-def _unpacked(text: str) -> dict[str, pd.DataFrame]:
-    tables = orjson.loads(lzma.decompress(base64.b64decode(text)))
-    return {
-        table: pd.DataFrame(
-            {
-                name: pd.Series(values, dtype="object" if kind == "category" else kind)
-                for name, (kind, values) in columns.items()
-            }
-        )
-        for table, columns in tables.items()
-    }
