@@ -56,6 +56,19 @@ def test_rows_that_failed_flatter_nobody():
     assert report.answer.endswith("6 of 24 rows have no score and count nowhere.")
 
 
+def test_voices_of_one_rate_are_best_and_worst_together():
+    report = scored({"a": [0, 0], "b": [0, 0], **{f"bad {place}": [1, 1] for place in range(4)}})
+    best = "In English, a and b are understood best (0.0% of words wrong)"
+    assert report.answer.startswith(f"{best}, bad 0 and 3 others worst (9.1%).")
+
+
+def test_recordings_without_references_are_no_failures():
+    table = pd.DataFrame({"text": [None, None], "language": "en", "a": "ten cats", "b": "ten hats"})
+    report = evaluate.recognition(None, table, hypotheses=["a", "b"])
+    assert "a; b have no row that can be scored, and have no place in the order." in report.answer
+    assert "failed" not in report.answer
+
+
 @pytest.mark.parametrize(
     ("heard", "told"),
     [

@@ -50,6 +50,11 @@ def test_every_number_follows_from_the_rows(saved, name):
     assert verified.numbers > 300
 
 
+def test_a_report_in_memory_is_saved_first(saved):
+    with pytest.raises(InvalidRequestError, match=r"verify what report\.save"):
+        evaluate.verify(evaluate.Report.load(saved / "report"))
+
+
 @pytest.mark.slow
 def test_a_figure_a_row_and_a_table_that_were_changed_are_found(saved, tmp_path):
     page = (saved / "page.html").read_text("utf-8")

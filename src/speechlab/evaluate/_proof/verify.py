@@ -110,6 +110,9 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         >>> verify(recognition(None, rows, hypotheses="heard").save("page.html")).answer[-30:]
         'numbers recomputed, all equal.'
     """
+    if isinstance(path, Report):
+        message = "path is a Report in memory; verify what report.save('report') wrote"
+        raise InvalidRequestError(message, parameter="path")
     where = user_path(path)
     compared = NumberCheck()
     further = []

@@ -87,7 +87,9 @@ def _rankable(
         failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
         if failed:
             has = "has" if len(failed) == 1 else "have"
-            words = f"{label}: {'; '.join(failed)} failed on all recordings, and {has} no place in the order."
+            heard = group.loc[group["system"].isin(failed), "hypothesis"].notna().any()
+            why = f"{has} no row that can be scored" if heard else "failed on all recordings"
+            words = f"{label}: {'; '.join(failed)} {why}, and {has} no place in the order."
             findings.append(Finding(words, code, str(condition), tuple(failed), shown=where_shown))
         count = alive["system"].nunique()
         if count < 2:

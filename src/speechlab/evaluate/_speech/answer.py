@@ -229,8 +229,13 @@ def _rated(language: str, lines: pd.DataFrame) -> str:
     worst = lines.iloc[-1]
     if worst["common_rate"] == best["common_rate"]:
         return f"in {language}, {rate} of {unit} came out wrong with each of {len(lines)} voices"
-    best_words = f"in {language}, {best['voice_name']} is understood best ({rate} of {unit} wrong)"
-    return f"{best_words}, {worst['voice_name']} worst ({percent(worst['common_rate'])})"
+    first, last = (
+        lines.loc[lines["common_rate"] == end["common_rate"], "voice_name"].tolist() or [end["voice_name"]]
+        for end in (best, worst)
+    )
+    verb = "is" if len(first) == 1 else "are"
+    best_words = f"in {language}, {_several(first)} {verb} understood best ({rate} of {unit} wrong)"
+    return f"{best_words}, {_several(last)} worst ({percent(worst['common_rate'])})"
 
 
 def _sure(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> str:
