@@ -10,11 +10,8 @@ import sys
 import sysconfig
 import traceback
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from types import FrameType
+from types import FrameType, TracebackType
+from typing import Any
 
 _STANDARD = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
 _OURS = (

@@ -16,14 +16,12 @@ from speechlab.batch._plan.parameters import (
     TranslationParameters,
     types_of,
 )
-from speechlab.batch._run.progress import BAR, Watcher
+from speechlab.batch._run.progress import BAR, Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from speechlab.batch._run.progress import Progress
 
 F = TypeVar("F", bound="Callable[..., Any]")
 DEFAULT_CONCURRENCY = 16

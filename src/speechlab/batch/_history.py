@@ -13,7 +13,7 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab._require import require
-from speechlab.batch._keeping import is_there, opened, opened_if_there
+from speechlab.batch._keeping import StoreLike, is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
@@ -22,7 +22,7 @@ from speechlab.batch._table.failures import Failures
 from speechlab.batch._table.timed import column_of_recordings, write_segments
 from speechlab.batch._verify import Verification, moved, verify
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.store import PART_SUFFIX
+from speechlab.store import PART_SUFFIX, RunPart, RunRecord
 from speechlab.tables import TableFormat, read_table, table_format, write_table
 
 if TYPE_CHECKING:
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
-    from speechlab.store import RunPart, RunRecord
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 

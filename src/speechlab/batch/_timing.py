@@ -10,13 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.audio import AudioClip, leading_silence_s
-from speechlab.batch._run.progress import counted
+from speechlab.batch._run.progress import Progress, counted
 from speechlab.errors import APIError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from speechlab.batch._run.progress import Progress
     from speechlab.client import SpeechClip, SpeechStream
 
 K = TypeVar("K")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import ResultDigest, row_text
 from speechlab.batch._table.timed import column_of_recordings
-from speechlab.store import PART_SUFFIX
+from speechlab.store import PART_SUFFIX, RunRecord, Store
 from speechlab.tables import read_table
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-
-    from speechlab.store import RunRecord, Store
 
 
 _IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")

@@ -6,7 +6,7 @@ import asyncio
 import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from types import FunctionType
+from types import FunctionType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab._brief import briefly, carry_name
@@ -14,7 +14,6 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from types import TracebackType
 
 _ROOM = f"{__package__}."
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import orjson
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.operation import key_of
-from speechlab.client._settings.settings import EMBEDDED, FUNCTIONS, REMEDY
+from speechlab.client._operations.operation import Operation, key_of
+from speechlab.client._settings.settings import EMBEDDED, FUNCTIONS, REMEDY, Settings
 from speechlab.client._transport.http import Reply
 from speechlab.errors import ReplayMiss, StoreError
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._clock import Clock
     from speechlab.client._operations.call import RawResponse
-    from speechlab.client._operations.operation import Operation
-    from speechlab.client._settings.settings import Settings
     from speechlab.store import Store, Stored
 
 R = TypeVar("R")

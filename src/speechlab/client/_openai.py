@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import orjson
 
-from speechlab.client._operations.call import json_body
+from speechlab.client._operations.call import HttpCall, json_body
 from speechlab.client._operations.recording import RecordingBody
 from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
 from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, form_body
 from speechlab.errors import ConfigurationError, InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from speechlab.client._operations.call import HttpCall
 
 _FORMATS = {"ogg": "opus"}
 """Formats with another name in OpenAI's API."""

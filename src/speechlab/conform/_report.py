@@ -8,13 +8,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from speechlab.conform._model import Verdict, statements
+from speechlab.conform._model import CheckOutcome, ConformReport, Verdict, statements
 from speechlab.conform._run import OUT_OF_REACH
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from speechlab.conform._model import CheckOutcome, ConformReport
 
 # Control characters that XML does not allow, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -19,8 +19,8 @@ from speechlab.conform._http_checks import (
     voices,
 )
 from speechlab.conform._model import DECLARED, Check, CheckOutcome, ConformReport, Verdict
-from speechlab.conform._probe.findings import Unmet, Untried
-from speechlab.conform._probe.http import ENDED, NotHTTP
+from speechlab.conform._probe.findings import ProbeOptions, Unmet, Untried
+from speechlab.conform._probe.http import ENDED, Exchange, NotHTTP
 from speechlab.conform._probe.socket import Closed
 from speechlab.conform._probe.target import Target
 from speechlab.conform._realtime_checks import frames, handshake, session, speaking
@@ -29,9 +29,6 @@ from speechlab.errors import APIConnectionError, ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from speechlab.conform._probe.findings import ProbeOptions
-    from speechlab.conform._probe.http import Exchange
 
 _AREAS = (
     *(access, voices, speech, sound, recognition, segments, translation, sse),

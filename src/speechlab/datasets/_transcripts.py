@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,7 +12,6 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
     from pathlib import Path
 
 _TIMES = (

@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.engines._protocols import RecognitionOptions, TranslationJob
-from speechlab.engines._registry import create, find
+from speechlab.engines._registry import EngineEntry, create, find
 from speechlab.engines._speech.kokoro_voices import NAME as KOKORO_VOICES
 from speechlab.engines._speech.kokoro_voices import add_voices, verify_voices
 from speechlab.engines._weights.specs import SPECS
@@ -20,8 +20,6 @@ from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
-
-    from speechlab.engines._registry import EngineEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from speechlab._arguments import refused, require_columns
-from speechlab.client import begin, grouped, replaying_from, result_of, system
+from speechlab.client import (
+    AsyncClient,
+    Client,
+    VoiceCatalogue,
+    begin,
+    grouped,
+    replaying_from,
+    result_of,
+    system,
+)
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import check_client, clip_of, code_or_none, languages_of, no_language
@@ -21,7 +30,6 @@ from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
-    from speechlab.client import AsyncClient, Client, VoiceCatalogue
     from speechlab.store import Store
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,14 +12,11 @@ import pandas as pd
 from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
-from speechlab.listening._files import AnswerFile, ListeningKey, parse
+from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse
 from speechlab.listening._questions import METHODS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-    from speechlab.listening._files import Answer, KeyTrial
 
 COLUMNS = {
     "listener": "str",

@@ -8,12 +8,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.errors import InvalidRequestError
-from speechlab.listening._files import KeyTrial
+from speechlab.listening._files import KeyTrial, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    from speechlab.listening._files import Role
 
 _MAX_QUESTIONS = 2_000
 ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}

@@ -12,6 +12,7 @@ from speechlab._platform import text_dtype
 from speechlab.plots._figure import (
     INK,
     SHADE,
+    PaperFigure,
     check_width,
     draw_legend,
     draw_names,
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from matplotlib.axes import Axes
-
-    from speechlab.plots._figure import PaperFigure
 
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26

@@ -17,6 +17,7 @@ from speechlab.plots._figure import (
     SHADE,
     SMALL_PT,
     UNITS,
+    PaperFigure,
     check_width,
     columns_of,
     draw_names,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-    from speechlab.plots._figure import PaperFigure
 
 _BINNED = "Pass what speechlab.metrics.by_bins returned"
 _ROWS = (

@@ -13,6 +13,8 @@ from speechlab.metrics import POINTS, RATIO, difference_text, is_shown
 from speechlab.plots._figure import (
     INK,
     UNITS,
+    PaperFigure,
+    Style,
     check_width,
     draw_legend,
     draw_names,
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
-
-    from speechlab.plots._figure import PaperFigure, Style
 
 _SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
 _COMPARED = "Pass differences of a report, or what speechlab.metrics.compare or judge returned"

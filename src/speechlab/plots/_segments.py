@@ -18,6 +18,7 @@ from speechlab.plots._figure import (
     LINE,
     SHADE,
     SMALL_PT,
+    PaperFigure,
     check_width,
     folded,
     fonts,
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import RendererAgg
-
-    from speechlab.plots._figure import PaperFigure
 
 _POINTS = 2_000
 """Number of points across the figure; more points would overlap."""

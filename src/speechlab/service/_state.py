@@ -21,11 +21,11 @@ from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Access, Keyring
 from speechlab.service._accounts.ledger import Counters, Ledger
 from speechlab.service._accounts.limits import Quotas
-from speechlab.service._accounts.metering import Metering
+from speechlab.service._accounts.metering import Meter, Metering
 from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.health import Readiness, Upkeep
 from speechlab.service._faults import HandshakeRefused
-from speechlab.service._held_bytes import BytesBudget
+from speechlab.service._held_bytes import BytesBudget, Held
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from starlette.requests import HTTPConnection, Request
     from starlette.types import Scope
 
-    from speechlab.service._accounts.metering import Meter
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._held_bytes import Held
     from speechlab.service._keys import Principal
 
 

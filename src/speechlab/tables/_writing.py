@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
-from speechlab.tables._files import guarded
+from speechlab.tables._files import TableFormat, guarded
 from speechlab.tables._storable import arrow_table, stand_in
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     import pyarrow as pa
-
-    from speechlab.tables._files import TableFormat
 
 _FEW = 8
 """Number of pieces that are held in memory. More are read twice."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -20,8 +20,6 @@ from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     Row = Mapping[str, Any]
 
 _TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,17 +13,14 @@ from speechlab._brief import briefly
 from speechlab.batch._keeping import KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import check_unique, taken_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.store import Store
+from speechlab.store import Store, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     import pandas as pd
 
     from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._plan.source import TableSource
     from speechlab.batch._plan.steps import RowStep
-    from speechlab.store import Stored
 
 
 S_PER_CHARACTER = 0.15

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -25,16 +25,12 @@ from speechlab.batch._plan.parameters import (
     text_cell,
     types_of,
 )
-from speechlab.client import Synthesize, Transcribe, Translate
-from speechlab.contract import AudioFormat, VadMode, Voice, request_key
+from speechlab.client import AsyncClient, Operation, Synthesize, Transcribe, Translate, VoiceCatalogue
+from speechlab.contract import AudioFormat, OperationName, VadMode, Voice, request_key
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from speechlab.batch._plan.parameters import Row
-    from speechlab.client import AsyncClient, Operation, VoiceCatalogue
-    from speechlab.contract import OperationName
     from speechlab.store import Stored
 
 _FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}

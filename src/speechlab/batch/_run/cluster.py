@@ -18,7 +18,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
-from speechlab.batch._outcome import Outcome
+from speechlab.batch._outcome import Outcome, PlannedCall
 from speechlab.batch._plan.plan import Amounts
 from speechlab.batch._run.lease import PARTS_FOLDER, CallLease, Returned, Work, parts_of, read_part, tell
 from speechlab.batch._run.window import GRACE_S, LAST_S, CallsUnderWay, Writer, outcome_of
@@ -27,7 +27,6 @@ from speechlab.errors import APIConnectionError, InvalidRequestError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 
-    from speechlab.batch._outcome import PlannedCall
     from speechlab.batch._plan.steps import RowStep
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules

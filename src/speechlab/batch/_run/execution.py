@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import time
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.batch._keeping import is_there
-from speechlab.batch._outcome import Outcome, advise, calls_from_outside
-from speechlab.batch._plan.plan import Amounts
+from speechlab.batch._outcome import Outcome, PlannedCall, advise, calls_from_outside
+from speechlab.batch._plan.plan import Amounts, Chunk, Plan
 from speechlab.batch._run.lease import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
@@ -29,12 +29,8 @@ from speechlab.store import RunRecord, Store
 from speechlab.tables import table_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import pandas as pd
 
-    from speechlab.batch._outcome import PlannedCall
-    from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._run.cluster import Leases
     from speechlab.batch._run.window import Window
 

@@ -18,21 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._outcome import CallResult
+from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
 from speechlab.batch._run.progress import Tally
-from speechlab.batch._run.rules import Rules, Stop
+from speechlab.batch._run.rules import Rules, Spending, Stop
 from speechlab.batch._run.window import GRACE_S, Made, Window, Writer
-from speechlab.client import Timing, begin, grouped
+from speechlab.client import AsyncClient, Timing, begin, grouped
 from speechlab.errors import SpeechLabError
-from speechlab.store import Attempt, Blob, BlobFolder, Claims
+from speechlab.store import Attempt, Blob, BlobFolder, Claims, Store, Stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from speechlab.batch._outcome import Outcome, PlannedCall
-    from speechlab.batch._run.rules import Spending
-    from speechlab.client import AsyncClient
-    from speechlab.store import Store, Stored
 
 PARTS_FOLDER = "parts"
 """The folder in a store with a folder for each run on a cluster."""

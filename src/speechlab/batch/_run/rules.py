@@ -18,13 +18,12 @@ from speechlab.batch._plan.plan import (
     check_prices,
     estimated,
 )
-from speechlab.errors import AudioError, BadRequestError, InvalidRequestError
+from speechlab.errors import AudioError, BadRequestError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from speechlab.batch._outcome import Outcome, PlannedCall
-    from speechlab.errors import SpeechLabError
 
 _FEW = 20
 """Minimum number of calls for a share of errors."""

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from speechlab.batch._outcome import Outcome
+from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
 from speechlab.errors import AuthenticationError, RunStoppedError, SpeechLabError, StoreError
-from speechlab.store import Attempt, Blob
+from speechlab.store import Attempt, Blob, Store, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
-
-    from speechlab.batch._outcome import CallResult, PlannedCall
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules
     from speechlab.client import CallGroup
-    from speechlab.store import Store, Stored
 
 Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
 Made = tuple[str, "CallResult", Attempt]

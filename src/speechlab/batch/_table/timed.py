@@ -11,7 +11,7 @@ from speechlab import segments as frames
 from speechlab._arguments import is_bool, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path
-from speechlab.batch._keeping import opened
+from speechlab.batch._keeping import StoreLike, opened
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.batch._keeping import StoreLike
     from speechlab.segments import Written
     from speechlab.store import RunRecord, Store
 

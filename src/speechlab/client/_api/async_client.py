@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab.client._api.perform import Performer
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
@@ -17,9 +17,6 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class AsyncClient(Performer):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._memory import Memory
-from speechlab.client._secret import as_secret
+from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
-from speechlab.client._settings.settings import changed, check_names
+from speechlab.client._settings.settings import ClientOptions, Settings, changed, check_names
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender
@@ -20,11 +20,8 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Unpack
 
     from speechlab.client._operations.voices import VoiceCatalogue
-    from speechlab.client._secret import Secret
-    from speechlab.client._settings.settings import ClientOptions, Settings
 
 
 class Configured(ABC):

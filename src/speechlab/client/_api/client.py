@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from speechlab._brief import briefly
 from speechlab.client._api import portal as _portal
@@ -20,22 +20,18 @@ from speechlab.client._api.portal import (
 )
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._secret import as_secret
+from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.resolve import settings_for
-from speechlab.client._settings.settings import check_names
+from speechlab.client._settings.settings import ClientOptions, Settings, check_names
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
-from speechlab.notebook import play
+from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterator
-    from typing import Unpack
 
     from speechlab.audio import AudioClip
-    from speechlab.client._secret import Secret
-    from speechlab.client._settings.settings import ClientOptions, Settings
-    from speechlab.notebook import Playback
 
 
 class SpeechStream(StreamFace[AsyncSpeechStream]):

@@ -13,7 +13,7 @@ from speechlab.client._memory import Memory
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.waiting import CallGroup, Patience
-from speechlab.client._settings.settings import nothing_is_sent, open_store
+from speechlab.client._settings.settings import Settings, nothing_is_sent, open_store
 from speechlab.contract import VoiceList
 from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
-    from speechlab.client._settings.settings import Settings
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)

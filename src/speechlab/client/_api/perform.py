@@ -14,7 +14,7 @@ from speechlab.client._api.base import ClientBase
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._memory import StoredCall, miss
 from speechlab.client._operations.call import RawResponse, about_reply
-from speechlab.client._operations.operation import TimeLeft, time_of, whole_s
+from speechlab.client._operations.operation import Operation, TimeLeft, time_of, whole_s
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._realtime.dial import RealtimeOptions
@@ -33,8 +33,6 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-    from speechlab.client._operations.operation import Operation
 
 T = TypeVar("T")
 Question = tuple[str, str]

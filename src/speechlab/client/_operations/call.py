@@ -13,13 +13,12 @@ import orjson
 from speechlab import contract
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.failures import attach_head, error_from_reply, request_id
-from speechlab.errors import ContractError, InvalidRequestError
+from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
 
     from speechlab.client._secret import Secret
-    from speechlab.errors import SpeechLabError
 
 
 def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:

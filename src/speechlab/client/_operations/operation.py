@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
@@ -18,13 +18,10 @@ import orjson
 from speechlab._arguments import check_text, is_number, plain_number
 from speechlab._brief import rename_call
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
-from speechlab.contract import request_key
+from speechlab.contract import OperationName, request_key
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from speechlab.contract import OperationName
     from speechlab.store import Stored
 
 P = ParamSpec("P")

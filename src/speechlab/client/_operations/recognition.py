@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,8 +30,6 @@ from speechlab.display import audio_figure, table
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
 _S_PER_S = 2.5

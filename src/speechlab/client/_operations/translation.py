@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, form_body
@@ -18,9 +18,6 @@ from speechlab.contract import (
     TranslationRequest,
 )
 from speechlab.display import audio_figure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _S_PER_CHAR = 0.05
 

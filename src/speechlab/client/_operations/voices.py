@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
-from speechlab.client._operations.call import HttpCall, Timeouts
+from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, canonical_uuid
 from speechlab.display import Html, details, element, join, table
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pandas as pd
-
-    from speechlab.client._operations.call import RawResponse
 
 _SHOWN = 6
 _NAMED = 20

@@ -13,7 +13,7 @@ from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.protocol import error_from_event, read_message
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._settings.settings import nothing_is_sent
+from speechlab.client._settings.settings import Settings, nothing_is_sent
 from speechlab.client._transport.exchange import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
@@ -36,7 +36,6 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from speechlab.client._scheduling.waiting import CallPlace
-    from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender
 
 OPEN_S = 30.0

@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, whole_s
-from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, spent_on_speech
-from speechlab.client._realtime.protocol import AudioDelta, Phase, Synthesis
+from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, SpeechClip, spent_on_speech
+from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
 from speechlab.contract import AudioFormat
 from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
-from speechlab.notebook import play
+from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from speechlab.audio import AudioClip
-    from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._realtime.dial import RealtimeConfig
-    from speechlab.client._realtime.protocol import RealtimeEvent
     from speechlab.client._transport.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
-    from speechlab.notebook import Playback
 
 
 class Job:

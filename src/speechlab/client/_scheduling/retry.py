@@ -6,14 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speechlab.client._scheduling.pressure import End, Ended
-from speechlab.client._scheduling.waiting import CallPlace, WaitingCall
+from speechlab.client._scheduling.waiting import CallGroup, CallPlace, Patience, WaitingCall
 from speechlab.contract import RETRYABLE_STATUS
-from speechlab.errors import APIConnectionError, APIError, APITimeoutError, StreamTruncatedError
+from speechlab.errors import (
+    APIConnectionError,
+    APIError,
+    APITimeoutError,
+    SpeechLabError,
+    StreamTruncatedError,
+)
 
 if TYPE_CHECKING:
     from speechlab.client._scheduling.scheduler import Scheduler
-    from speechlab.client._scheduling.waiting import CallGroup, Patience
-    from speechlab.errors import SpeechLabError
 
 _MAX_500_RETRIES = 2
 """Retries after a 500: the recording may be the cause, and each attempt may be metered."""

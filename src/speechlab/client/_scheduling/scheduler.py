@@ -17,15 +17,21 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import after_fork
-from speechlab.client._clock import SystemClock
+from speechlab.client._clock import Clock, Random, SystemClock
 from speechlab.client._scheduling.pressure import End, Ended, Pressure
-from speechlab.client._scheduling.waiting import NOWHERE, Alarm, CallPlace, CallQueue, NotSentError, Waiter
+from speechlab.client._scheduling.waiting import (
+    NOWHERE,
+    Alarm,
+    CallGroup,
+    CallPlace,
+    CallQueue,
+    NotSentError,
+    Waiter,
+    WaitingCall,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from speechlab.client._clock import Clock, Random
-    from speechlab.client._scheduling.waiting import CallGroup, WaitingCall
 
 _LATE_S = 0.05
 """Lateness of a timer that a rate makes up for."""

@@ -9,13 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.pressure import End, Ended, Pressure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from speechlab.client._clock import Clock
-    from speechlab.client._scheduling.pressure import Pressure
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from pathlib import Path
@@ -25,8 +25,6 @@ from speechlab.client._systems.operations import fitted
 from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import httpx2
 
     from speechlab.client._embedded.lease import Lease

@@ -11,21 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
 from speechlab.client._events import Timing
-from speechlab.client._memory import Tape, TapedBody
+from speechlab.client._memory import StoredCall, Tape, TapedBody
 from speechlab.client._operations.call import about_reply
-from speechlab.client._operations.operation import whole_s
-from speechlab.client._transport.exchange import hearing_interrupts
+from speechlab.client._operations.operation import Operation, whole_s
+from speechlab.client._transport.exchange import ReplyStream, hearing_interrupts
 from speechlab.client._transport.http import WireError
-from speechlab.errors import ConfigurationError, StreamTruncatedError
+from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from speechlab.client._memory import StoredCall
-    from speechlab.client._operations.operation import Operation
-    from speechlab.client._transport.exchange import ReplyStream
     from speechlab.client._transport.sender import Sender
-    from speechlab.errors import SpeechLabError
 
     StreamBody = ReplyStream | TapedBody
     """A body in pieces, from the service or from a tape."""

@@ -7,10 +7,12 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from speechlab._files import user_path, whole_file
-from speechlab.audio import OPEN_ENDED_SIZE, wav_chunks
+from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, wav_chunks
 from speechlab.client._operations.speech import (
+    ExpectedSpeech,
     SampleReader,
     SpeechClip,
+    StreamSpeech,
     check_audio_type,
     spent_on_speech,
     what_is_missing,
@@ -24,18 +26,15 @@ from speechlab.errors import (
     SpeechLabError,
     StreamTruncatedError,
 )
-from speechlab.notebook import play
+from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     import os
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from speechlab.audio import AudioClip
-    from speechlab.client._operations.speech import ExpectedSpeech, StreamSpeech
     from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
     from speechlab.contract import AudioFormat
-    from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
 

@@ -11,19 +11,22 @@ import orjson
 
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_value
-from speechlab.client._operations.translation import Translation, TranslationChunk, read_chunk
+from speechlab.client._operations.translation import (
+    StreamTranslation,
+    Translation,
+    TranslationChunk,
+    read_chunk,
+)
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
 from speechlab.contract import STREAM_END
-from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
+from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from speechlab.client._operations.translation import StreamTranslation
     from speechlab.client._streams.base import StoredCallOf, StreamBody
     from speechlab.client._transport.sender import Sender
-    from speechlab.errors import SpeechLabError
 
 _LINGER_S = 0.2
 """Wait after the last event for the end of the body, after which the connection can be used again."""

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import pickle
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -18,8 +18,6 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from speechlab.client._clock import Clock
 
 

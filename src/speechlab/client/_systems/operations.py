@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from speechlab._arguments import is_whole_number, plain_rate
 from speechlab.audio import AudioClip
 from speechlab.client._operations.call import HttpCall
 from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
-from speechlab.client._operations.recognition import OPTIONS, Transcribe
+from speechlab.client._operations.recognition import OPTIONS, Transcribe, Transcript
 from speechlab.client._operations.speech import StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate
-from speechlab.client._systems.functions import FunctionCall, check_fields
+from speechlab.client._systems.functions import FunctionCall, FunctionSystem, check_fields
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
@@ -24,10 +24,6 @@ from speechlab.contract import (
     check_text,
 )
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from speechlab.client._operations.recognition import Transcript
-    from speechlab.client._systems.functions import FunctionSystem
 
 O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
 _LONGEST = 10**9

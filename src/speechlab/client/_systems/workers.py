@@ -11,14 +11,13 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from speechlab.client._systems.performing import Loaded
 from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
-    from typing import IO
 
     from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem

@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
-from speechlab.client._settings.settings import plain_url
-from speechlab.client._systems.functions import catalogue_of, streamed_transcript
+from speechlab.client._settings.settings import Settings, plain_url
+from speechlab.client._systems.functions import (
+    FunctionCall,
+    FunctionSystem,
+    catalogue_of,
+    streamed_transcript,
+)
 from speechlab.client._systems.workers import Workers
-from speechlab.client._transport.http import Reply, Wire, WireError
+from speechlab.client._transport.http import Reply, Sending, Wire, WireError
 from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
 from speechlab.errors import AudioError, ConfigurationError, ContractError
 
@@ -20,9 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from speechlab.client._openai import OpenAIAdapter
-    from speechlab.client._settings.settings import Settings
-    from speechlab.client._systems.functions import FunctionCall, FunctionSystem
-    from speechlab.client._transport.http import Sending
 
 
 class _Whole(Reply):

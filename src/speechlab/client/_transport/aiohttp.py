@@ -23,6 +23,9 @@ from speechlab.client._transport.http import (
     KEEPALIVE_S,
     LibraryReply,
     LibraryWire,
+    Reply,
+    Sending,
+    WireError,
     environment_proxy,
     no_connection,
     nothing_came,
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
 
     from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Reply, Sending, WireError
 
 _SLICE = 1 << 18
 """Bytes passed to the network at once, and the maximum buffered for an unread reply."""

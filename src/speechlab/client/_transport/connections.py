@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
 
 from speechlab._require import require
-from speechlab.client._settings.settings import FAST
+from speechlab.client._settings.settings import FAST, Settings
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.adapted import AdaptedWire, FunctionWire
-from speechlab.client._transport.http import environment_proxy
+from speechlab.client._transport.http import Wire, environment_proxy
 from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from speechlab.client._closable import AsyncClosable
-    from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Wire
 
 T = TypeVar("T")
 

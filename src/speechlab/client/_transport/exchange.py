@@ -12,21 +12,19 @@ from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
 from speechlab.client._events import CallEvent, Timing, logger, server_timing_s
-from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.failures import error_from_reply, retry_after_s
 from speechlab.client._operations.operation import whole_s
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._transport.http import Sending, WireError, nothing_came
+from speechlab.client._transport.http import Reply, Sending, Wire, WireError, nothing_came
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
-    from speechlab.client._operations.call import HttpCall
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Reply, Wire
 
 T = TypeVar("T")
 _ERROR_BYTES = 1 << 20

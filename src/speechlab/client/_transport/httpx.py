@@ -12,6 +12,9 @@ from speechlab.client._transport.http import (
     KEEPALIVE_S,
     LibraryReply,
     LibraryWire,
+    Reply,
+    Sending,
+    WireError,
     environment_proxy,
     no_connection,
     nothing_came,
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     import httpx2
 
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.http import Reply, Sending, WireError
 
 T = TypeVar("T")
 

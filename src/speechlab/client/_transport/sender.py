@@ -13,9 +13,9 @@ from speechlab.client._operations.failures import NO_KEY
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.retry import FAILURES, GONE_S, Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
-from speechlab.client._scheduling.waiting import CallPlace, NotSentError, Patience
+from speechlab.client._scheduling.waiting import CallGroup, CallPlace, NotSentError, Patience
 from speechlab.client._secret import FreshSecret
-from speechlab.client._settings.settings import nothing_is_sent
+from speechlab.client._settings.settings import Settings, nothing_is_sent
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.exchange import Progress, ReplyStream, exchange, hearing_interrupts
 from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
@@ -24,8 +24,6 @@ from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from speechlab.client._scheduling.waiting import CallGroup
-    from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.connections import ConnectionPool
 
 T = TypeVar("T")

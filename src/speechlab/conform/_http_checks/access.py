@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.findings import Unmet
 from speechlab.conform._probe.sounds import silence
-from speechlab.conform._probe.target import full_body
+from speechlab.conform._probe.target import Target, full_body
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
     RECOGNITION_PATH,
@@ -19,7 +19,6 @@ from speechlab.contract import (
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
 _OPERATIONS = (SPEECH_PATH, RECOGNITION_PATH, TRANSLATION_PATH)
 _ROUTES = (("GET", VOICES_PATH), *(("POST", path) for path in _OPERATIONS))

@@ -7,13 +7,12 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import checks_of
+from speechlab.conform._model import Step, checks_of
 from speechlab.conform._probe.sounds import NOT_AUDIO, silence, sniffs, speech
 from speechlab.conform._probe.target import Target, json_object, refused, refuses, with_each
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, RECOGNITION_PATH, UNSUPPORTED_AUDIO, Language
 
 if TYPE_CHECKING:
-    from speechlab.conform._model import Step
     from speechlab.conform._probe.http import Exchange
 
 _RANGES = {

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.findings import Untried
 from speechlab.conform._probe.sounds import MEDIA_TYPES, clip_of, looks_like
-from speechlab.conform._probe.target import formats_of
+from speechlab.conform._probe.target import Target, formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 
 if TYPE_CHECKING:
     from speechlab.conform._probe.http import Exchange
-    from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
 

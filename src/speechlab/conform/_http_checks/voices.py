@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab.conform._model import checks_of
-from speechlab.conform._probe.target import formats_of
+from speechlab.conform._probe.target import Target, formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender, canonical_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
 

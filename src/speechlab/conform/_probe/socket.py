@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.http import shortened
-from speechlab.conform._probe.target import given
+from speechlab.conform._probe.target import Target, given
 from speechlab.contract import REALTIME_PATH
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import ClientConnection
-
-    from speechlab.conform._probe.target import Target
 
 _MAX_LINES = 20
 _RATE_CODES = {

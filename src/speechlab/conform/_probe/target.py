@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import uuid4
 
-from speechlab.conform._probe.findings import Evidence, Observation, Unmet, Untried
+from speechlab.conform._probe.findings import Evidence, Observation, ProbeOptions, Unmet, Untried
 from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
@@ -22,8 +22,6 @@ from speechlab.contract import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from speechlab.conform._probe.findings import ProbeOptions
 
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}

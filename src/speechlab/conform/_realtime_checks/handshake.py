@@ -6,14 +6,13 @@ import base64
 import os
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import checks_of
+from speechlab.conform._model import Step, checks_of
 from speechlab.conform._probe.http import Exchange, exchange
 from speechlab.contract import REALTIME_PATH, HandshakeCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from speechlab.conform._model import Step
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)

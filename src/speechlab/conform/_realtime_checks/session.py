@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab.conform._model import checks_of
+from speechlab.conform._model import Step, checks_of
 from speechlab.conform._probe.findings import Unmet, Untried
 from speechlab.conform._probe.socket import Talk
-from speechlab.conform._probe.target import another_rate, formats_of, has_one_rate, rates_of, unlisted_rate
+from speechlab.conform._probe.target import (
+    Target,
+    another_rate,
+    formats_of,
+    has_one_rate,
+    rates_of,
+    unlisted_rate,
+)
 from speechlab.contract import CORRELATION_ID_MAX_CHARS, DEFAULT_SAMPLE_RATE, AudioFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from speechlab.conform._model import Step
-    from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)
 _ODD_RATE = 12_345

@@ -26,6 +26,7 @@ from speechlab.contract._realtime.actions import (
     SendMessage,
     SessionAction,
     SessionConfig,
+    SessionVoice,
     StartSynthesis,
     SynthesisRecord,
     audio_start,
@@ -51,8 +52,6 @@ from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from speechlab.contract._realtime.actions import SessionVoice
 
 AUDIO_FRAME_MAX_BYTES = 32 * 1024
 """Maximum bytes of audio in one frame or delta: small, so that errors and pongs are sent without long delay."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.audio import merge_short_spans, widen_spans
-from speechlab.engines._protocols import checkpoint
+from speechlab.engines._protocols import RecognitionOptions, checkpoint
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from speechlab.engines._protocols import RecognitionOptions
 
 _RUNAWAY_RATIO = 2.4
 _TOKENS_PER_S, _TOKENS = 20, 20

@@ -19,7 +19,7 @@ import numpy as np
 from speechlab._require import require
 from speechlab.audio import pre_roll
 from speechlab.engines._chunks import weight
-from speechlab.engines._protocols import Recognition, RecognitionSegment, checkpoint
+from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
     Span,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from speechlab.engines._protocols import RecognitionOptions
 
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}

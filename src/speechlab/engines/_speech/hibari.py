@@ -9,7 +9,7 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._speech.phonemes import ReadHere
+from speechlab.engines._speech.phonemes import Reader, ReadHere
 from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.engines._weights.specs import HIBARI
 from speechlab.engines._weights.store import ModelStore
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from speechlab.engines._speech.phonemes import Reader
 
 SAMPLE_RATE = 24_000
 

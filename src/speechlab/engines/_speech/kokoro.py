@@ -26,7 +26,7 @@ from speechlab._require import require
 from speechlab.engines._chunks import chunk_text, split_to_limit
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.kokoro_voices import installed_voices
-from speechlab.engines._speech.phonemes import ReadHere, phonemes
+from speechlab.engines._speech.phonemes import Reader, ReadHere, phonemes
 from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.engines._weights.specs import KOKORO
 from speechlab.engines._weights.store import ModelStore
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
-
-    from speechlab.engines._speech.phonemes import Reader
 
 SAMPLE_RATE = 24_000
 TOKEN_LIMIT = 500

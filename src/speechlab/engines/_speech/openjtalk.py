@@ -12,7 +12,7 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._speech.phonemes import OPENJTALK_LOCK, ReadHere
+from speechlab.engines._speech.phonemes import OPENJTALK_LOCK, Reader, ReadHere
 from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.errors import EngineError
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from speechlab.engines._speech.phonemes import Reader
 
 SAMPLE_RATE = 48_000
 # The voice peaks at about 1.25 of full scale. With this factor it does not clip.

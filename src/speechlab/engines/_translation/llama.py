@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab._require import require
 from speechlab.engines._chunks import cut_long, split_sentences, weight
-from speechlab.engines._protocols import TranslationDelta, checkpoint
+from speechlab.engines._protocols import TranslationDelta, TranslationJob, checkpoint
 from speechlab.engines._translation.prompts import (
     NAMES,
     Terms,
@@ -29,15 +29,12 @@ from speechlab.engines._translation.prompts import (
     few_shot_prompt,
     token_budget,
 )
-from speechlab.engines._weights.specs import GEMMA_270M
+from speechlab.engines._weights.specs import GEMMA_270M, ModelSpec
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from speechlab.engines._protocols import TranslationJob
-    from speechlab.engines._weights.specs import ModelSpec
 
 _PIECE_LIMIT = 150.0
 _GROUP_LIMIT = 120.0

@@ -12,21 +12,18 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
+from rapidfuzz.distance import Editops, Levenshtein
 from rapidfuzz.process import cpdist
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import as_normalizer, merged
+from speechlab.metrics._alignment.units import Counts, Preparation, Tokens, as_normalizer, merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
-    from rapidfuzz.distance import Editops
-
-    from speechlab.metrics._alignment.units import Counts, Preparation, Tokens
 
 # From this many tokens on, rapidfuzz gets the hint that an error rate of at most 20 % is likely. The distance is the
 # same. It is found several times faster, but up to twice as slowly if most tokens are wrong. Edits are found without

@@ -9,10 +9,10 @@ import hashlib
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 from speechlab._arguments import is_bool, refused
 from speechlab._platform import installed_version
@@ -31,9 +31,6 @@ from speechlab.text import (
     reading_key,
     writes_without_spaces,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _MOST = 250_000
 """Cells of the table; in longer pairs, each difference between equal words has a table of its own."""

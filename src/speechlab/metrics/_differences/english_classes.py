@@ -22,15 +22,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
-from speechlab.metrics._differences.differences import FORGIVEN, TextComparison, with_notation
+from speechlab.metrics._differences.differences import (
+    FORGIVEN,
+    Difference,
+    DifferenceClass,
+    Span,
+    TextComparison,
+    with_notation,
+)
 from speechlab.metrics._differences.english_as_said import MONTHS, Said
 from speechlab.metrics._differences.english_number_words import IN_WORDS
 from speechlab.text import differing_runs, normalizer, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from speechlab.metrics._differences.differences import Difference, DifferenceClass, Span
 
 _MOST_READINGS = 96  # combinations of the readings of several words
 FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm"))

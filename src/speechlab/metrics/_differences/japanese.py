@@ -27,7 +27,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.text import (
+    Morpheme,
     Normalizer,
+    SpokenWord,
     dictionary_entries,
     differing_runs,
     kana_key,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from speechlab.metrics._differences.differences import DifferenceClass, Span
-    from speechlab.text import Morpheme, SpokenWord
 
 _MOST = 256  # combinations of the readings of several words or characters
 _LONGEST = 6  # characters of an unknown word that are read one by one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import combinations
@@ -15,9 +15,10 @@ from speechlab._arguments import column_names, is_missing, require_columns
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._rates.tables import as_scored, differing, joined
-from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap
+from speechlab.metrics._rates.tables import Scorable, as_scored, differing, joined
+from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
 from speechlab.metrics._statistics.significance import (
+    Places,
     SegmentTest,
     errors_by_place,
     judge,
@@ -27,15 +28,10 @@ from speechlab.metrics._statistics.significance import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._arguments import Groups
-    from speechlab.metrics._rates.tables import Scorable
-    from speechlab.metrics._statistics.bootstrap import Interval
-    from speechlab.metrics._statistics.significance import Places
 
 _ENOUGH_BLOCKS = 20  # with fewer blocks, intervals are rough: see the simulations in the tests
 

@@ -12,7 +12,7 @@ import numpy as np
 from speechlab._arguments import is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import auto_unit, prepare
+from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
 from speechlab.metrics._columns import FOUND, RATE, found_figures, rate_of, typed_table
 from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._rates.score import texts_by_language
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from speechlab.metrics._alignment.units import Preparation
     from speechlab.metrics._arguments import Groups
 
 _COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "reference_length")

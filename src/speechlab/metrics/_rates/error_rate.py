@@ -15,7 +15,17 @@ import numpy as np
 
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
-from speechlab.metrics._alignment.units import Preparation, check_counts, prepare, warn_if_unspaced
+from speechlab.metrics._alignment.units import (
+    Counts,
+    Normalize,
+    Preparation,
+    Tokens,
+    Unit,
+    Variants,
+    check_counts,
+    prepare,
+    warn_if_unspaced,
+)
 from speechlab.metrics._arguments import Groups, as_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
@@ -26,7 +36,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.alignment import Alignment
-    from speechlab.metrics._alignment.units import Counts, Normalize, Tokens, Unit, Variants
 
 _UNIT_NAMES = {
     "word": "word (WER)",

@@ -26,7 +26,7 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import places
-from speechlab.metrics._alignment.units import auto_unit, prepare
+from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
 from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, rate_of_counts, typed_table
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.metrics._alignment.units import Preparation
     from speechlab.metrics._arguments import Groups
 
 _Span: TypeAlias = tuple[int, int]

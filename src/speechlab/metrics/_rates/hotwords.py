@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,19 +12,14 @@ import numpy as np
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import as_texts
+from speechlab.metrics._arguments import Groups, as_texts
 from speechlab.metrics._columns import COUNTS, RATE, found_figures, rate_of_counts, typed_table
-from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
+from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     import pandas as pd
-
-    from speechlab.metrics._arguments import Groups
-    from speechlab.metrics._rates.tables import Scorable
 
 _TYPES = {
     "hotword": "string",

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from speechlab._arguments import has_column, is_dask, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import Pairs
-from speechlab.metrics._alignment.units import Preparation, auto_unit, check_counts, prepare
+from speechlab.metrics._alignment.units import (
+    Counts,
+    Normalize,
+    Preparation,
+    Unit,
+    Variants,
+    auto_unit,
+    check_counts,
+    prepare,
+)
 from speechlab.metrics._arguments import as_cells
 from speechlab.metrics._columns import COUNTS, with_columns
 from speechlab.metrics._differences.compare import compared, has_classes
@@ -20,8 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
-
-    from speechlab.metrics._alignment.units import Counts, Normalize, Unit, Variants
 
 _Columns: TypeAlias = dict[str, list[Any]]
 

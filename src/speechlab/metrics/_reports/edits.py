@@ -12,14 +12,12 @@ from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.error_rate import ErrorRate
-from speechlab.metrics._rates.tables import aligned, as_scored, joined_of, parts, rows_of
+from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pandas as pd
-
-    from speechlab.metrics._rates.tables import Scorable
 
 
 def edits(

@@ -12,7 +12,7 @@ from speechlab._arguments import is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.tables import as_scored, joined_of, parts, rows_of
+from speechlab.metrics._rates.tables import Scorable, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._systems.causes import Cause, Take, find_causes
 from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-
-    from speechlab.metrics._rates.tables import Scorable
 
 _ERRORS = {
     **dict.fromkeys(("voice", "engine", "language", "utterance"), "string"),

@@ -36,12 +36,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from speechlab.metrics._differences.compare import classify_differences, compared, has_classes
-from speechlab.metrics._rates.tables import aligned, parts
+from speechlab.metrics._rates.tables import ScoredRow, aligned, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from speechlab.metrics._rates.tables import ScoredRow
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 # Ignored: white space, signs between digits, and full stops that are no decimal points.

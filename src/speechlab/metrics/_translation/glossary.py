@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from speechlab._arguments import has_column, is_frame
@@ -11,15 +11,11 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import auto_unit
 from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.hotwords import finder, named_texts
-from speechlab.metrics._translation.texts import of_one_system
+from speechlab.metrics._translation.texts import Translations, of_one_system
 from speechlab.text import language_code, normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pandas as pd
-
-    from speechlab.metrics._translation.texts import Translations
 
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
 """Terms that must occur in the translation; or for each source term, its accepted translations."""

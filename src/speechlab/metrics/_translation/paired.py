@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,21 +20,15 @@ import numpy as np
 
 from speechlab._arguments import is_frame
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_choice
+from speechlab.metrics._arguments import Groups, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
-from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
-from speechlab.metrics._translation.texts import check_some, of_systems
+from speechlab.metrics._translation.measures import Scorer, make_metrics, measured, tokenizer
+from speechlab.metrics._translation.texts import Translations, check_some, of_systems
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
-
-    from speechlab.metrics._arguments import Groups
-    from speechlab.metrics._translation.measures import Scorer
-    from speechlab.metrics._translation.texts import Translations
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x blocks: 32 MB
 _FEW = 13  # blocks: up to this number, there are fewer ways to swap than draws

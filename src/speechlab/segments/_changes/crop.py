@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -17,7 +17,6 @@ from speechlab.segments._joins.overlap import overlap_join
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 

@@ -11,15 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
-from speechlab.segments._files.source import column_of
+from speechlab.segments._files.source import Row, Sink, SourceFile, column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pandas as pd
-
-    from speechlab.segments._files.source import Row, Sink, SourceFile
 
 _TIER = "segments"
 _SPEECH = "speech"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +22,6 @@ from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
 
     import pandas as pd
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,8 +13,6 @@ from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Line, Stretches, refuse_rows, ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 

@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, Metric
 
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from prometheus_client.core import Metric
 
     from speechlab.service._accounts.database import Database
 

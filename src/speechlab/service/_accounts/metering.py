@@ -9,14 +9,12 @@ import time
 from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service._accounts.ledger import UsageRow
-from speechlab.service._accounts.limits import UNLIMITED, NotAdmitted, RateLimiter
+from speechlab.service._accounts.ledger import Counters, Ledger, Status, UsageRow
+from speechlab.service._accounts.limits import UNLIMITED, LimitScope, NotAdmitted, Place, Quotas, RateLimiter
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from speechlab.service._accounts.ledger import Counters, Ledger, Status
-    from speechlab.service._accounts.limits import LimitScope, Place, Quotas
     from speechlab.service._config import ServiceConfig
     from speechlab.service._keys import Principal
 

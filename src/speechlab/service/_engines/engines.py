@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.engines import catalogue, create, status
+from speechlab.engines import Reader, catalogue, create, status
 from speechlab.errors import ConfigurationError
 from speechlab.service._engines.backend import REMOTE, Backend
 from speechlab.service._engines.lanes import EngineLane
@@ -18,7 +18,6 @@ from speechlab.service._providers import ServedEngine
 from speechlab.service._workers.pool import Decoders, Readers
 
 if TYPE_CHECKING:
-    from speechlab.engines import Reader
     from speechlab.service._config import ServiceConfig
 
 _REMOTE_RECORDINGS = 8

@@ -17,23 +17,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import psutil
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, Metric
 
 from speechlab.engines import TranslationJob
 from speechlab.errors import EngineError, SpeechLabError
 from speechlab.service._accounts.ledger import gauge
-from speechlab.service._engines.lanes import Admission
+from speechlab.service._engines.lanes import Admission, EngineLane
 from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from prometheus_client.core import Metric
-
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
-    from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._held_bytes import BytesBudget
 
 _FRESH_S = 3.0

@@ -18,14 +18,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.engines import checkpoints
-from speechlab.service._engines.sharing import Claim, Places
+from speechlab.service._engines.sharing import Claim, FairTurns, Places
 from speechlab.service._faults import Fault
 from speechlab.service._held_bytes import Shares
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 
-    from speechlab.service._engines.sharing import FairTurns
     from speechlab.service._engines.threads import Threads
     from speechlab.service._providers import ServedEngine
 

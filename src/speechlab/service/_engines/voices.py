@@ -7,13 +7,12 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab.contract import Voice, canonical_uuid
+from speechlab.contract import Voice, VoiceRules, canonical_uuid
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from speechlab.contract import VoiceRules
     from speechlab.engines import EngineVoice
     from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._providers import Provider

@@ -28,14 +28,12 @@ from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._keys import is_key_form
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import INTERIM, METRICS_PATH, READY_PATH, abort_of, record_of
+from speechlab.service._state import INTERIM, METRICS_PATH, READY_PATH, ServiceState, abort_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from speechlab.service._state import ServiceState
 
 _OPEN = frozenset({"/healthz", READY_PATH})
 """Paths open without a key, for schedulers; the reply without a key is yes or no."""

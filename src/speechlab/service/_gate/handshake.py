@@ -15,17 +15,14 @@ from starlette.datastructures import Headers
 from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeCode
 from speechlab.errors import StoreError
 from speechlab.service._faults import HandshakeRefused
-from speechlab.service._keys import KEY_PREFIX
+from speechlab.service._keys import KEY_PREFIX, Principal
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import record_of
+from speechlab.service._state import ServiceState, record_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from speechlab.service._keys import Principal
-    from speechlab.service._state import ServiceState
 
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
 """Keys of the old form, without the colon; their own code tells their owners to get a new key."""

@@ -9,17 +9,13 @@ from __future__ import annotations
 import re
 from email.message import Message
 from functools import partial
-from typing import TYPE_CHECKING
 
 from starlette.requests import ClientDisconnect, Request
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, Pace
+from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, Held, Pace
 from speechlab.service._state import hold, service_of
-
-if TYPE_CHECKING:
-    from speechlab.service._held_bytes import Held
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _MAX_PARTS = 64

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 import orjson
-from starlette.websockets import WebSocketDisconnect
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from speechlab.audio import streams
 from speechlab.contract import (
@@ -28,6 +28,7 @@ from speechlab.contract import (
     RecordUsage,
     SendAudio,
     SendMessage,
+    SessionAction,
     SessionState,
     SessionVoice,
     StartSynthesis,
@@ -40,19 +41,15 @@ from speechlab.service._faults import Fault, detail
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._logs import error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import abort_of, principal_of, record_of, service_of
+from speechlab.service._state import ServiceState, abort_of, principal_of, record_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from starlette.websockets import WebSocket
-
-    from speechlab.contract import SessionAction
     from speechlab.service._accounts.ledger import Status
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._keys import Principal
-    from speechlab.service._state import ServiceState
 
 _STOPPING = "the service is stopping; try again later"
 

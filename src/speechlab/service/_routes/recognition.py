@@ -20,12 +20,12 @@ from speechlab.contract import (
     decode_audio_field,
     read_json_object,
 )
-from speechlab.engines import RecognitionOptions
+from speechlab.engines import Recognition, RecognitionOptions
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.service._engines.backend import Unreachable
+from speechlab.service._engines.backend import Backend, Unreachable
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
-from speechlab.service._held_bytes import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES, Held
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, until_gone
 from speechlab.service._state import begin_operation, hold, principal_of, service_of
@@ -33,10 +33,7 @@ from speechlab.service._state import begin_operation, hold, principal_of, servic
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from speechlab.engines import Recognition
     from speechlab.service._accounts.metering import Meter
-    from speechlab.service._engines.backend import Backend
-    from speechlab.service._held_bytes import Held
 
 _ENGINE_RATE = 16_000
 _OPTIONS = [field.name for field in fields(RecognitionOptions)]

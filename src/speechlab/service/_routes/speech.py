@@ -17,10 +17,10 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
-from speechlab.service._held_bytes import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES, Held
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
-from speechlab.service._state import begin_operation, hold, principal_of, service_of
+from speechlab.service._state import ServiceState, begin_operation, hold, principal_of, service_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterator
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice
-    from speechlab.service._held_bytes import Held
-    from speechlab.service._state import ServiceState
 
 
 @dataclass(frozen=True, slots=True)

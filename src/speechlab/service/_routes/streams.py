@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.responses import Response
 
 from speechlab.service._faults import Fault, Gone
-from speechlab.service._held_bytes import BLOCK_BYTES
+from speechlab.service._held_bytes import BLOCK_BYTES, Held
 from speechlab.service._logs import error_fields, log
-from speechlab.service._state import abort_of, record_of
+from speechlab.service._state import ServiceState, abort_of, record_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Coroutine, Mapping
 
     from starlette.types import Receive, Scope, Send
-
-    from speechlab.service._held_bytes import Held
-    from speechlab.service._state import ServiceState
 
 T = TypeVar("T")
 _READ_BYTES = 128 * 1024

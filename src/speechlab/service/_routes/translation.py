@@ -17,14 +17,14 @@ from speechlab.contract import (
     TRANSLATION_ID_PREFIX,
     TranslationRequest,
 )
-from speechlab.engines import TranslationJob
+from speechlab.engines import TranslationDelta, TranslationJob
 from speechlab.errors import InvalidRequestError
 from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault, invalid
 from speechlab.service._routes.bodies import read_body, read_form
 from speechlab.service._routes.streams import StreamReply, failed_midway, until_gone
-from speechlab.service._state import begin_operation, service_of
+from speechlab.service._state import ServiceState, begin_operation, service_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -32,10 +32,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import Scope
 
-    from speechlab.engines import TranslationDelta
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.lanes import EngineLane
-    from speechlab.service._state import ServiceState
 
 
 async def translate(request: Request) -> Response:

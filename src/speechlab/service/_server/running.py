@@ -11,7 +11,7 @@ import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
@@ -20,7 +20,6 @@ from speechlab.service._server.server import Server, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
 _START_S = 60.0
 _STOP_S = 30.0

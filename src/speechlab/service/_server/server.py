@@ -32,7 +32,7 @@ from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Access
 from speechlab.service._app import create_app
-from speechlab.service._config import UNIX
+from speechlab.service._config import UNIX, ServiceConfig
 from speechlab.service._engines.health import spare_memory
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, to_stderr
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from starlette.applications import Starlette
-
-    from speechlab.service._config import ServiceConfig
 
 _BACKLOG = 512
 _MOST_FILES = 8_192

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from websockets.exceptions import InvalidState
 from websockets.frames import Frame, Opcode
-from websockets.http11 import Request
+from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
 from speechlab.contract import CloseCode
@@ -27,7 +27,6 @@ from speechlab.service._state import ABORT
 if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
-    from websockets.http11 import Response
 
 _CLOSE_S = 10.0
 """Seconds for the other side's part of a close."""

@@ -5,16 +5,13 @@ Run as ``python -m speechlab.service._workers.decoding_child``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from speechlab.audio import DecodeLimits, decode, encode, resample
 from speechlab.errors import AudioError, AudioLimitError
-from speechlab.service._workers.child import serve
-
-if TYPE_CHECKING:
-    from speechlab.service._workers.child import Work
+from speechlab.service._workers.child import Work, serve
 
 
 def _prepare(fields: dict[str, Any]) -> Work:

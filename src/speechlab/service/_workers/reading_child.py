@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service._workers.child import serve
+from speechlab.service._workers.child import Work, serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from speechlab.service._workers.child import Work
 
 
 def _prepare(fields: dict[str, Any]) -> Work:

@@ -11,7 +11,7 @@ import numpy as np
 from speechlab.audio import AudioClip
 from speechlab.batch import counted
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.listening import ANCHORS_HZ
+from speechlab.listening import ANCHORS_HZ, Stimulus
 from speechlab.metrics import loudness
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK, Sounds, reason
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
-
-    from speechlab.listening import Stimulus
 
 _STEP = 2.0**-15
 _NOISE_DB = -5.0

@@ -14,7 +14,7 @@ import traitlets
 
 from speechlab._arguments import is_whole_number, refused
 from speechlab._files import user_path
-from speechlab.display import element
+from speechlab.display import Html, element
 from speechlab.errors import InvalidRequestError
 from speechlab.listening import (
     ANCHORS_HZ,
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import pandas as pd
-
-    from speechlab.display import Html
 
 _BROWSER = Path(__file__).parent / "browser"
 _MAX_CHECKS = 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from speechlab._arguments import is_number
-from speechlab.display import element
+from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._player.recordings import (
     FORMATS,
@@ -22,7 +22,7 @@ from speechlab.widgets._player.recordings import (
     readers_of,
     spectrogram_of,
 )
-from speechlab.widgets._player.tiers import tier_html, tiers_of
+from speechlab.widgets._player.tiers import Tier, tier_html, tiers_of
 from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.sounds import small_peaks
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from speechlab.audio import SoundReader
     from speechlab.contract import AudioFormat
-    from speechlab.display import Html
-    from speechlab.widgets._player.tiers import Tier
 
 _BROWSER = Path(__file__).parent / "browser"
 _SPEEDS = (0.25, 4.0)

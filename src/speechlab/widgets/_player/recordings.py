@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab.audio import SoundReader, clip_figure, sound_preview, waveform_png
-from speechlab.display import audio_figure, data_url
+from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import recording_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from speechlab.display import Html
 
 PIECE_S = 10.0
 """Length of a piece of audio in seconds: short enough to arrive soon, and far below ten million bytes."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from speechlab.display import element, table
+from speechlab.display import Html, element, table
 from speechlab.errors import AudioError
-
-if TYPE_CHECKING:
-    from speechlab.display import Html
 
 _MAX_SEGMENTS = 50
 Tier = dict[str, Any]

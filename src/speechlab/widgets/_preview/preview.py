@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from speechlab._arguments import is_whole_number, refused
-from speechlab.display import element, notebook_output, table
+from speechlab.display import Html, element, notebook_output, table
 from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from speechlab.batch import Counts, Outcome
-    from speechlab.display import Html
 
 _HERE = Path(__file__).parent
 _EVERY_S = 0.2

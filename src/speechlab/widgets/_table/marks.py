@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._table.rows import NOTED
+from speechlab.widgets._table.rows import NOTED, Rows
 
 if TYPE_CHECKING:
     import os
-
-    from speechlab.widgets._table.rows import Rows
 
 _MAX_PLAIN = 20_000
 _MAX_PACKED = 50_000

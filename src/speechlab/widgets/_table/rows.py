@@ -10,16 +10,13 @@ from speechlab._arguments import is_missing, is_number, plain_number
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import Sounds
-from speechlab.widgets._table.columns import cell_value, known_language
-from speechlab.widgets._table.differences import differences
+from speechlab.widgets._table.columns import Layout, cell_value, known_language
+from speechlab.widgets._table.differences import Piece, differences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     import pandas as pd
-
-    from speechlab.widgets._table.columns import Layout
-    from speechlab.widgets._table.differences import Piece
 
 NOTED = ("mark", "rating", "note")
 """Columns that are filled in the browser."""

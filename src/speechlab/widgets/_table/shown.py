@@ -7,7 +7,7 @@ import inspect
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from speechlab._arguments import column_names, is_frame, is_whole_number, refused
 from speechlab.display import Html, element
@@ -20,7 +20,6 @@ from speechlab.widgets._table.static import static_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from typing import Unpack
 
     import pandas as pd
 

@@ -11,16 +11,14 @@ from speechlab.audio import waveform_png
 from speechlab.display import Html, data_url, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import reason
-from speechlab.widgets._table.columns import MAX_WHOLE, cell_value
+from speechlab.widgets._table.columns import MAX_WHOLE, ShownColumn, cell_value
 from speechlab.widgets._table.marks import marks_text
-from speechlab.widgets._table.rows import NOTED
+from speechlab.widgets._table.rows import NOTED, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from speechlab.widgets._table.columns import ShownColumn
     from speechlab.widgets._table.differences import Piece
-    from speechlab.widgets._table.rows import Rows
 
     _Differences: TypeAlias = Mapping[tuple[int, str], list[Piece] | None]
 

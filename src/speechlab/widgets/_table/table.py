@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import orjson
@@ -16,19 +16,16 @@ from speechlab._files import user_path, whole_file
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.live import RefreshedWidget
 from speechlab.widgets._table.marks import take_marks
-from speechlab.widgets._table.rows import NOTED
+from speechlab.widgets._table.rows import NOTED, Rows
 from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable, TableOptions, naming
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
     from pathlib import Path
-    from typing import Unpack
 
     import pandas as pd
 
     from speechlab.display import Html
-    from speechlab.widgets._table.rows import Rows
 
 _FIRST_ROWS = 200
 _MAX_ASKED = 400

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 
-from speechlab.client import Client, VoiceCatalogue
+from speechlab.client import Client, SpeechStream, VoiceCatalogue
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import NoSound
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from speechlab.client import SpeechStream
     from speechlab.display import Html
 
 _UNSPOKEN = NoSound("not spoken yet", makeable=True)
