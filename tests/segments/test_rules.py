@@ -9,21 +9,21 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.contract import RecognitionRequest
-from speechlab.engines._recognition.decoding import Span, merge_short, pad_spans, widen
+from speechlab.engines._recognition.decoding import Span, merge_short, pad_spans
 from speechlab.errors import InvalidRequestError, SegmentError
 from support import segment_tables
 
 
 def by_the_recogniser(spans, duration, rules):
     """The steps as the recogniser takes them, for spans that are parted by the wanted gap already."""
-    widened = widen(spans, rules["speech_pad_ms"] / 1000, duration)
+    widened = pad_spans(spans, rules["speech_pad_ms"] / 1000, duration)
     merged = merge_short(widened, rules["min_segment_duration"])
     if not merged:
         return []
     onset = next(span.start for span in spans if span.end > merged[0].start)
     leading = max(0.0, rules["initial_segment_padding_ms"] / 1000 - (onset - merged[0].start))
     margin = rules["segment_padding"] / 1000
-    return pad_spans(merged, leading=leading, margin=margin, duration=duration)
+    return pad_spans(merged, margin, duration, leading=leading)
 
 
 @st.composite
