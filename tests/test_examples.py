@@ -23,6 +23,7 @@ def _at_work(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHOWN)
 def test_public(name):
     run(examples(name))

@@ -145,6 +145,7 @@ def test_each_room_has_one_door(room):
     assert not public, f"{public} should be private, behind the door of its room"
 
 
+@pytest.mark.slow
 def test_a_door_lends_what_others_take(monkeypatch):
     """A door imports what it promises, the values of that, and what another room, a test or a tool asks for."""
     monkeypatch.syspath_prepend(ROOT / "tools" / "site")
@@ -295,6 +296,7 @@ def imports(package):
     return found
 
 
+@pytest.mark.slow
 def test_a_string_names_a_module_of_this_package_only_in_its_root():
     by_strings = {
         str(path.relative_to(SOURCE))
@@ -304,6 +306,7 @@ def test_a_string_names_a_module_of_this_package_only_in_its_root():
     assert by_strings == {"__init__.py"}
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other_in_a_circle():
     TopologicalSorter(imports("speechlab")).prepare()
 

@@ -81,6 +81,7 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert re.search(rf"cached +{before}\b", out)
 
 
+@pytest.mark.slow
 def test_a_budget_ends_with_its_own_code(command, tmp_path):
     pd.DataFrame({"text": ["a", "b", "c"]}).to_parquet(tmp_path / "rows.parquet")
     job = ("translate", "rows.parquet", "--out", "run", "--from", "en", "--to", "ja", "--max-calls", 2)
@@ -93,6 +94,7 @@ def test_a_budget_ends_with_its_own_code(command, tmp_path):
     assert "gone.csv does not exist" in err
 
 
+@pytest.mark.slow
 def test_the_bookkeeping_can_be_left_out(command, tmp_path):
     frame = pd.DataFrame({"text": ["a", "b"], "status": ["mine", "also mine"]})
     frame.to_csv(tmp_path / "rows.csv", index=False)
@@ -109,6 +111,7 @@ def test_the_bookkeeping_can_be_left_out(command, tmp_path):
         batch.load(tmp_path / "run").export(tmp_path / "x.csv", columns="few")
 
 
+@pytest.mark.slow
 def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, translator, tmp_path):
     pd.DataFrame({"text": ["gone"]}).to_csv(tmp_path / "rows.csv", index=False)
     translator.faults = {"gone": 503}
@@ -120,6 +123,7 @@ def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, tr
     assert (code, "--give-up-after-s: give_up_after_s is -1.0" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_the_commonest_errors_are_named(command, translator, tmp_path):
     pd.DataFrame({"text": ["bad 1", None, "fine", "bad 2", "bad 3"]}).to_parquet(tmp_path / "rows.parquet")
     translator.faults = {"bad": 400}

@@ -177,6 +177,7 @@ with Client(base_url=sys.argv[1]) as lab:
 """
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_from_there(ears, tmp_path):
     path, runs = talk(tmp_path / "a.wav", 300), str(tmp_path / "runs")
     Ears.stuck_at = 12  # in the second handful of pieces

@@ -84,6 +84,7 @@ def test_failed_rows_are_asked_again_unless_told_otherwise(reverser, translator,
     assert again["status"].tolist() == ["cached", "ok", "cached"]
 
 
+@pytest.mark.slow
 def test_errors_can_be_raised_at_the_end(reverser, translator, store):
     translator.faults = {"number 1": 400}
     with pytest.raises(ExceptionGroup, match="1 requests failed") as caught:

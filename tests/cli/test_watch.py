@@ -27,6 +27,7 @@ def place(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_each_run_asks_again_and_is_kept_beside_the_others(place):
     with serving() as staged:
         where = {**os.environ, "SPEECHLAB_BASE_URL": staged.base_url, "SPEECHLAB_API_KEY": KEY}

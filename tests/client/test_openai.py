@@ -26,8 +26,6 @@ from speechlab.store import Store
 from support.openai_server import KEY, openai_server
 from support.studies import serving
 
-pytestmark = pytest.mark.engines
-
 ADAPTER = OpenAIAdapter(
     speech="tts-1",
     transcription="whisper-1",

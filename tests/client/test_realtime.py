@@ -363,6 +363,7 @@ def test_leaving_early_closes_the_socket(script, quick, http, session):
         session.speak("y")
 
 
+@pytest.mark.slow
 def test_sessions_that_are_let_go_are_closed(script, quick, http):
     def speak():
         for _ in range(10):
@@ -377,6 +378,7 @@ def test_sessions_that_are_let_go_are_closed(script, quick, http):
     assert sum("dropped without being closed" in str(one.message) for one in warned) == 10
 
 
+@pytest.mark.slow
 def test_a_session_that_is_closed_warns_of_nothing(script, quick, http, recwarn):
     with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
         session.say("a")

@@ -165,6 +165,7 @@ def test_a_crash_midway_is_the_error_of_its_row(tmp_path):
     assert "ValueError: too loud (test_streamed_recognition.py" in rows["error"].iloc[1]
 
 
+@pytest.mark.slow
 def test_a_stream_that_never_ends():
     free = threading.Event()
 

@@ -70,6 +70,7 @@ def test_a_rate_is_made_for_the_function(tmp_path):
             assert lab.transcribe(audio).text == "8000 frames at 16000 in None"
 
 
+@pytest.mark.slow
 def test_texts_and_sounds_beyond_the_contract(mine):
     long = "word " * 4_000
     assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.4 * 4_000)
@@ -456,6 +457,7 @@ def test_files_in_pieces_are_streamed_as_they_come():
             stream.collect()
 
 
+@pytest.mark.slow
 def test_a_study_of_two_functions(tmp_path):
     texts = [f"word number {n}" for n in range(30)]
     clips = [sl.AudioClip(np.full(800, 0.01 * (n + 1), np.float32), RATE) for n in range(30)]

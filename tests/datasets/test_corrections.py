@@ -40,6 +40,7 @@ def test_rows_are_named_alike_wherever_the_data_lie():
     assert datasets.row_keys(pd.DataFrame({"audio": ["a.wav", "a.wav"]})) == ["row 1", "row 2"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=6))
 def test_keys_are_unique_and_find_their_rows(names):
     frame = pd.DataFrame({"audio": [f"{folder}/{file}.wav" for folder, file in names], "text": "old"})

@@ -201,6 +201,7 @@ def test_what_changed_is_said_first():
     assert [drawing.title for drawing in against.drawings] == ["Differences"]  # too few pairs for intervals
 
 
+@pytest.mark.slow
 def test_an_answer_says_how_many_rows_count_where_speakers_repeat():
     said = pd.Series([f"this is row number {row:02d} of {row + 30}" for row in range(24)])
     frame = pd.DataFrame({"text": said, "language": "en", "speaker": [f"s{row % 8}" for row in range(24)]})
@@ -237,6 +238,7 @@ def test_the_best_two_of_three_that_nobody_can_tell_apart_are_said_to_be_better_
     assert "Both are preferred to a. " in report.answer
 
 
+@pytest.mark.slow
 def test_an_answer_is_first_everywhere(tmp_path):
     report = scored({"heart": [0, 1]})
     lead = report.answer.partition(". ")[0]

@@ -87,6 +87,7 @@ def test_japanese_goes_by_how_it_sounds():
     assert changes.summary.set_index("group").loc["v, ja", "unit"] == "reading"
 
 
+@pytest.mark.slow
 def test_few_rows_or_chance_show_no_difference():
     changes = made(wrong, count=8).compare(made(right, count=8))
     assert not changes.worse  # four pairs: p = 0.125
@@ -102,6 +103,7 @@ def test_p_values_are_corrected_for_their_number():
     assert table["p_holm"].tolist() == pytest.approx([2**-5, 2**-5])
 
 
+@pytest.mark.slow
 def test_intervals_stand_where_they_are_sound():
     few = made(wrong).compare(made(right)).summary
     assert few["low"].isna().all()
@@ -113,6 +115,7 @@ def test_intervals_stand_where_they_are_sound():
     assert "Holm" in many.methods().text
 
 
+@pytest.mark.slow
 def test_rows_without_a_partner_are_told_and_not_tested():
     more = made(wrong, count=30)
     changes = more.compare(made(right))
@@ -144,6 +147,7 @@ def test_rows_that_fail_are_a_change_of_their_own():
     assert not all_failed.compare(all_failed).worse
 
 
+@pytest.mark.slow
 def test_the_same_row_twice_has_partners_in_order():
     changes = made(wrong, id="same").compare(made(right, id="same"))
     assert changes.summary["n"].tolist() == [12, 12]

@@ -85,6 +85,7 @@ def test_no_column_of_a_user_splits_the_summary(studies, name, column):
         study(table.assign(**{column: KIND}))
 
 
+@pytest.mark.slow
 def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
     table, study = studies["recognition"]
     said = {"speaker": "S1", "gender": "female", "sample_rate": 48_000, "file": ["a", "b", "c"]}
@@ -112,6 +113,7 @@ def test_no_text_of_a_saved_table_is_a_formula(studies, tmp_path):
     assert evaluate.Report.load(folder).table["text"].tolist() == signs
 
 
+@pytest.mark.slow
 def test_methods_tell_only_what_was_measured(studies):
     table, study = studies["round_trip"]
     strange = {"snr_db": 10.0, "loudness_lufs": -20.0, "chrf": 50.0, "dnsmos_overall": 3.0, "rtf": 0.5}

@@ -32,6 +32,7 @@ def said(sound: sl.AudioClip) -> str:
     return TEXTS[round(sound.peak * 100) - 1]
 
 
+@pytest.mark.slow
 def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_path):
     texts.loc[3, "old"] = None
     report = evaluate.recognition(None, texts, hypotheses={"new": "good", "week 1": "old"}, store=tmp_path)
@@ -51,6 +52,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
     assert "worse" in changes.answer
 
 
+@pytest.mark.slow
 def test_hypotheses_stand_beside_what_a_system_recognises(texts, tmp_path):
     table = texts.assign(audio=[clip(n) for n in range(COUNT)])
     how = {"store": tmp_path, "progress": False}
@@ -87,6 +89,7 @@ def test_without_a_client_something_must_be_there(texts, tmp_path):
         evaluate.voices(None, texts.assign(audio="a.wav", voice="a"))
 
 
+@pytest.mark.slow
 def test_translations_that_exist(tmp_path):
     table = pd.DataFrame({"text": TEXTS, "source_lang": "en", "target_lang": "de"})
     table = table.assign(
@@ -107,6 +110,7 @@ def test_translations_that_exist(tmp_path):
         evaluate.translation(None, table, hypotheses="good", back=True)
 
 
+@pytest.mark.slow
 def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
     rows = [
         {"text": TEXTS[n], "language": "en", "voice": voice, "audio": clip(n, sign), "note": n}

@@ -126,6 +126,7 @@ def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, 
     assert ("Speed was not measured, all calls failed" in "\n".join(report.notes)) is not several
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("several", [False, True])
 def test_translations_are_kept_where_the_service_ends(there, store, several):
@@ -168,6 +169,7 @@ def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(the
             evaluate.voices(services, TEXTS.assign(language="ja"), store=store, **HOW)
 
 
+@pytest.mark.slow
 def test_a_voice_of_another_language_is_refused_before_anything_is_sent(there, recordings, store):
     heard = len(there.ears.calls)
     services = {"ours": there.lab, "theirs": there.lab}

@@ -151,6 +151,7 @@ def test_what_changed_between_studies_of_several_systems(compared, lab, store, r
     assert "system" not in same.table
 
 
+@pytest.mark.slow
 def test_recordings_of_one_name_have_their_folders_beside_it(lab, recordings, hears, tmp_path):
     hears(lambda sentence, options: sentence)
     paths = []
@@ -264,6 +265,7 @@ def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
         study(recordings, groups="talk")
 
 
+@pytest.mark.slow
 def test_equal_files_and_equal_sentences_of_one_speaker_count_once(lab, store, recordings, hears, tmp_path):
     hears(lambda said, options: said)
     copied = tmp_path / "copy.wav"
@@ -411,6 +413,7 @@ def test_a_band_leaves_what_is_inside(store, tmp_path):
     assert np.allclose(left, 0.2 * np.sin(2 * np.pi * 1_000 * at[2_000:-2_000]), atol=0.005)
 
 
+@pytest.mark.slow
 def test_levels_of_noise_and_silence_are_a_study(lab, store, recordings, hears):
     hears(lambda said, options: said)
     report = evaluate.recognition(

@@ -67,6 +67,7 @@ def held(page, name):
     return json.loads(re.search(rf'<script type="application/json" id="{name}">(.*?)</script>', page)[1])
 
 
+@pytest.mark.slow
 def test_a_page_of_many_rows_shows_the_worst_and_a_sample_and_says_so(tmp_path, monkeypatch):
     for module in (contents, page):
         monkeypatch.setattr(module, "MANY_ROWS", 30)
@@ -197,6 +198,7 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     assert len(list((tmp_path / "out" / "audio").iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):
     clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000)]
     first, second = (str(clip.save(tmp_path / f"{name}.wav")) for name, clip in zip("ab", clips, strict=True))
@@ -211,11 +213,13 @@ def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):
     assert sorted(path.name for path in (folder / "audio").iterdir()) == ["000-a.wav", "001-b.wav"]
 
 
+@pytest.mark.slow
 def test_long_names_in_any_script_name_recordings(tmp_path):
     again = evaluate.Report.load(made(tmp_path, rows=2, id="精度を上げる" * 20).save(tmp_path / "out"))
     assert [AudioClip.from_file(path).duration_s for path in again.table["audio"]] == [0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_clips_and_bytes_are_kept_as_files(tmp_path):
     clip = AudioClip(np.full(8_000, 0.2, np.float32), 16_000)
     report = made(tmp_path, rows=3, audio=pd.Series([clip, clip.encode("flac"), b"nothing"], dtype=object))
@@ -246,6 +250,7 @@ def test_a_report_leaves_no_tables_or_figures_of_the_earlier_one(tmp_path):
     assert all(one.read_bytes() == b"mine" for one in mine)
 
 
+@pytest.mark.slow
 def test_signs_of_direction_turn_no_words_of_the_page(tmp_path):
     report = made(tmp_path, rows=2, title="live \N{RIGHT-TO-LEFT OVERRIDE} evil", id=None)
     page = report.to_html()
@@ -348,6 +353,7 @@ def test_tables_for_papers_hold_text_as_text(report, tmp_path):
     assert latex.count(r"\\") == 1 + len(report.summary)
 
 
+@pytest.mark.slow
 def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
     names = {
         "[1] pt": "{}[1] pt &",  # behind the end of a row it would be a length
@@ -403,6 +409,7 @@ def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
     assert evaluate.Report.load(report.save(tmp_path / "failed")).table["error"].tolist() == [HOSTILE] * 2
 
 
+@pytest.mark.slow
 def test_a_report_of_the_first_version_is_read(tmp_path):
     """Its record names a class, and its tables have other names."""
     report = made(tmp_path, rows=4)

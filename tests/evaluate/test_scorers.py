@@ -70,6 +70,7 @@ def test_a_scorer_that_fails_costs_no_report_and_is_told(table, tmp_path):
         evaluate.recognition(None, table.assign(score_judge=1), **how, scorers={"judge": broken})
 
 
+@pytest.mark.slow
 def test_scorers_of_translations_reach_the_page_and_are_asked_once(tmp_path):
     texts = pd.DataFrame(
         {"text": ["eins", "zwei"], "reference": ["one", "two"], "source_lang": "de", "target_lang": "en"}

@@ -94,6 +94,7 @@ def test_what_is_no_run_is_refused(report):
         report.log_to(run, clips=-1)
 
 
+@pytest.mark.slow
 def test_a_data_set_of_hugging_face_with_sound_and_a_card(report, tmp_path):
     import datasets
 

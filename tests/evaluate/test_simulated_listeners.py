@@ -35,6 +35,7 @@ def key_of(method="mos", items=ITEMS, systems=SYSTEMS):
     }
 
 
+@pytest.mark.slow
 def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
     options = {"listeners": 200, "listener_sd": 0.3, "item_sd": 0.3, "answer_sd": 0.5, "seed": 4}
     answers = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)

@@ -168,6 +168,7 @@ def test_columns_are_found_under_usual_names_and_a_code_is_for_all_rows(staged, 
         evaluate.round_trip(lab, usual.table[["text", "language"]], voice, text="said", **how)
 
 
+@pytest.mark.slow
 def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, recorded):
     paths = recorded("good morning", "good evening")
     frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})

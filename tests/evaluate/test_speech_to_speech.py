@@ -103,7 +103,7 @@ def way(lab, tmp_path_factory):
         yield one, two, away
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_the_whole_way(way, tmp_path):
     report = way[0]
     assert report.table["status"].tolist() == ["ok", "error"]
@@ -130,7 +130,7 @@ def test_the_whole_way(way, tmp_path):
     assert "Riezler" in str(report.methods())
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_each_stage_can_be_heard_in_the_folder_and_on_the_page(way, tmp_path):
     report = way[0]
     out = report.save(tmp_path / "out")
@@ -147,7 +147,7 @@ def test_each_stage_can_be_heard_in_the_folder_and_on_the_page(way, tmp_path):
     assert rows["language"].tolist()[:2] == ["ja", "en"]
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_several_services_go_all_the_way(way):
     one, two, _ = way
     assert two.table["system"].tolist() == ["ours"] * 2 + ["theirs"] * 2
@@ -158,7 +158,7 @@ def test_several_services_go_all_the_way(way):
     assert two.rows().frame["system"].tolist() == ["ours", "ours", "theirs", "theirs"] * 2
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_a_service_that_is_not_there_stops_none_of_the_others(way):
     one, _, away = way
     assert away.table["failed_at"].tolist() == ["recognise", "recognise", None, "recognise"]

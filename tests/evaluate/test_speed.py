@@ -140,6 +140,7 @@ def test_silence_is_never_audible(server):
     assert calls["first_byte_s"].notna().all()
 
 
+@pytest.mark.slow
 def test_a_refused_call_is_waited_out_and_slows_no_other(server, tmp_path, no_waiting):
     """Three of the twelve timed calls are refused at first; none is slower by the wait, and none is lost."""
     clip = sound(tone(0.5)).encode("wav")
@@ -164,6 +165,7 @@ def test_a_refused_call_is_waited_out_and_slows_no_other(server, tmp_path, no_wa
     assert not report.notes
 
 
+@pytest.mark.slow
 def test_failed_calls_are_a_note_and_a_long_refusal_is_a_failure(server, tmp_path, no_waiting):
     clip = sound(tone(0.5)).encode("wav")
 
@@ -197,6 +199,7 @@ def test_calls_at_the_same_time_are_counted_by_their_number(server):
     assert server.most_active == 4
 
 
+@pytest.mark.slow
 def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(server, tmp_path):
     """A service that is slower with each call under way; the summary has the calls made alone."""
     slower, clip = [1.0], sound(tone(0.1)).encode("wav")
@@ -268,6 +271,7 @@ def test_the_summary_has_quantiles_only_of_enough_calls():
     assert found.loc["b"].filter(like="_p").isna().all()
 
 
+@pytest.mark.slow
 def test_a_report_of_version_01_has_the_names_of_today(server, tmp_path):
     server.script(speaking(lambda *_: chunked(sound(tone(0.5)).encode("wav"))))
     frame = pd.DataFrame({"text": ["One."], "language": "en"})

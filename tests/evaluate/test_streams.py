@@ -160,6 +160,7 @@ def test_without_a_pace_and_in_japanese(clock, tmp_path):
     assert "first_partial_s" not in report.summary or report.summary["first_partial_s"].isna().all()
 
 
+@pytest.mark.slow
 def test_languages_without_times_and_speakers(rows, clock, tmp_path):
     silence = sl.AudioClip(np.zeros(800), RATE)
     quiet = pd.DataFrame({"text": ["zwei"] * 2, "language": "de", "audio": [silence] * 2})

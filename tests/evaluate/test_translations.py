@@ -174,7 +174,7 @@ def report(lab, tmp_path_factory):
         )
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_a_study_without_references(report, staged):
     table = report.table
     assert table["system"].tolist() == ["plain"] * 3 + ["keywords"] * 3
@@ -192,7 +192,7 @@ def test_a_study_without_references(report, staged):
     assert report.tables["terms"]["term"].tolist() == ["会議室", "Kubernetes"] * 2
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_the_first_word_is_timed_warmed_up_and_in_turns(report):
     calls = report.speed
     assert calls["system"].tolist() == ["plain", "keywords"]
@@ -201,7 +201,7 @@ def test_the_first_word_is_timed_warmed_up_and_in_turns(report):
     assert report.summary["timed_calls"].eq(1).all()
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_the_page_the_files_and_the_methods(report, tmp_path):
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     pd.testing.assert_frame_equal(again.differences, report.differences)
@@ -222,7 +222,7 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
     assert len(report.record["runs"]) == 4
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_several_services_stand_in_one_table(lab, staged, tmp_path):
     texts = ["Good night.", "See you."]
     frame = pd.DataFrame({"text": texts, "source_lang": "en", "target_lang": "ja"})
@@ -247,7 +247,7 @@ def test_several_services_stand_in_one_table(lab, staged, tmp_path):
     assert len(models) == 2
 
 
-@pytest.mark.engines
+@pytest.mark.slow
 def test_a_service_that_cannot_be_asked_stops_none_of_the_others(lab, tmp_path):
     frame = pd.DataFrame({"text": ["Good night."], "source_lang": "en", "target_lang": "ja"})
     adapter = OpenAIAdapter(translation="gpt-x")

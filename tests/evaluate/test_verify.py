@@ -42,6 +42,7 @@ def saved(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["report", "page.html"])
 def test_every_number_follows_from_the_rows(saved, name):
     verified = evaluate.verify(saved / name)
@@ -74,6 +75,7 @@ def test_a_figure_a_row_and_a_table_that_were_changed_are_found(saved, tmp_path)
     assert len(verified.answer) < 300
 
 
+@pytest.mark.slow
 def test_the_command_says_in_one_line_what_is_so(saved, tmp_path):
     done = speechlab("verify", str(saved / "report"))
     assert (done.returncode, done.stdout.count("\n")) == (0, 1)
@@ -127,6 +129,7 @@ def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_p
     assert rates.gt(0).all()
 
 
+@pytest.mark.slow
 def test_references_decide_who_is_first(tmp_path):
     rows = sentences(20)
     rows["text"] = rows["one"]  # references that were taken from one of the systems
@@ -139,6 +142,7 @@ def test_references_decide_who_is_first(tmp_path):
     assert again.summary["error_rate"].tolist() == report.summary["error_rate"].tolist()
 
 
+@pytest.mark.slow
 def test_suspects_are_accepted_dismissed_or_given_another_text(tmp_path):
     report = report_of(tmp_path, sentences(wrong=(3, 11, 17)))
     review = report.review()

@@ -151,6 +151,7 @@ def test_a_lead_that_may_be_chance_says_what_would_settle_it(lab, store):
     assert " more sentences would settle it. A recogniser judged " in found.answer
 
 
+@pytest.mark.slow
 def test_few_sentences_make_nothing_likely(lab, store):
     (choice,) = (
         study(lab, store, FRAME.head(5), voices=["clear", "plain"]).tables["choice"].to_dict("records")
@@ -283,6 +284,7 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert "dnsmos_overall" not in report.summary
 
 
+@pytest.mark.slow
 def test_a_measure_of_the_user_is_asked_once_for_each_clip(lab, store):
     """Such as a network that predicts ratings, which no package installs."""
     asked = []
@@ -430,6 +432,7 @@ def test_a_service_that_ends_in_the_middle(tmp_path):
         assert found.to_html()
 
 
+@pytest.mark.slow
 def test_a_round_trip_whose_speed_cannot_be_measured_says_so(lab, store):
     rows, how = FRAME.head(2), {"store": store, "progress": False}
     timed = evaluate.round_trip(lab, rows, ["clear"], speed=1, **how)

@@ -65,6 +65,7 @@ def test_the_first_run_and_the_newest_stand_below_each_other_those_first_that_ch
     assert alone.conclusion.text == "This is the first run."
 
 
+@pytest.mark.slow
 def test_both_sounds_are_in_the_page_that_proves_itself(tmp_path):
     rows = pd.DataFrame({"text": ["ten cats", "two dogs"], "language": "en"})
     runs = []
@@ -81,6 +82,7 @@ def test_both_sounds_are_in_the_page_that_proves_itself(tmp_path):
     assert evaluate.verify(page)
 
 
+@pytest.mark.slow
 def test_times_count_as_one_value_for_each_run():
     random, runs = np.random.default_rng(3), []
     report = next(nights([0.1], count=4))
@@ -106,6 +108,7 @@ def test_japanese_is_watched_by_its_readings():
     assert set(series.loc[series["measure"] == "error rate", "unit"]) == {"reading"}
 
 
+@pytest.mark.slow
 def test_other_rows_other_studies_and_no_runs_are_refused(doubled, tmp_path):
     other = next(nights([0.1], count=31))
     with pytest.raises(InvalidRequestError, match="run 2 has 2 rows that the first has not"):

@@ -9,6 +9,7 @@ for package in ("pyopenjtalk", "whisper_normalizer", "opencc"):
     pytest.importorskip(package)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "examples"), [("metrics", 60), ("error-rates", 10), ("statistics", 1)])
 def test_pages(page, examples):
     path = Path(__file__).parents[2] / "docs" / f"{page}.md"

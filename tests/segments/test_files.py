@@ -155,6 +155,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(KNOWN.index) - {"rttm", "uem"}))
 def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
     path = tmp_path / f"talk{suffix(name)}"

@@ -125,6 +125,7 @@ def test_all_that_was_written_is_read(folder, how):
     assert (folder / "store.sqlite").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_runs_are_loaded_verified_replayed_and_repeated(folder, translator):
     with Client(base_url=translator.base_url) as lab:
         batch.translate(texts(3), lab, **quiet(folder))

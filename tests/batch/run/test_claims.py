@@ -112,6 +112,7 @@ def test_threads_of_one_process_share_the_rows_too(translator, reverser, store):
     assert all(set(table["status"]) <= {"ok", "cached"} for table in tables)
 
 
+@pytest.mark.slow
 def test_a_row_that_failed_elsewhere_is_tried_here(begin, translator):
     translator.faults = {"number 7$": 400}
     translator.delay_s = 0.02

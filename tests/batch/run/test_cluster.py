@@ -109,6 +109,7 @@ def test_an_executor_that_is_none(reverser, store):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor="cluster"))
 
 
+@pytest.mark.slow
 def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
     held = threading.Lock()
     frame = pd.DataFrame({"text": ["a", "b"]})
@@ -121,6 +122,7 @@ def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
         batch.translate(frame, lab, **on(cluster, store))
 
 
+@pytest.mark.slow
 def test_what_fails_is_repeated_by_the_workers(cluster, translator, store):
     with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url) as lab:
         table = batch.translate(texts(120), lab, **on(cluster, store))
@@ -150,6 +152,7 @@ def test_a_key_that_is_refused_stops_the_run(cluster, translator, reverser, stor
     assert kept(store) == sum(translator.calls.values()) - 1
 
 
+@pytest.mark.slow
 def test_a_budget_is_one_for_all_workers(cluster, translator, reverser, store):
     table = batch.translate(texts(200), reverser, **on(cluster, store, budget=batch.Budget(calls=90)))
     assert sum(translator.calls.values()) == 90
@@ -159,6 +162,7 @@ def test_a_budget_is_one_for_all_workers(cluster, translator, reverser, store):
     assert 0.8 * tokens.tokens < table["usage_tokens"].sum() <= tokens.tokens + 2 * CONCURRENCY * 20
 
 
+@pytest.mark.slow
 def test_the_rate_is_one_for_all_workers(cluster, translator, reverser, store):
     all_there(batch.translate(texts(60), reverser, **on(cluster, store, rate=LIMIT)))
     began = sorted(translator.began)
@@ -191,6 +195,7 @@ def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, sto
     assert set(translator.calls.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_frame_of_dask_gives_one(cluster, translator, reverser, store):
     dd = pytest.importorskip("dask.dataframe")
     given = texts(100).assign(n=range(100))
@@ -222,6 +227,7 @@ def test_a_study_runs_on_a_cluster(cluster, translator, reverser, store):
     assert len(report.table) == 20
 
 
+@pytest.mark.slow
 def test_a_folder_of_parts_comes_out(cluster, reverser, store, tmp_path):
     texts(100).to_csv(tmp_path / "rows.csv", index=False)
     plan = batch.plan_translation(tmp_path / "rows.csv", reverser, **quiet(store, chunk_rows=30))
@@ -237,6 +243,7 @@ def test_a_folder_of_parts_comes_out(cluster, reverser, store, tmp_path):
         run.export(folder)
 
 
+@pytest.mark.slow
 def test_two_drivers_share_a_store(cluster, translator, reverser, store):
     translator.delay_s = 0.02
     code = """
@@ -258,6 +265,7 @@ with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
     assert set(translator.calls.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_killed(cluster, translator, reverser, store):
     translator.delay_s = 0.02
     code = """
@@ -280,6 +288,7 @@ with Executor(sys.argv[2]) as executor, Client(sys.argv[1]) as lab:
     assert not list((store.path / "parts").iterdir())
 
 
+@pytest.mark.slow
 def test_a_cluster_without_the_library_says_so(translator, reverser, store):
     def lose_it():
         import sys

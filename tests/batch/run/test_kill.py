@@ -22,7 +22,7 @@ from support.quick import Tones
 from support.staged import staged_config
 from support.stores import kept
 
-pytestmark = pytest.mark.engines
+pytestmark = pytest.mark.slow
 
 KILLS = 8
 ROWS = 80

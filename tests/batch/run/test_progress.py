@@ -159,6 +159,7 @@ def on_a_terminal(code, *arguments, columns=120):
     return shown
 
 
+@pytest.mark.slow
 def test_the_bar_is_for_terminals(translator, tmp_path):
     plain = Script(BAR, translator.base_url, tmp_path / "a")
     shown = on_a_terminal(BAR, translator.base_url, tmp_path / "b")

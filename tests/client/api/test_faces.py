@@ -254,6 +254,7 @@ def test_a_call_inside_a_running_loop(server, lab, http):
     assert asyncio.run(cell()) == asyncio.run(cell()) == "Hello"
 
 
+@pytest.mark.slow
 def test_calls_from_many_threads(server, lab, http):
     server.script([0.02, http.reply(body=TRANSLATED)])
     with ThreadPoolExecutor(12) as pool:
@@ -299,6 +300,7 @@ def test_an_async_client_says_that_it_belongs_to_another_loop(server, http):
     asyncio.run(cell_and_callback())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_async_client_survives_the_end_of_its_loop(server, http):

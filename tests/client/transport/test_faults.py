@@ -333,6 +333,7 @@ def test_events_of_a_call_reach_the_hook(server, http, clock, caplog, wire):
     assert "hook failed" in caplog.text
 
 
+@pytest.mark.slow
 def test_nothing_is_left_open(server, lab, http):
     server.script(http.RESET, http.reply(500), http.reply(body=TRANSLATED))
     translate(lab)

@@ -100,6 +100,7 @@ def test_a_queue_is_learnt_from_the_times_of_calls(queue, wire):
     assert max(service.crowds[-5:]) <= 2
 
 
+@pytest.mark.slow
 def test_a_service_that_says_how_much_it_works_on_is_followed(queue, wire):
     service = queue(1, 0.05, **{"X-Speechlab-Concurrency": "asr=7, translate=1, other=9, tts=x"})
 
@@ -119,6 +120,7 @@ def test_a_service_that_answers_nobody_is_given_up(queue, wire):
     assert "timeout=" in caught.value.advice
 
 
+@pytest.mark.slow
 def test_signs_of_life_of_a_service_are_no_silence(server, http, wire):
     waits = [piece for _ in range(5) for piece in (b"HTTP/1.1 100 Continue\r\n\r\n", 0.2)]
     server.script([*waits, http.reply(body={"a": 1})])

@@ -67,6 +67,7 @@ def test_errors_are_the_same(server, lab, http, wav, clock):
     assert lab.request("GET", "/x").status == 302
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_many_at_once_and_a_second_loop(server, http, wire):

@@ -55,6 +55,7 @@ def test_sclite_agrees_on_odd_spaces_and_very_long_utterances(tmp_path):
     assert list(map(tuple, result.counts_by_utterance.tolist())) == nist.sclite_counts(tmp_path, *plain)
 
 
+@pytest.mark.slow
 def test_sclite_agrees_on_speech_like_errors(tmp_path):
     nist.sctk()
     random_ = random.Random(9)

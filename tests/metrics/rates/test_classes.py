@@ -9,11 +9,13 @@ pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", differences.HEARD)
 def test_the_confusion_table_is_the_one_in_the_docs(name):
     assert differences.tables()[name] == differences.table(name), "`poe classes` writes the tables anew"
 
 
+@pytest.mark.slow
 def test_the_number_of_right_classes_of_each_file_is_the_one_in_the_docs():
     assert differences.tables()["sets"] == differences.sets_table(), "`poe classes` writes the tables anew"
 

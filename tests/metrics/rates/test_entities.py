@@ -71,6 +71,7 @@ def test_classes_have_their_own_rates_and_the_last_row_has_all():
     assert found.loc["all", "f1"] == pytest.approx(2 * 3 / (2 * 3 + 1 + 1))
 
 
+@pytest.mark.slow
 @given(WORDS, WORDS, st.data())
 def test_counts_follow_the_alignment(said, heard, data):
     start = data.draw(st.integers(0, len(said) - 1))

@@ -341,6 +341,7 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
     assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
 
 
+@pytest.mark.slow
 def test_block_intervals_cover_the_truth_where_one_speaker_has_most_of_the_text():
     sizes = [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1]
     speakers = np.repeat(np.arange(12), sizes)

@@ -70,6 +70,7 @@ def test_known_counts(reference, hypothesis, language, kind, counts):
     assert rates(reference, hypothesis, language).loc[kind, COUNTS].tolist() == counts
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_counts_add_up_and_shares_follow_from_them(pair):
     table = rates(*pair)
@@ -88,12 +89,14 @@ def test_counts_add_up_and_shares_follow_from_them(pair):
             assert row["f1"] == pytest.approx(2 / (1 / row["precision"] + 1 / row["recall"]))
 
 
+@pytest.mark.slow
 @given(PAIRS)
 def test_equal_texts_have_no_errors(pair):
     text, _, language = pair
     assert rates(text, text, language)[COUNTS[1:]].to_numpy().sum() == 0
 
 
+@pytest.mark.slow
 @given(ENGLISH)
 def test_what_is_removed_everywhere_is_missing_and_nothing_else_is(text):
     plain = "".join(" " if character in ',.?!;:"' else character for character in text.lower())
@@ -102,6 +105,7 @@ def test_what_is_removed_everywhere_is_missing_and_nothing_else_is(text):
     assert table["insertions"].sum() - table["insertions"]["digits"] == 0
 
 
+@pytest.mark.slow
 @given(
     st.text(alphabet=string.printable + "あ。、三3é“”’", max_size=30),
     st.sampled_from(["en", "ja", "zh", "de"]),

@@ -63,6 +63,7 @@ def test_very_short_clips_have_measures_or_missing_values(frames):
     assert pd.isna(row["rms_dbfs"]) == (frames == 0)
 
 
+@pytest.mark.slow
 def test_silent_and_empty_clips_have_no_quality():
     pytest.importorskip("speechmos")
     for frames in (0, 1_600):

@@ -188,6 +188,7 @@ def test_findings_are_limited_to_notable_patterns():
     assert [text.rpartition(":")[2] for text in found.findings] == [" 3 of 4 voices."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("engines", "rate"), [("AAABB", 0.08), ("AABBCC", 0.02)])
 def test_random_slips_are_no_finding(engines, rate):
     """Voices that err independently: a table in twenty at most may have a finding."""

@@ -141,6 +141,7 @@ def test_segments_are_assigned_by_trying_all(said, heard, collar):
     assert found.segments["reference_length"].sum() == found.reference_length
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("xyz"), st.booleans()), min_size=1, max_size=9)

@@ -199,6 +199,7 @@ def test_keys_that_cannot_be_read_let_nobody_in(stage, error_body, tmp_path):
         assert service.http.request("GET", "/tts/voices").status == 200
 
 
+@pytest.mark.slow
 def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         ledger, http = Ledger(database), service.http

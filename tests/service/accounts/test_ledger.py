@@ -105,6 +105,7 @@ def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
     assert said["rows"] >= 1
 
 
+@pytest.mark.slow
 def test_a_data_folder_has_one_service_and_any_number_of_readers(tmp_path):
     config = ServiceConfig(port=0, api_keys=(KEY,), data_dir=tmp_path, recognizer="", translator="")
     with running(config):

@@ -41,6 +41,7 @@ def pair(stage):
         yield front, back
 
 
+@pytest.mark.slow
 def test_a_second_service_hears_for_the_first(pair):
     front, back = pair
     reply = front.http.recognize(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
@@ -231,6 +232,7 @@ def ended(folder) -> list[str]:
         return [row[0] for row in database.read("SELECT status FROM usage ORDER BY rowid")]
 
 
+@pytest.mark.slow
 def test_s17_what_a_backend_did_is_counted_and_what_it_refused_is_not(stage, tmp_path):
     for reply, number in ((HEARD, 1), (answer("422 No", b"{}"), 1), (answer("500 No", b"{}"), 2), (None, 3)):
         with wire(reply) as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:

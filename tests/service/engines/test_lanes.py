@@ -187,6 +187,7 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
     gate = threading.Event()

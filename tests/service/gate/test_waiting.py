@@ -33,6 +33,7 @@ def test_a_batch_into_a_language_that_the_service_lacks_is_refused_before_the_fi
     assert table["status"].tolist() == ["error", "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asks", [True, False])
 def test_a_client_that_asks_hears_that_its_call_waits(staged, asks, monkeypatch):
     monkeypatch.setattr(guard, "_PULSE_S", 0.05)

@@ -335,6 +335,7 @@ def test_159_a_message_over_the_limit_is_refused_and_the_connection_stays(staged
         assert client.until_usage()[-1]["usage"]["input_chars"] == 1
 
 
+@pytest.mark.slow
 def test_164_two_sessions_at_once_get_each_their_own_audio(live, talk):
     voices = [voice_uuid("hibari", "heart")] * 3
     texts = [TEXT * (number + 1) for number in range(3)]

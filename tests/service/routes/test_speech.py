@@ -95,6 +95,7 @@ def test_s28_a_text_with_nothing_to_say_is_a_short_silence(live, provider, voice
         assert np.abs(clip.samples).max() < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 24_000, 44_100, 48_000])
 @pytest.mark.parametrize("stream", [False, True])
 def test_s23_s36_each_advertised_rate_is_real(live, hibari, reference_s, rate, stream):

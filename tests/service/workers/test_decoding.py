@@ -80,6 +80,7 @@ def refused(call) -> Fault:
     return caught.value
 
 
+@pytest.mark.slow
 def test_samples_are_those_of_the_decoder(usual):
     from speechlab.audio import decode, resample
 
