@@ -8,7 +8,7 @@ Used by the engines and the embedded service, the client, the store, batches, st
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.audio._clip import AudioClip, concatenate, decode, encode
+from speechlab.audio._clip import AudioClip, clip_of, concatenate, decode, encode
 from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, sniff, wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import STREAMABLE_FORMATS, encode_blocks, stream_encoder, streams

@@ -337,6 +337,15 @@ def encode(
     return encode_samples(as_samples(audio), as_rate(sample_rate), chosen)
 
 
+def clip_of(recording: object) -> AudioClip:
+    """Return a recording as a clip, from a clip, bytes or a path."""
+    if isinstance(recording, AudioClip):
+        return recording
+    if isinstance(recording, bytes | bytearray | memoryview):
+        return AudioClip.from_bytes(bytes(recording))
+    return AudioClip.from_file(recording)  # type: ignore[arg-type]  # which says what it is not
+
+
 def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
     """Join clips, one after the other.
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_whole_number, no_column, refused, require_columns
-from speechlab.audio import AudioClip, recording_length_s
+from speechlab.audio import recording_length_s
 from speechlab.client import Client
 from speechlab.contract import Language
 from speechlab.datasets import usual_columns
@@ -158,15 +158,6 @@ def no_language(cell: object) -> str:
     """Return the message for a row without a language code, with its value instead."""
     subject = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
     return f"{subject} no code of a language; give one, such as 'ja' or 'en'"
-
-
-def clip_of(recording: object) -> AudioClip:
-    """Return a recording as a clip, from a clip, bytes or a path."""
-    if isinstance(recording, AudioClip):
-        return recording
-    if isinstance(recording, bytes | bytearray | memoryview):
-        return AudioClip.from_bytes(bytes(recording))
-    return AudioClip.from_file(recording)  # type: ignore[arg-type]  # which says what it is not
 
 
 def recording_seconds(recording: object) -> float:

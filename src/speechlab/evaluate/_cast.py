@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from speechlab._arguments import refused, require_columns
+from speechlab.audio import AudioClip, clip_of
 from speechlab.client import (
     AsyncClient,
     Client,
@@ -22,14 +23,13 @@ from speechlab.client import (
 )
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import check_client, clip_of, code_or_none, languages_of, no_language
+from speechlab.evaluate._arguments import check_client, code_or_none, languages_of, no_language
 from speechlab.evaluate._made import GIVEN, WHY
 from speechlab.evaluate._systems import ask_each, unreachable_notes
 from speechlab.evaluate._writing.columns import plural
 from speechlab.text import language_name, languages_in, primary_language
 
 if TYPE_CHECKING:
-    from speechlab.audio import AudioClip
     from speechlab.store import Store
 
 

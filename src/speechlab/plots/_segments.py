@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.patches import Rectangle
 
 from speechlab._arguments import is_number, refused
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import InvalidRequestError, SegmentError
 from speechlab.plots._figure import (
     BAR,
@@ -86,7 +86,7 @@ def timeline(
     """
     tables = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
     checked = {str(name): _of_one(table, str(name)) for name, table in tables.items()}
-    clip = None if audio is None else _clip(audio)
+    clip = None if audio is None else clip_of(audio)
     begin, stop = _stretch(start, end, clip, checked)
     check_width(width)
     lanes_of = {name: _lanes(table, begin, stop) for name, table in checked.items()}
@@ -120,12 +120,6 @@ def _of_one(table: pd.DataFrame, name: str) -> pd.DataFrame:
         )
         raise SegmentError(message, column="file")
     return checked
-
-
-def _clip(audio: AudioClip | bytes | str | os.PathLike[str]) -> AudioClip:
-    if isinstance(audio, AudioClip):
-        return audio
-    return AudioClip.from_bytes(audio) if isinstance(audio, bytes) else AudioClip.from_file(audio)
 
 
 def _stretch(

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from speechlab._arguments import is_number, refused
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import AudioError
-from speechlab.evaluate._arguments import clip_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,9 +14,8 @@ import orjson
 from speechlab._arguments import is_missing, is_number, is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
-from speechlab.audio import sniff
+from speechlab.audio import clip_of, sniff
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import clip_of
 from speechlab.evaluate._writing.columns import latex_table, latex_text, markdown_table, markdown_text
 from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import SOUNDS, unwritten, write_parquet

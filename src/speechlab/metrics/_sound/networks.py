@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.metrics._sound.signal import WINDOW_S, silence
 
@@ -131,20 +131,15 @@ def speaker_similarity(
 
 def read_clip(value: Any) -> AudioClip:
     """A clip from a clip, a path or bytes."""
-    if isinstance(value, AudioClip):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        return AudioClip.from_bytes(value)
-    if isinstance(value, str | os.PathLike):
-        try:
-            return AudioClip.from_file(value)
-        except (OSError, ValueError) as error:
-            if isinstance(error, SpeechLabError):
-                raise
-            message = f"the file {value!r:.200} cannot be read: {error}"
-            raise AudioError(message) from error
-    message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
-    raise InvalidRequestError(message, parameter="clips")
+    if not isinstance(value, AudioClip | bytes | bytearray | memoryview | str | os.PathLike):
+        message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
+        raise InvalidRequestError(message, parameter="clips")
+    try:
+        return clip_of(value)
+    except (OSError, ValueError) as error:
+        if isinstance(error, SpeechLabError):
+            raise
+        raise AudioError(f"the file {value!r:.200} cannot be read: {error}") from error
 
 
 def _sounding(clip: AudioClip | str | os.PathLike[str] | bytes, rate: int, has: str) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from speechlab._platform import text_dtype
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
 from speechlab.segments._frame.schema import frame
@@ -260,7 +260,7 @@ def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip
     for row, (file, start, end) in enumerate(rows):
         if clip is None or file != name:
             sound, name = sounds[file], file
-            clip = sound if isinstance(sound, AudioClip) else AudioClip.from_file(sound)
+            clip = clip_of(sound)
         # Half a sample of tolerance: a time rounded to the last sample is still inside.
         if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
             message = f"row {row} ends at {end:.10g} s, but {file!r} is only {clip.duration_s:.10g} s long"
