@@ -62,6 +62,18 @@ def test_voices_of_one_rate_are_best_and_worst_together():
     assert report.answer.startswith(f"{best}, bad 0 and 3 others worst (9.1%).")
 
 
+def test_recordings_of_no_voice_are_not_counted_as_one(tmp_path):
+    report = scored({"a": [0, 0], "b": [0, 0], "all recordings": [0, 0]})
+    page = report.save(tmp_path / "page.html").read_text("utf-8")
+    assert "2 voices" in page
+
+
+def test_more_errors_than_words_are_no_share_of_them():
+    table = pd.DataFrame({"text": ["ten cats"], "language": "en", "a": "ten fat cats sat on all of the mats"})
+    report = evaluate.recognition(None, table, hypotheses=["a"])
+    assert report.answer.startswith("The English transcripts have more errors than words (350.0%).")
+
+
 def test_recordings_without_references_are_no_failures():
     table = pd.DataFrame({"text": [None, None], "language": "en", "a": "ten cats", "b": "ten hats"})
     report = evaluate.recognition(None, table, hypotheses=["a", "b"])

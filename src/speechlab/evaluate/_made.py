@@ -8,6 +8,8 @@ from __future__ import annotations
 
 SIDES = ("system", "condition")
 """Columns of studies with several systems, or with several conditions of the recordings."""
+NO_SPEAKER = "all recordings"
+"""The voice of rows that are of no voice or speaker alone."""
 WHY = "speechlab: why"
 """Column, during a study, with the reason why a row is not spoken or not recognised."""
 _SCORES = frozenset(

@@ -15,11 +15,10 @@ from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import TIMES, timed_calls
 from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, changed_rows, keyed, tidied, tidied_texts
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import rescored
-from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._translation.measures import Columns, rescored_translations
 from speechlab.evaluate._writing.columns import Shown, View, listed, number, plural, text
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows

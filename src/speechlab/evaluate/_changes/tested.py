@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, merged
-from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, of_study
 from speechlab.metrics import (

@@ -14,7 +14,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
 from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._recognition.hallucinations import flagged
 from speechlab.evaluate._recognition.hotwords import hotword_effects
 from speechlab.evaluate._recognition.report import recognition_report
@@ -22,7 +22,6 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._speech.speed import no_speed, no_times
-from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import System
 from speechlab.evaluate._translation.measures import (
     Columns,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.answer import (
     SystemOrder,
     condition_differences,
@@ -22,7 +23,7 @@ from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, 
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._speech.answer import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
-from speechlab.evaluate._speech.summary import FLAGS, NO_SPEAKER, READING, ranking_units, summarized
+from speechlab.evaluate._speech.summary import FLAGS, READING, ranking_units, summarized
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import differences_drawing, differences_view
 from speechlab.metrics import DIFFERENCES, judge

@@ -22,7 +22,7 @@ from speechlab.evaluate._arguments import (
     no_language,
     recording_seconds,
 )
-from speechlab.evaluate._made import GIVEN, RECOGNITION, STREAMED, WHY
+from speechlab.evaluate._made import GIVEN, NO_SPEAKER, RECOGNITION, STREAMED, WHY
 from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
 from speechlab.evaluate._recognition.hallucinations import recognised_silence, speechless_rows
 from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
@@ -33,7 +33,6 @@ from speechlab.evaluate._speech.blocks import BLOCK, Blocks, blocks_of
 from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers
-from speechlab.evaluate._speech.summary import NO_SPEAKER
 from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 

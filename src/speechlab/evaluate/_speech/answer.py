@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import (
-    NO_SPEAKER,
     UNITS,
     ranking_scores,
     ranking_units,
@@ -225,6 +224,8 @@ def _rated(language: str, lines: pd.DataFrame) -> str:
     rate = percent(best["common_rate"])
     if len(lines) == 1:
         who = "" if best["voice"] == NO_SPEAKER else f" of {best['voice_name']}"
+        if best["common_rate"] > 1:  # what was added counts as well
+            return f"the {language} transcripts{who} have more errors than {unit} ({rate})"
         return f"{rate} of the {language} {unit}{who} came out wrong"
     worst = lines.iloc[-1]
     if worst["common_rate"] == best["common_rate"]:

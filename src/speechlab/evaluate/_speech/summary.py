@@ -9,7 +9,7 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls, under_load
@@ -33,7 +33,6 @@ _RANKED = {
 A voice does not determine how a word is written, so Japanese goes by readings, English and Chinese without notation.
 """
 _BLOCKS = "speechlab: blocks"
-NO_SPEAKER = "all recordings"
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary with counts of rows, and the columns of flags that they count."""
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab.display import Html, details, element, escape, join
-from speechlab.evaluate._made import FOLLOWING, SCORED
+from speechlab.evaluate._made import FOLLOWING, NO_SPEAKER, SCORED
 from speechlab.evaluate._writing.columns import listed, named, plural
 from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS, Contents, ShownRows, findings_of
 from speechlab.evaluate._writing.folder import SOUNDS
@@ -100,7 +100,11 @@ def _scope(report: Contents) -> list[str]:
     nouns = {"listener": "listener", "item": "item", "system": "system"}
     nouns["voice"] = "speaker" if study == "recognition" else "voice"
     nouns |= {"condition": "condition", role.get("text", "text"): "text"}
-    counts = {noun: table[name].map(str).nunique() for name, noun in nouns.items() if name in table.columns}
+    counts = {
+        noun: len({*map(str, table[name])} - {NO_SPEAKER})
+        for name, noun in nouns.items()
+        if name in table.columns
+    }
     if study == "listening" and "other" in table.columns:  # pairs have two systems each
         counts["system"] = pd.concat([table["system"], table["other"].dropna()]).map(str).nunique()
     codes = [
