@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import inspect
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from types import FunctionType
+from typing import Any, TypeVar, cast
 
 from speechlab._traces import show_briefly, without_ours
 from speechlab.errors import SpeechLabError
-
-if TYPE_CHECKING:
-    from types import FunctionType
 
 E = TypeVar("E", bound=BaseException)
 F = TypeVar("F")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
 
 
 def user_path(path: str | os.PathLike[str]) -> Path:

@@ -34,12 +34,10 @@ Errors can be pickled, and never contain an API key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from speechlab._traces import hook_scripts, rendered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = [
     "APIConnectionError",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._brief import briefly
@@ -28,10 +31,6 @@ from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
-    from pathlib import Path
-
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:

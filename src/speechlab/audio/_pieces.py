@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
@@ -17,8 +18,6 @@ from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 else:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
+from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +18,6 @@ from speechlab.audio._pieces import HONEST, opened
 from speechlab.errors import AudioDecodeError, AudioError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 else:

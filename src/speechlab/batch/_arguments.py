@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from speechlab._arguments import is_bool, is_number, is_whole_number, refused
 from speechlab._brief import briefly
@@ -19,9 +20,6 @@ from speechlab.batch._plan.parameters import (
 from speechlab.batch._run.progress import BAR, Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 F = TypeVar("F", bound="Callable[..., Any]")
 DEFAULT_CONCURRENCY = 16

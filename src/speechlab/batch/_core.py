@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
@@ -34,8 +35,6 @@ from speechlab.client import (
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
-
     import pandas as pd
 
     from speechlab.batch._plan.steps import RowStep

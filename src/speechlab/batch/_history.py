@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,9 +28,6 @@ from speechlab.store import PART_SUFFIX, RunPart, RunRecord
 from speechlab.tables import TableFormat, read_table, table_format, write_table
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator
-
     import pandas as pd
 
     from speechlab.segments import Written

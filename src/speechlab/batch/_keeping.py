@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard
+from typing import Literal, TypedDict, TypeGuard
 
 from speechlab._arguments import refused
 from speechlab.errors import StoreError
 from speechlab.store import STORE_FILE, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 CHUNK_ROWS = 5_000
 """Rows of a file or stream that are in memory at a time."""

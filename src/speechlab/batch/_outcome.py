@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from speechlab.client import Operation, Timing
     from speechlab.errors import SpeechLabError
     from speechlab.store import Attempt, Blob, Stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +15,6 @@ from speechlab.batch._run.progress import Progress, counted
 from speechlab.errors import APIError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from speechlab.client import SpeechClip, SpeechStream
 
 K = TypeVar("K")

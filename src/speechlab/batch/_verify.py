@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._plan.steps import STEPS
@@ -13,9 +15,6 @@ from speechlab.store import PART_SUFFIX, RunRecord, Store
 from speechlab.tables import read_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     import pandas as pd
 
 

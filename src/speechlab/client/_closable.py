@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from speechlab._brief import briefly, carry_name
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _ROOM = f"{__package__}."
 

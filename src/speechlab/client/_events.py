@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from speechlab._require import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
     from speechlab.errors import SpeechLabError

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import orjson
@@ -22,9 +24,6 @@ from speechlab.client._transport.http import Reply
 from speechlab.errors import ReplayMiss, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from speechlab.client._clock import Clock
     from speechlab.client._operations.call import RawResponse
     from speechlab.store import Store, Stored

@@ -14,13 +14,11 @@ import re
 import secrets
 import threading
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _MASK = "***"
 _LONGEST_SHOWN = 12

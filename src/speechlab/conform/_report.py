@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 from speechlab.conform._model import CheckOutcome, ConformReport, Verdict, statements
 from speechlab.conform._run import OUT_OF_REACH
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Control characters that XML does not allow, even escaped.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

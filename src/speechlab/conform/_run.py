@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ssl
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING
 
 from speechlab.conform._http_checks import (
     access,
@@ -26,9 +26,6 @@ from speechlab.conform._probe.target import Target
 from speechlab.conform._realtime_checks import frames, handshake, session, speaking
 from speechlab.contract import RECOGNITION_PATH, TRANSLATION_PATH, VOICES_PATH, realtime_base
 from speechlab.errors import APIConnectionError, ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _AREAS = (
     *(access, voices, speech, sound, recognition, segments, translation, sse),

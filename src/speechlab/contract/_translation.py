@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable
+from typing import Any, Self
 
 from pydantic import Field
 
 from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import LIMITS
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 COMPLETION_OBJECT = "translation.completion"
 """``object`` of a complete reply."""

@@ -9,15 +9,12 @@ LJSpeech (``metadata.csv`` beside ``wavs``), MLS (``transcripts.txt`` beside ``a
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from speechlab.audio import FileSegment
 from speechlab.errors import AudioError, InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
 _COMMON_VOICE_SPLITS = ("train", "dev", "test")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +14,6 @@ from speechlab.errors import ConfigurationError, InvalidRequestError
 from speechlab.tables import read_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import pandas as pd
 else:
     pd = later("pandas")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 import zlib
-from pathlib import PurePath
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,9 +19,6 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.tables import delimited, json_lines, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
     import pandas as pd
 else:
     pd = later("pandas")

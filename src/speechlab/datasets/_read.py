@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -26,8 +27,6 @@ from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 else:
     pd = later("pandas")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import column_names, is_whole_number, refused, require_columns
@@ -9,8 +10,6 @@ from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy as np
     import pandas as pd
 else:

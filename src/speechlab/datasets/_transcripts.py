@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError, SpeechLabError
-
-if TYPE_CHECKING:
-    import os
-    from pathlib import Path
 
 _TIMES = (
     ("start", "end"),

@@ -10,10 +10,7 @@ from __future__ import annotations
 import base64
 import html
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from collections.abc import Iterable
 
 _END, _END_OF_ISOLATE = "\u202c", "\u2069"
 _ENDED_BY = {

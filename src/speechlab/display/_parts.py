@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Sequence
+from typing import Literal
 
 from speechlab._arguments import is_number, is_whole_number
 from speechlab.display._html import Html, element, join
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _BORDER = "1px solid rgba(128,128,128,.32)"
 _FIGURE = "margin:4px 0 8px;max-width:640px;font-family:inherit;line-height:1.45"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,6 @@ from speechlab.engines._speech.kokoro_voices import add_voices, verify_voices
 from speechlab.engines._weights.specs import SPECS
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)

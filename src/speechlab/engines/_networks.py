@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,8 +26,6 @@ from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
 from speechlab.engines._weights.store import ModelStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]

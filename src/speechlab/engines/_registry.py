@@ -18,6 +18,7 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import entry_points
@@ -34,8 +35,6 @@ from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from speechlab.engines._protocols import Recognizer, Translator
 
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_whole_number, no_column, refused, require_columns
@@ -14,8 +15,6 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
 _SEPARATOR = re.compile(r"\s*[+/,]\s*")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -24,10 +27,6 @@ from speechlab.evaluate._writing.record import failures
 from speechlab.evaluate._writing.sharing import Shared
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from matplotlib.figure import Figure
 
     from speechlab.evaluate._writing.methods import Methods

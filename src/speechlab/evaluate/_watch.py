@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -25,9 +26,6 @@ from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, 
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
 from speechlab.metrics import POINTS, RATIO, sequential_test, value_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _LAST = 10
 """Maximum number of runs in the table of runs."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pandas as pd
@@ -14,9 +15,6 @@ from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse
 from speechlab.listening._questions import METHODS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COLUMNS = {
     "listener": "str",

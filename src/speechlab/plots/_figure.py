@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -22,8 +23,6 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.text import Text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from speechlab.plots._figure import (
 from speechlab.segments import crop, frame, in_order
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import RendererAgg

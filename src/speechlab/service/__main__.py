@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab.errors import SpeechLabError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
 SPEECHLAB_SERVICE_API_KEY, which unlike an argument is not visible in the list of processes), then from these

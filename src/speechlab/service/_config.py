@@ -9,9 +9,10 @@ import json
 import os
 import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     BaseModel,
@@ -29,9 +30,6 @@ from speechlab.errors import ConfigurationError
 from speechlab.service._addresses import check_backend_url, checked_host, checked_origin, sends_in_the_clear
 from speechlab.service._keys import KEY_PREFIX, is_key_form
 from speechlab.service._providers import ServedEngine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
 UNIX = "unix:"

@@ -6,6 +6,7 @@ A refusal is an HTTP reply whose ``name`` is the string code (section 5, item 6)
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,8 +16,6 @@ from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS, HandshakeCod
 from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.types import Send
 
 WORK = {"tts": "speech synthesis", "asr": "speech recognition", "translate": "translation"}

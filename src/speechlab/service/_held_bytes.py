@@ -12,14 +12,12 @@ import mmap
 import tempfile
 import threading
 from collections import Counter, deque
-from typing import IO, TYPE_CHECKING, TypeVar
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import IO, TypeVar
 
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import log
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable
-    from pathlib import Path
 
 BLOCK_BYTES = 1024 * 1024
 """Size up to which something is held in memory, and of the pieces in which the rest is written."""

@@ -9,6 +9,7 @@ import re
 import secrets
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -29,8 +30,6 @@ from speechlab.service._held_bytes import BytesBudget, Held
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from starlette.requests import HTTPConnection, Request
     from starlette.types import Scope
 

@@ -7,13 +7,10 @@ import hashlib
 import os
 import sqlite3
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from speechlab._files import file_sha256, whole_file
 from speechlab.errors import StoreError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STORE_FILE = "store.sqlite"
 """The file that makes a folder a store."""

@@ -11,15 +11,12 @@ import os
 import sys
 import threading
 import zlib
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from speechlab._platform import after_fork
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from collections.abc import Set as AbstractSet
-    from pathlib import Path
 
 _OFFSETS = 1 << 30
 """Number of positions in the file, which stays empty. Two keys with one position wait for each other."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from speechlab._sqlite import in_memory, open_to_read, transaction
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _first_tables(db: sqlite3.Connection) -> None:

@@ -6,10 +6,11 @@ import os
 import sqlite3
 import threading
 import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import orjson
 from platformdirs import user_data_path
@@ -19,9 +20,6 @@ from speechlab.errors import StoreError
 from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, database_error, store_error
 from speechlab.store._claims import Claims
 from speechlab.store._schema import migrate, open_migrated
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 PART_SUFFIX = ".parquet"
 """Ending of the files that hold the parts of a run's table."""

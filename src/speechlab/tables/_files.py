@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -15,9 +17,6 @@ import orjson
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
     import pandas as pd
     import pyarrow as pa
 

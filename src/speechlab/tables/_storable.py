@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +21,6 @@ from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, FileSegment
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable
-
     import pandas as pd
     import pyarrow as pa
 

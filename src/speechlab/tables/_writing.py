@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -14,9 +16,6 @@ from speechlab.tables._files import TableFormat, guarded
 from speechlab.tables._storable import arrow_table, stand_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
     import pandas as pd
     import pyarrow as pa
 

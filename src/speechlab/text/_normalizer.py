@@ -10,15 +10,13 @@ other packages, and costs nothing unless offsets are requested.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from speechlab._arguments import check_text
 from speechlab.text._tokens import differing_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from speechlab.errors import InvalidRequestError
 from speechlab.text._language_codes import language_code
@@ -13,9 +13,6 @@ from speechlab.text._languages.english import ENGLISH, OPEN_ASR
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
 from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, MINUS, PUNCTUATION_TO_SPACE, WIDTH
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "open-asr", "zh")
 """Names for :func:`normalizer`."""

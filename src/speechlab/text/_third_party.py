@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 from speechlab._require import require
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from speechlab._arguments import check_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 
 def words(text: str) -> list[str]:

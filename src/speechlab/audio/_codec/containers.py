@@ -8,13 +8,13 @@ a header, and take time limited by the length of the data.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, UnsupportedAudioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from mmap import mmap
 
     Bytes = bytes | mmap

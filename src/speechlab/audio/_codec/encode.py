@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from io import BytesIO
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from speechlab._require import later
@@ -20,9 +22,6 @@ from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from types import TracebackType
-
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:

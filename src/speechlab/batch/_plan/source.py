@@ -7,6 +7,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_dask
@@ -16,8 +17,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pandas as pd
 else:
     pd = later("pandas")

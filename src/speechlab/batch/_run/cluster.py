@@ -12,6 +12,7 @@ import pickle
 import shutil
 import time
 from collections import Counter, deque
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import partial, reduce
 from itertools import count, islice
@@ -25,8 +26,6 @@ from speechlab.batch._run.window import GRACE_S, LAST_S, CallsUnderWay, Writer, 
 from speechlab.errors import APIConnectionError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-
     from speechlab.batch._plan.steps import RowStep
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import Rules

@@ -8,13 +8,14 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -25,9 +26,6 @@ from speechlab.batch._run.window import GRACE_S, Made, Window, Writer
 from speechlab.client import AsyncClient, Timing, begin, grouped
 from speechlab.errors import SpeechLabError
 from speechlab.store import Attempt, Blob, BlobFolder, Claims, Store, Stored
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PARTS_FOLDER = "parts"
 """The folder in a store with a folder for each run on a cluster."""

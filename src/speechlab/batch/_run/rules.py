@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -21,8 +22,6 @@ from speechlab.batch._plan.plan import (
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from speechlab.batch._outcome import Outcome, PlannedCall
 
 _FEW = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -26,8 +27,6 @@ from speechlab.contract import CONTRACT_VERSION
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
     from speechlab.batch._plan.plan import Chunk, Plan

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -21,9 +23,6 @@ from speechlab.errors import InvalidRequestError, SegmentError, StoreError
 from speechlab.tables import stand_in
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Iterator
-
     import pandas as pd
 
     from speechlab.segments import Written

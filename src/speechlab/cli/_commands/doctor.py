@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import typer
 
 from speechlab import __version__
 from speechlab.cli._console import console, plain_table
 from speechlab.errors import SpeechLabError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _RECOGNIZER_URL = "SPEECHLAB_SERVICE_RECOGNIZER_URL"
 _RECOGNIZER_KEY = "SPEECHLAB_SERVICE_RECOGNIZER_API_KEY"

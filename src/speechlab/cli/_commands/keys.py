@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -18,8 +19,6 @@ from speechlab.contract import canonical_uuid
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from speechlab.service import Access, Database, KeyLimits, StoredKey
 
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)

@@ -5,19 +5,16 @@ from __future__ import annotations
 import csv
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import astuple, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
 from speechlab.cli._commands.keys import DATA_DIR, duration_s, local_time, opened
 from speechlab.cli._console import console, plain_table
 from speechlab.cli._options import option, with_parameters
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
 
 # Columns of the table, without bytes, which are in the CSV.
 _SHOWN = {

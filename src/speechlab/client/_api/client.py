@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from speechlab._brief import briefly
@@ -28,9 +30,6 @@ from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Iterator
-
     from speechlab.audio import AudioClip
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,8 +20,6 @@ from speechlab.contract import VoiceList
 from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
     from speechlab.store import Store

@@ -12,19 +12,17 @@ import atexit
 import inspect
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import wraps
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from speechlab._platform import after_fork
 from speechlab.client._closable import own_methods
 from speechlab.client._transport.connections import close_all
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-    from types import TracebackType
 
 T = TypeVar("T")
 _STOP_S = 5.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Unpack
 from urllib.parse import quote
 
 from speechlab._arguments import is_whole_number
@@ -13,9 +14,6 @@ from speechlab.client._api.client import Client
 from speechlab.client._settings.settings import ClientOptions, Settings, check_names, check_number, with_mode
 from speechlab.client._systems.functions import FunctionSystem, SystemFunction, named_voices
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _OF_A_SERVICE = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
 

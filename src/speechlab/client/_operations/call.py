@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from speechlab.client._operations.failures import attach_head, error_from_reply,
 from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
-
     from speechlab.client._secret import Secret
 
 

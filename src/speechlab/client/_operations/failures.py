@@ -6,8 +6,9 @@ import html
 import re
 import time
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
@@ -23,9 +24,6 @@ from speechlab.errors import (
     ServerError,
     SpeechLabError,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _CLASSES: dict[int, type[APIError]] = {
     400: BadRequestError,

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Any, TypeAlias, cast
+from pathlib import Path
+from typing import IO, Any, TypeAlias, cast
 
 import orjson
 import pybase64
@@ -24,10 +26,6 @@ from speechlab.audio import AudioClip, sniff
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
 from speechlab.errors import InvalidRequestError, UnsupportedAudioError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from pathlib import Path
 
 AudioInput: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, Any] | AudioClip

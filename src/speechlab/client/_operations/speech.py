@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ from speechlab.contract import (
 from speechlab.errors import AudioError, ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from speechlab.store import Stored
 
 _TITLE_CHARS = 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError
 from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from speechlab.audio import AudioClip
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._transport.sender import Sender

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import orjson
 import pybase64
@@ -24,9 +24,6 @@ from speechlab.contract import (
     parse_service_message,
 )
 from speechlab.errors import ContractError, RealtimeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)

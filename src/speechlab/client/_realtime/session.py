@@ -12,6 +12,7 @@ import secrets
 import warnings
 import weakref
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,6 @@ from speechlab.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from speechlab.client._operations.speech import SpeechClip
     from speechlab.client._settings.settings import Settings
     from speechlab.client._transport.sender import Sender

@@ -13,8 +13,9 @@ import heapq
 import math
 import threading
 import time
+from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._platform import after_fork
 from speechlab.client._clock import Clock, Random, SystemClock
@@ -29,9 +30,6 @@ from speechlab.client._scheduling.waiting import (
     Waiter,
     WaitingCall,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LATE_S = 0.05
 """Lateness of a timer that a rate makes up for."""

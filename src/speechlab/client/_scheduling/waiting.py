@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -12,8 +13,6 @@ from typing import TYPE_CHECKING, Protocol
 from speechlab.client._scheduling.pressure import End, Ended, Pressure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from speechlab.client._clock import Clock
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
@@ -30,10 +31,6 @@ from speechlab.client._settings.settings import (
 )
 from speechlab.contract import realtime_base
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
 _ENTRY = "speechlab"

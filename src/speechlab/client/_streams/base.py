@@ -6,6 +6,7 @@ import asyncio
 import os
 import weakref
 from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-
     from speechlab.client._transport.sender import Sender
 
     StreamBody = ReplyStream | TapedBody

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
@@ -29,9 +31,6 @@ from speechlab.errors import (
 from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from speechlab.client._streams.base import StoredCallOf
     from speechlab.client._transport.sender import Sender
     from speechlab.contract import AudioFormat

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,6 @@ from speechlab.contract import STREAM_END
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from speechlab.client._streams.base import StoredCallOf, StreamBody
     from speechlab.client._transport.sender import Sender
 

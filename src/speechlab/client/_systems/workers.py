@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from speechlab.client._systems.performing import Loaded
 from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
-
     from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall, FunctionSystem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,6 @@ from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
 from speechlab.errors import AudioError, ConfigurationError, ContractError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from speechlab.client._openai import OpenAIAdapter
 
 

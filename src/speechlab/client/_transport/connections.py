@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakSet
@@ -17,8 +18,6 @@ from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from speechlab.client._closable import AsyncClosable
 
 T = TypeVar("T")

@@ -8,6 +8,7 @@ import secrets
 import sys
 import threading
 import time
+from collections.abc import Awaitable, Iterator
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,8 +22,6 @@ from speechlab.client._transport.http import Reply, Sending, Wire, WireError, no
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
-
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
 

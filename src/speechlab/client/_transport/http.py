@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address, ip_network
@@ -24,7 +25,6 @@ from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
     from speechlab.client._operations.call import HttpCall
     from speechlab.client._settings.settings import Settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import suppress
 from functools import partial
 from types import coroutine
@@ -24,8 +25,6 @@ from speechlab.client._transport.http import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
-
     import httpx2
 
     from speechlab.client._settings.settings import Settings

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -22,8 +23,6 @@ from speechlab.contract import CONCURRENCY_HEADER, read_concurrency
 from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from speechlab.client._transport.connections import ConnectionPool
 
 T = TypeVar("T")

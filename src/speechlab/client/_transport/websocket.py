@@ -7,6 +7,7 @@ key, and a notebook prints the locals of tracebacks.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -30,8 +31,6 @@ from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from websockets.asyncio.client import ClientConnection
 
     from speechlab.client._settings.settings import Settings

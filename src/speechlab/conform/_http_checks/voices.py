@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from speechlab.conform._model import checks_of
 from speechlab.conform._probe.target import Target, formats_of
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat, Gender, canonical_uuid
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 check, advice = checks_of(__name__)
 

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.conform._probe.findings import Unmet, Untried
@@ -17,8 +18,6 @@ from speechlab.conform._probe.target import Target, given
 from speechlab.contract import REALTIME_PATH
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from websockets.exceptions import ConnectionClosed
     from websockets.sync.client import ClientConnection
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import time
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from speechlab.conform._probe.findings import Evidence, Observation, ProbeOptions, Unmet, Untried
@@ -19,9 +20,6 @@ from speechlab.contract import (
     form_body,
     realtime_base,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 _T = TypeVar("_T")
 _METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import Step, checks_of
@@ -11,8 +12,6 @@ from speechlab.conform._probe.http import Exchange, exchange
 from speechlab.contract import REALTIME_PATH, HandshakeCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from speechlab.conform._probe.target import Target
 
 check, advice = checks_of(__name__)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from speechlab.conform._model import Step, checks_of
 from speechlab.conform._probe.findings import Unmet, Untried
@@ -16,9 +17,6 @@ from speechlab.conform._probe.target import (
     unlisted_rate,
 )
 from speechlab.contract import CORRELATION_ID_MAX_CHARS, DEFAULT_SAMPLE_RATE, AudioFormat
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 check, advice = checks_of(__name__)
 _ODD_RATE = 12_345

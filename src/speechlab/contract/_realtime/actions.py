@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable  # noqa: TC003 - part of a public dataclass, which tools read at run time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 

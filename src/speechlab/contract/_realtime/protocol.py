@@ -6,8 +6,9 @@ clock, socket or engine, so tests can run through every path.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import uuid4
 
 import orjson
@@ -49,9 +50,6 @@ from speechlab.contract._realtime.messages import (
 )
 from speechlab.contract._speech import canonical_uuid, check_text
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 AUDIO_FRAME_MAX_BYTES = 32 * 1024
 """Maximum bytes of audio in one frame or delta: small, so that errors and pongs are sent without long delay."""

@@ -10,7 +10,9 @@ import math
 import re
 import zlib
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +23,6 @@ from speechlab.engines._protocols import RecognitionOptions, checkpoint
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 _RUNAWAY_RATIO = 2.4

@@ -11,6 +11,7 @@ it twice, which doubles the cost of a short clip.)
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +43,6 @@ from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.

@@ -17,7 +17,9 @@ import hashlib
 import json
 import threading
 import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +35,6 @@ from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 SAMPLE_RATE = 24_000

@@ -11,16 +11,13 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from speechlab._files import file_sha256, whole_file
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._weights.store import ModelStore, write_guarded
 from speechlab.errors import ModelError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAME = "kokoro-voices"
 NPM_PACKAGE = "kokoro-js@1.2.1"

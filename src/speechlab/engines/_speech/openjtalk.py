@@ -5,6 +5,7 @@ The voice is licensed CC BY 3.0 and asks for credit: "MMDAgent, Nagoya Institute
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,6 @@ from speechlab.engines._speech.synthesis import check_voice, speak_pieces
 from speechlab.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
 
 SAMPLE_RATE = 48_000

@@ -14,14 +14,12 @@ import re
 import threading
 import unicodedata
 import warnings
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from speechlab._require import require
 from speechlab.errors import EngineError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 OPENJTALK_LOCK = threading.RLock()
 """Lock to hold around every call of OpenJTalk, which has one state for the process."""

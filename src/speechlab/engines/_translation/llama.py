@@ -15,8 +15,9 @@ import secrets
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from speechlab._require import require
 from speechlab.engines._chunks import cut_long, split_sentences, weight
@@ -32,9 +33,6 @@ from speechlab.engines._translation.prompts import (
 from speechlab.engines._weights.specs import GEMMA_270M, ModelSpec
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _PIECE_LIMIT = 150.0
 _GROUP_LIMIT = 120.0

@@ -8,11 +8,10 @@ more reliably than the terms themselves, and inserted again afterwards.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.engines._protocols import TranslationJob
 
 NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}

@@ -20,6 +20,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,8 +30,6 @@ from speechlab._files import file_sha256, whole_file
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
 
 CACHE_VARIABLE = "SPEECHLAB_CACHE_DIR"

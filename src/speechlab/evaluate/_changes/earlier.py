@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._writing.contents import Conclusion, Contents, ShownRows, findings_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _AS_NOW = {
     earlier + end: now + end

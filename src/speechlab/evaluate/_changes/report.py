@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,10 +26,6 @@ from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of
 from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge, value_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import comb, isnan
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,6 @@ from speechlab.metrics import (
 from speechlab.text import language_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from speechlab.evaluate._writing.contents import Contents
 
 

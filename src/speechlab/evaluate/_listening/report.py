@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
@@ -35,8 +36,6 @@ from speechlab.listening import METHODS, pair_scale
 from speechlab.metrics import ALIKE, BETTER
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
     import pandas as pd
 
 

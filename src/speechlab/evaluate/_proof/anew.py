@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -36,10 +38,6 @@ from speechlab.evaluate._watch import rescored_rows, watch_report
 from speechlab.evaluate._writing.columns import View, count, listed, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import language_name
-
-if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
 
 
 def recomputed(report: Contents, table: pd.DataFrame | None = None) -> Contents:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import lzma
+import os
 import re
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from html import unescape
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -30,10 +33,6 @@ from speechlab.evaluate._writing.folder import changed_files
 from speechlab.evaluate._writing.page import digest_of, page_markup, read_report, seal_of
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from speechlab.evaluate._writing.contents import Contents
 
 

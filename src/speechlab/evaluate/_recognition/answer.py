@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
@@ -21,8 +22,6 @@ from speechlab.evaluate._writing.differences import difference_words, evidence_w
 from speechlab.metrics import Ranking, compare, judge, rank, utterances_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from speechlab.evaluate._systems import System
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import edits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from speechlab.store import Store
 
 _INSERTED = {"word": 5, "char": 10}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -18,8 +19,6 @@ from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import entity_scores, formatting_rates, partial_stability
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from speechlab.evaluate._systems import System
     from speechlab.store import Store
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,6 @@ from speechlab.evaluate._writing.differences import differences_drawing, differe
 from speechlab.metrics import DIFFERENCES, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.evaluate._systems import System
 
 _BEYOND_DB = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +38,6 @@ from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of,
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from speechlab.client import Client
     from speechlab.store import Store
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import in_words, plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BLOCK = "block"
 """Column with the block of each recording, in studies of recordings of which some belong together."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -25,10 +26,6 @@ from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.evaluate._writing.methods import Methods, methods_of, values_of
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _BINS = 5
 """Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an interval."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import warnings
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,6 @@ from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from speechlab.client import Client
     from speechlab.store import Store
 

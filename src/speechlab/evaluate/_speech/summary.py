@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Mapping
+from typing import Any
 
 import pandas as pd
 
@@ -16,10 +17,6 @@ from speechlab.evaluate._speech.speed import summary_of_calls, under_load
 from speechlab.evaluate._writing.columns import Shown, View, count, number, of_all, plural, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import classify_differences, score, summarize
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping
-
 
 _ENDS = ("error_rate_low", "error_rate_high")
 READING, _READING_ERRORS = "reading_cer", "reading_errors"

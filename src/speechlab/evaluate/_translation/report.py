@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -31,10 +32,6 @@ from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, 
 from speechlab.evaluate._writing.differences import BACK, CHRF, difference_words, differences_view, of_study
 from speechlab.evaluate._writing.methods import methods_of
 from speechlab.metrics import BETTER, WORSE, compare_translations, judge, value_text
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
-
 
 _NAMES = Columns("text", "reference", "source_lang", "target_lang")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
@@ -40,8 +41,6 @@ from speechlab.metrics import ALIKE, BETTER, compare_translations, judge, score,
 from speechlab.text import normalizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
-
     from speechlab.client import Client
     from speechlab.store import Store
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,6 @@ from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from speechlab.client import Client
     from speechlab.store import Store
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -25,10 +26,6 @@ from speechlab.evaluate._writing.columns import Shown, View, count, named, numbe
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.metrics import Attribution, Ranking, attribute, judge, rank
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _MEDIANS = (
     *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
@@ -20,8 +21,6 @@ from speechlab.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
 
 ENOUGH = 20

@@ -6,10 +6,11 @@ import dataclasses
 import hashlib
 import re
 import shutil
+from collections.abc import Callable, Collection, Hashable, Mapping
 from errno import EACCES, ENOTDIR
 from os import W_OK, PathLike, access, strerror
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pandas as pd
@@ -23,10 +24,6 @@ from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, 
 from speechlab.evaluate._writing.methods import Methods
 from speechlab.metrics import judge
 from speechlab.tables import guarded
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping
-
 
 _RECORD = "record.json"
 _FORMAT = 2

@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import lzma
 import re
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 import pandas as pd
@@ -20,9 +21,6 @@ from speechlab.evaluate._made import FOLLOWING, NO_SPEAKER, SCORED
 from speechlab.evaluate._writing.columns import listed, named, plural
 from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS, Contents, ShownRows, findings_of
 from speechlab.evaluate._writing.folder import SOUNDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 _FEW = 3
 """Languages that the line above the answer names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +22,6 @@ from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import SOUNDS, unwritten, write_parquet
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 _TRACKERS = ("mlflow", "wandb", "trackio")

@@ -12,6 +12,7 @@ Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite. The order of preference was 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -22,8 +23,6 @@ from speechlab.display import Html, diff
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Counts, Tokens

@@ -7,6 +7,7 @@ the code avoids both where possible, and splits equal texts only once.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,6 @@ from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import Counts, Preparation, Tokens, as_normalizer, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 

@@ -18,6 +18,7 @@ digits, width) are removed by the normaliser.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,8 +26,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from speechlab.text import differing_runs, pinyin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
 _AROUND = 20  # characters of context: longer than a word, shorter than a long text

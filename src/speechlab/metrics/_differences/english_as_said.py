@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 
 from speechlab.metrics._differences.english_number_words import NUMBER_WORDS, RUN, in_figures
 from speechlab.text import normalizer, words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MONTHS = words("january february march april may june july august september october november december")
 _MONTH_OF = {name[:3]: name for name in MONTHS} | {name: name for name in MONTHS} | {"sept": "september"}

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import lzma
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
@@ -33,9 +34,6 @@ from speechlab.metrics._differences.differences import (
 from speechlab.metrics._differences.english_as_said import MONTHS, Said
 from speechlab.metrics._differences.english_number_words import IN_WORDS
 from speechlab.text import differing_runs, normalizer, words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _MOST_READINGS = 96  # combinations of the readings of several words
 FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm"))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import islice, product
 from typing import TYPE_CHECKING, TypeAlias
@@ -42,8 +43,6 @@ from speechlab.text import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
 _MOST = 256  # combinations of the readings of several words or characters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
@@ -26,8 +27,6 @@ from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     import pandas as pd
 
 _Columns: TypeAlias = dict[str, list[Any]]

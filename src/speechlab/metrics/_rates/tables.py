@@ -6,6 +6,7 @@ computations are never added up or compared; the error names the differences.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require_columns
@@ -17,8 +18,6 @@ from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.score import score
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pandas as pd
 
 Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"

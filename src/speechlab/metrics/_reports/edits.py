@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import has_column, is_frame, is_whole_number
@@ -15,8 +16,6 @@ from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import pandas as pd
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
@@ -17,8 +18,6 @@ from speechlab.metrics._rates.error_rate import error_rate
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import pandas as pd
 
 _MANY_TIMES = 2.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,6 @@ from speechlab._files import user_path, whole_file
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 _LINE = re.compile(r"(.*)\(([^()\s]+)\)\s*")

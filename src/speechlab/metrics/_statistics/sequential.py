@@ -12,6 +12,7 @@ test martingales); V. Vovk, R. Wang, E-values: calibration, combination and appl
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +23,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 else:

@@ -19,6 +19,7 @@ sc_stats.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -29,8 +30,6 @@ from speechlab.metrics._alignment.alignment import sclite_blocks
 from speechlab.metrics._arguments import check_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 

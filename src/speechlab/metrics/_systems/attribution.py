@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -17,8 +18,6 @@ from speechlab.metrics._systems.causes import Cause, Take, find_causes
 from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
 _ERRORS = {

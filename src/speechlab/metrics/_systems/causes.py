@@ -31,15 +31,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from speechlab.metrics._differences.compare import classify_differences, compared, has_classes
 from speechlab.metrics._rates.tables import ScoredRow, aligned, parts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 # Ignored: white space, signs between digits, and full stops that are no decimal points.

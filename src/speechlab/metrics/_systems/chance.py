@@ -12,6 +12,7 @@ Variance Components, 1992, chapter 4).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,6 @@ import numpy as np
 from speechlab.metrics._statistics.significance import holm
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
-
     import pandas as pd
 
 Key = tuple[str, str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
@@ -18,8 +19,6 @@ from speechlab.metrics._translation.texts import check_some, of_one_system
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     import pandas as pd
 
     from speechlab.metrics._arguments import Groups

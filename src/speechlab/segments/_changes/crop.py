@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -16,8 +17,6 @@ from speechlab.segments._frame.ticks import Stretches, refuse_rows, seconds_of, 
 from speechlab.segments._joins.overlap import overlap_join
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 

@@ -7,6 +7,7 @@ import io
 import itertools
 import re
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ from speechlab.segments._files.source import Row, Sink, SourceFile, column_of
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     import pandas as pd
 
 _TIER = "segments"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -21,8 +22,6 @@ from speechlab.segments._files.source import Row, Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
 if TYPE_CHECKING:
-    import os
-
     import pandas as pd
 
 MILLISECOND, CENTISECOND, MICROSECOND = 1e-3, 1e-2, 1e-6

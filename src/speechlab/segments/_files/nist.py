@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from speechlab.segments._files.source import Row, Sink, SourceFile, column_of, decimal
 from speechlab.segments._frame.ticks import ticks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pandas as pd
 
 _NONE = "<NA>"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab.segments._convert import from_seglst, to_seglst
@@ -14,8 +15,6 @@ from speechlab.segments._frame.ticks import seconds_of, ticks_of
 from speechlab.tables import guard, unguarded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     import pandas as pd
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -11,8 +12,6 @@ from speechlab.segments._frame.ticks import seconds_of
 from speechlab.segments._joins.overlap import LaidTables, lay_out, pairs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 

@@ -12,6 +12,7 @@ yields no wrong candidates, but takes three more searches and one more sort.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -28,8 +29,6 @@ from speechlab.segments._frame.ticks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from numpy.typing import NDArray
 

@@ -11,7 +11,9 @@ import contextlib
 import os
 import sqlite3
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import orjson
 from filelock import FileLock, Timeout
@@ -20,10 +22,6 @@ from platformdirs import user_data_path
 from speechlab._sqlite import open_database, transaction
 from speechlab.errors import StoreError
 from speechlab.service._logs import log
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
 Statement = tuple[str, "Sequence[Any]"]
 

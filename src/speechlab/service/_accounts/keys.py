@@ -11,7 +11,9 @@ import hmac
 import os
 import secrets
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
@@ -22,8 +24,6 @@ from speechlab.service._logs import log
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from speechlab.service._accounts.database import Database
 

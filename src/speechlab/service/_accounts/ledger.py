@@ -5,6 +5,7 @@ Keys appear by their ids, never in plain text.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
@@ -14,8 +15,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from speechlab.service._accounts.database import Database
 
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]

@@ -11,6 +11,7 @@ import contextlib
 import math
 import time
 from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -22,8 +23,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from speechlab.service._accounts.database import Database
     from speechlab.service._accounts.ledger import UsageRow
     from speechlab.service._config import ServiceConfig

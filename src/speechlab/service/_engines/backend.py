@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import threading
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     import httpx2
 
     from speechlab.service._config import ServiceConfig

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ from speechlab.service._faults import Fault, detail
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
     from speechlab.service._held_bytes import BytesBudget

@@ -14,6 +14,7 @@ import contextlib
 import math
 import threading
 import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -23,8 +24,6 @@ from speechlab.service._faults import Fault
 from speechlab.service._held_bytes import Shares
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-
     from speechlab.service._engines.threads import Threads
     from speechlab.service._providers import ServedEngine
 

@@ -11,11 +11,8 @@ import asyncio
 import itertools
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _RETURN_S = 0.01
 """Seconds that an engine waits for the next piece of the key with the least use, before it serves another key."""

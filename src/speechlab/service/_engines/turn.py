@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from speechlab.errors import InvalidRequestError
@@ -10,9 +12,6 @@ from speechlab.service._faults import WORK, Fault, Gone, from_engine
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-    from types import TracebackType
-
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.lanes import Admission, EngineLane
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,6 @@ from speechlab.contract import Voice, VoiceRules, canonical_uuid
 from speechlab.service._logs import error_fields, log
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.engines import EngineVoice
     from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._providers import Provider

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -31,8 +32,6 @@ from speechlab.service._logs import error_fields, log
 from speechlab.service._state import INTERIM, METRICS_PATH, READY_PATH, ServiceState, abort_of, record_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _OPEN = frozenset({"/healthz", READY_PATH})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
@@ -44,8 +45,6 @@ from speechlab.service._routes.speech import Utterance
 from speechlab.service._state import ServiceState, abort_of, principal_of, record_of, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from speechlab.service._accounts.ledger import Status
     from speechlab.service._accounts.metering import Meter
     from speechlab.service._engines.voices import CatalogueVoice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,8 +24,6 @@ from speechlab.service._routes.streams import HeldReply, StreamReply, until_gone
 from speechlab.service._state import ServiceState, begin_operation, hold, principal_of, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Iterator
-
     from numpy.typing import NDArray
     from starlette.requests import Request
 

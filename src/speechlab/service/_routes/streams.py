@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,8 +16,6 @@ from speechlab.service._logs import error_fields, log
 from speechlab.service._state import ServiceState, abort_of, record_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Coroutine, Mapping
-
     from starlette.types import Receive, Scope, Send
 
 T = TypeVar("T")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,8 +28,6 @@ from speechlab.service._routes.streams import StreamReply, failed_midway, until_
 from speechlab.service._state import ServiceState, begin_operation, service_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
-
     from starlette.requests import Request
     from starlette.types import Scope
 

@@ -8,6 +8,7 @@ checked. Bodies have their own limits, where they are read.
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterable, Mapping
 from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -21,8 +22,6 @@ from speechlab.service._state import ABORT, INTERIM
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping
-
 _LINGER_S = 30.0
 """Seconds for which the rest of a refused request is read and discarded, ..."""
 _LINGER_PAUSE_S = 5.0

@@ -9,17 +9,15 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
 from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
 from speechlab.service._server.server import Server, prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _START_S = 60.0
 _STOP_S = 30.0

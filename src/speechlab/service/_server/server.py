@@ -18,6 +18,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,8 +41,6 @@ from speechlab.service._server.http import HttpProtocol
 from speechlab.service._server.websocket import WebSocketProtocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from starlette.applications import Starlette
 
 _BACKLOG = 512

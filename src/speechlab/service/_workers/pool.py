@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
@@ -26,8 +27,6 @@ from speechlab.service._logs import log
 from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from speechlab.service._config import ServiceConfig
     from speechlab.service._held_bytes import Held
 

@@ -6,14 +6,12 @@ Run as ``python -m speechlab.service._workers.reading_child``.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service._workers.child import Work, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def _prepare(fields: dict[str, Any]) -> Work:

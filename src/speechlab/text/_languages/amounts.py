@@ -11,14 +11,11 @@ from __future__ import annotations
 import csv
 import re
 import unicodedata
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from speechlab.text._normalizer import Step
 from speechlab.text._steps import substitution
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NUMERAL = "0-9〇零一二三四五六七八九十百千万億亿两"
 _JA_SHORT = {

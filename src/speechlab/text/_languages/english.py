@@ -26,17 +26,15 @@ import csv
 import json
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from speechlab.text._languages.amounts import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
 from speechlab.text._third_party import load
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _QUOTES = "\u2018\u2019\u201b\u02bc\u02b9\u2032`´"
 _KEPT = ".%$¢€£"

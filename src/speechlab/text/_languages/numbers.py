@@ -13,11 +13,8 @@ is 50. In Chinese the digit 2 before a measure word becomes 两 (``2个`` 两个
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _DIGITS = "零一二三四五六七八九"
 _SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +14,6 @@ from speechlab.widgets._table.shown import ShownTable, naming
 from speechlab.widgets._table.table import AudioTable
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
-
     import pandas as pd
 
 _HINT = "Give report.suspects(), or what speechlab.metrics.suspects returned with a column row"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_frame, require_columns
@@ -11,8 +12,6 @@ from speechlab.metrics import edits, score
 from speechlab.widgets._table.shown import ShownTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import pandas as pd
 else:
     pd = later("pandas")

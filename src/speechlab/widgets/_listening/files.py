@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -12,10 +15,6 @@ from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.browser import base64_text
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from speechlab.listening import AnswerFile, ListeningKey, Stimulus
     from speechlab.widgets._listening.stimuli import Stimuli
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +17,6 @@ from speechlab.metrics import loudness
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK, Sounds, reason
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 _STEP = 2.0**-15

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import threading
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,9 +41,6 @@ from speechlab.widgets._shared.browser import json_text, module_source, page_of,
 from speechlab.widgets._shared.live import LiveWidget
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable, Mapping
-
     import pandas as pd
 
 _BROWSER = Path(__file__).parent / "browser"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from speechlab.batch import Counts, Outcome
 
 _HERE = Path(__file__).parent

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import threading
 import time
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +21,6 @@ from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-
     from speechlab.client import AsyncSpeechEvents, AsyncSpeechStream, SpeechEvents, SpeechStream
 
 _BROWSER = Path(__file__).parent / "browser"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
@@ -17,8 +18,6 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pandas as pd
 
 Kind: TypeAlias = Literal["text", "label", "category", "list", "number"]

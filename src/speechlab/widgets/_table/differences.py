@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab.errors import MissingDependencyError
@@ -12,8 +13,6 @@ from speechlab.text import writes_without_spaces
 from speechlab.widgets._table.columns import known_language
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     import pandas as pd
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")

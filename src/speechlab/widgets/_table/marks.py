@@ -6,16 +6,14 @@ import base64
 import binascii
 import csv
 import io
+import os
 import re
 import zlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from speechlab._files import user_path
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._table.rows import NOTED, Rows
-
-if TYPE_CHECKING:
-    import os
 
 _MAX_PLAIN = 20_000
 _MAX_PACKED = 50_000

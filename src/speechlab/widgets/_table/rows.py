@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,6 @@ from speechlab.widgets._table.columns import Layout, cell_value, known_language
 from speechlab.widgets._table.differences import Piece, differences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pandas as pd
 
 NOTED = ("mark", "rating", "note")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -16,8 +17,6 @@ from speechlab.widgets._table.marks import marks_text
 from speechlab.widgets._table.rows import NOTED, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from speechlab.widgets._table.differences import Piece
 
     _Differences: TypeAlias = Mapping[tuple[int, str], list[Piece] | None]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -20,9 +22,6 @@ from speechlab.widgets._table.rows import NOTED, Rows
 from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable, TableOptions, naming
 
 if TYPE_CHECKING:
-    import os
-    from pathlib import Path
-
     import pandas as pd
 
     from speechlab.display import Html

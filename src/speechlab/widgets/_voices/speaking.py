@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,6 @@ from speechlab.text import ANY_LANGUAGE, languages_in
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     import pandas as pd
 
     from speechlab.client import Client, SpeechClip, SpeechStream

@@ -6,6 +6,7 @@ import inspect
 import re
 import shutil
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import product
 from pathlib import Path
@@ -21,8 +22,6 @@ from speechlab.cli._options import arguments_told
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     import pandas as pd
 
     from speechlab.evaluate import Report

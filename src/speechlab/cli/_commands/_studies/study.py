@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +28,6 @@ from speechlab.cli._options import (
     with_parameters,
 )
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class Change(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +20,6 @@ from speechlab.cli._console import console, errors, headline, say
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from speechlab.evaluate import Report
 
 _WATCHED = tuple(name for name in STUDIES if name != "speech-to-speech")
