@@ -311,6 +311,7 @@ def test_no_modules_import_each_other_in_a_circle():
     TopologicalSorter(imports("speechlab")).prepare()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [2, 3])
 def test_no_folders_import_each_other_in_a_circle(depth):
     """Rooms, and the folders of a room; what stands beside those counts as a folder of its own."""

@@ -243,6 +243,7 @@ def test_blocks_make_the_file_of_the_whole(name):
     assert b"".join(encode_blocks(blocks, sound.shape, 24_000, name)) == encode(sound, name, 24_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pcm", "wav", "ogg"])
 def test_blocks_take_no_memory_for_the_whole(name):
     blocks = (tone(2.0) for _ in range(30))

@@ -142,6 +142,7 @@ def test_a_batch_that_cannot_be_planned_gives_up_when_it_is_told_to(service, sto
     assert service.asked <= 2
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_waits_for_its_service_and_gives_it_up_with_a_warning(service, store):
     with Client(base_url=service.base_url) as lab:
         batch.translate(texts(3), lab, **quiet(store))

@@ -94,6 +94,7 @@ def test_bins_that_differ_between_pieces(reverser, tmp_path):
     comes_through(frame, reverser, tmp_path, pieces)
 
 
+@pytest.mark.slow
 def test_numbers_lose_no_digit(reverser, tmp_path):
     cells = pd.Series([2**60 + 1, None, 1, 2], dtype=object)
     _, kept = comes_through(frame_with(cells), reverser, tmp_path)
@@ -157,6 +158,7 @@ def test_labels_of_any_kind_come_through(reverser, tmp_path, name):
         assert run.table().columns.tolist() == table.columns.tolist()
 
 
+@pytest.mark.slow
 def test_columns_of_several_levels(reverser, tmp_path):
     frame = pd.DataFrame([["a", 1], ["b", 2]], columns=pd.MultiIndex.from_tuples([("en", "text"), ("n", "")]))
     for source in (frame, [frame.iloc[:1], frame.iloc[1:]]):

@@ -55,6 +55,7 @@ def test_a_change_ends_with_4_and_looking_asks_nobody(place):
     assert "The error rate of other, en became worse:" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "why"),
     [

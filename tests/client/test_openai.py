@@ -200,6 +200,7 @@ def kept(tmp_path_factory):
 TEXTS = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
 
 
+@pytest.mark.slow
 def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
     texts, store = TEXTS, kept
     made = [

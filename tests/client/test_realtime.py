@@ -485,6 +485,7 @@ def test_a_service_that_falls_silent_is_not_waited_for(script, http, monkeypatch
             session.say("b")
 
 
+@pytest.mark.slow
 def test_a_kept_text_is_not_late(script, server, http, tmp_path):
     server.script(http.reply(body={"voices": []}))
     slow = lambda said: [start(said), *PIECES, 0.4, done(said), usage(said)]  # noqa: E731 - shorter than a function here

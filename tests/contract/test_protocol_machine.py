@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -263,5 +264,5 @@ class Sessions(RuleBasedStateMachine):
         assert not self.draining or self.session.busy, "a drained session stays only for what runs"
 
 
-TestSessions = Sessions.TestCase
+TestSessions = pytest.mark.slow(Sessions.TestCase)
 TestSessions.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)

@@ -131,6 +131,7 @@ def test_importing_the_room_loads_no_pandas():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_wheel_contains_the_data(tmp_path):
     pytest.importorskip("hatchling", reason="building a wheel needs hatchling")
     import zipfile

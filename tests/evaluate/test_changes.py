@@ -81,6 +81,7 @@ def test_what_is_worse_or_better_is_said():
     assert set(verdicts(same).values()) == {"no difference shown"}
 
 
+@pytest.mark.slow
 def test_japanese_goes_by_how_it_sounds():
     changes = made(lambda row, code: ALIKE[code]).compare(made(right))
     assert verdicts(changes)["v, ja"] == "no difference shown"
@@ -173,6 +174,7 @@ def test_columns_of_other_names_are_those_of_the_study():
     assert RIGHT["en"] in str(named(wrong).sections()[-1])
 
 
+@pytest.mark.slow
 def test_other_normalisers_are_refused_with_what_differs():
     with pytest.raises(InvalidRequestError, match=r"English: normaliser none-v1\S+ earlier, en-v\S+ now"):
         made(wrong).compare(made(right, normalize="none"))

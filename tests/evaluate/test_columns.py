@@ -172,6 +172,7 @@ def test_rows_that_can_only_fail_make_a_report(studies, name, tmp_path):
         assert not again.compare(report).worse
 
 
+@pytest.mark.slow
 def test_recordings_in_no_known_language_are_left_out_and_told(studies):
     table, study = studies["recognition"]
     report = study(table.assign(language=["en", "jp", "jp"]))

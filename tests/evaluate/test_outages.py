@@ -100,6 +100,7 @@ def test_another_service_hears_all_voices_where_the_first_one_ends(there, store)
     assert report.notes[1] == "theirs heard all voices in place of ours."
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_rows_of_a_service_that_ends_before_it_speaks_fail_and_stay_in_the_table(there, store):
     with serving() as staged:

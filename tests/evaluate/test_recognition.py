@@ -527,6 +527,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert not (untimed.differences["unit"] == "ratio").any()
 
 
+@pytest.mark.slow
 def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, hears, store):
     hears(misheard)
     rows = recordings.head(2).assign(names=["Ada", None])

@@ -211,6 +211,7 @@ def test_rows_of_two_languages_are_scored_and_keep_their_words_apart(staged, lab
     assert 'lang="ja+en"' not in page
 
 
+@pytest.mark.slow
 def test_loops_are_flagged(lab, store, recorded):
     paths = recorded(LOOP, "no no no")
     frame = pd.DataFrame(
@@ -267,6 +268,7 @@ def test_which_rows_are_of_several_languages(language, yes):
     assert is_mixed(language) is yes
 
 
+@pytest.mark.slow
 def test_a_report_of_translations_draws_itself(lab, store):
     frame = pd.DataFrame(
         {

@@ -99,6 +99,7 @@ def test_times_count_as_one_value_for_each_run():
     assert worse["now"].iloc[0] > 2
 
 
+@pytest.mark.slow
 def test_japanese_is_watched_by_its_readings():
     rows = pd.DataFrame({"id": ["a", "b"], "text": ["三時に会います", "今日は晴れです"], "language": "ja"})
     night = evaluate.recognition(

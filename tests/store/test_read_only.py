@@ -100,6 +100,7 @@ def read(code, *arguments):
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how", ["close", "kill", "kill and lose the index", "kill and lock the files", "earlier"]
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from PIL import Image, ImageStat
 
 from support.clients import KEY
@@ -13,6 +14,7 @@ from support.staged_voices import voices_service
 DOCS = Path(__file__).parents[2] / "docs"
 
 
+@pytest.mark.slow
 def test_the_guide_runs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     names = {}

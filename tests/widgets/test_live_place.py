@@ -72,6 +72,7 @@ def test_a_batch_whose_kernel_dies_is_in_the_notebook_as_it_was(monkeypatch):
     assert "5 of 10 calls" in put[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("host", "updates"), [("", 1), ("VSCODE_PID", 0)])
 def test_the_html_is_made_anew_but_for_hosts_whose_view_would_end_with_it(monkeypatch, host, updates):
     if host:

@@ -247,6 +247,7 @@ def test_a_long_wait_is_told_in_minutes(tmp_path):
         batch.translate(texts(4), lab, store=tmp_path, progress=Impatient(), **EN_JA)
 
 
+@pytest.mark.slow
 def test_a_bar_shows_how_far_recordings_are_read(translator, tmp_path):
     (tmp_path / "long.wav").write_bytes(bytes(200_000))
     shown = on_a_terminal(READING, translator.base_url, tmp_path / "s", tmp_path / "long.wav")

@@ -75,6 +75,7 @@ def test_what_the_time_of_a_call_was_up_with(server, http):
             lab.voices(timeout=0.3)
 
 
+@pytest.mark.slow
 def test_a_time_of_its_own_may_be_longer_than_the_clients(server, http):
     server.script([0.6, http.reply(body=TRANSLATED)])
     with Client(server.base_url, timeout=0.2, max_retries=0) as lab:

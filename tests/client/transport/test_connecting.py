@@ -23,6 +23,7 @@ def silent():
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
+@pytest.mark.slow
 def test_how_long_connecting_may_take_is_an_option(silent, wire):
     with Client(silent, max_retries=0, connect_timeout_s=0.2, transport=wire) as lab:
         with pytest.raises(APITimeoutError, match=r"within 0\.2 s.*connect_timeout_s=") as caught:

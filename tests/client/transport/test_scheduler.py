@@ -355,6 +355,7 @@ def test_loops_of_several_threads_share_a_scheduler():
     assert scheduler.under_way == scheduler.waiting == 0
 
 
+@pytest.mark.slow
 def test_a_pause_ends_on_a_loop_whose_neighbour_has_gone():
     scheduler = Scheduler(SystemClock(), random.Random(1))
     patient = Patience(60.0, 60.0, 60.0, 10, spared=True)

@@ -50,6 +50,7 @@ def test_differences_account_for_all_errors(one, other):
     assert rebuilt + found.reference[done:] == found.hypothesis
 
 
+@pytest.mark.slow
 def test_scores_have_the_counts_and_the_three_rates():
     frame = pd.DataFrame({"text": ["他想买书", "看书", "x"], "hypothesis": ["她想卖花", "看树", None]})
     scored = score(frame, language="zh")

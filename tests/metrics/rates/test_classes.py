@@ -20,6 +20,7 @@ def test_the_number_of_right_classes_of_each_file_is_the_one_in_the_docs():
     assert differences.tables()["sets"] == differences.sets_table(), "`poe classes` writes the tables anew"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", differences.SETS)
 def test_nearly_all_classes_are_right_and_none_depends_on_the_side(name):
     language = name.partition("-")[0]

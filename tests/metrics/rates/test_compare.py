@@ -166,6 +166,7 @@ def with_speakers(deviation, seed):
 SPEAKERS = np.repeat(np.arange(12), 8)
 
 
+@pytest.mark.slow
 def test_the_verdict_with_groups_is_that_of_the_groups():
     plain = 0
     corpora, all_errors = zip(*(with_speakers(0.6, seed) for seed in range(15)), strict=True)

@@ -47,6 +47,7 @@ def check_against_jiwer(references, hypotheses, unit):
     assert aligned_first.rate == ours.rate
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PAIRS, st.sampled_from(["word", "char"]))
 def test_jiwer_agrees_on_adversarial_text(pairs, unit):

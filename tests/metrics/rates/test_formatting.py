@@ -32,6 +32,7 @@ def rates(reference, hypothesis, language="en"):
     return formatting_rates([reference], [hypothesis], language=language).set_index("kind")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reference", "hypothesis", "language", "kind", "counts"),
     [

@@ -99,6 +99,7 @@ def test_undefined_figures_are_shown_as_none_and_not_as_nan():
         assert "none" in shown
 
 
+@pytest.mark.slow
 def test_languages_without_spaces_are_not_cut_at_spaces():
     for language in ("yue", "th", "ja"):
         with pytest.raises(InvalidRequestError, match="spaces between words"):

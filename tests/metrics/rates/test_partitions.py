@@ -43,6 +43,7 @@ def test_partitions_merge_to_the_whole(rows, parts, blocks):
     pd.testing.assert_frame_equal(merged, metrics.summarize(whole, **how), check_exact=False, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_each_language_has_its_columns_in_each_partition():
     frame = pd.DataFrame(
         {"text": ["good morning", "早上好"], "hypothesis": ["good", "早上"], "language": ["en", "zh"]}

@@ -187,6 +187,7 @@ def test_a_body_of_very_many_fields_holds_nobody_up(staged):
     assert b"fields" in replies[0].body
 
 
+@pytest.mark.slow
 def test_pages_of_other_origins_are_let_in_by_name_only(stage):
     asking = {"Origin": "https://page.example", "Access-Control-Request-Method": "POST"}
     for settings, origin, allowed in (

@@ -45,6 +45,7 @@ def test_s41_s99_any_bytes(live, body, path):
     agreed(live.request("POST", path, body, {"Content-Type": kind}))
 
 
+@pytest.mark.slow
 @FEW
 @given(header=st.sampled_from(HEADERS), rest=st.binary(max_size=300))
 def test_s58_s61_any_recording(live, header, rest):

@@ -47,6 +47,7 @@ def test_114_125_126_a_session_on_the_real_engine(live, talk, hibari):
         assert session["model"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mp3", "wav", "ogg", "pcm"])
 @pytest.mark.parametrize("transport", [None, "binary", "base64_json"])
 def test_140_to_146_every_format_over_both_transports(live, talk, hibari, name, transport):

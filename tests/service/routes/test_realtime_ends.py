@@ -118,6 +118,7 @@ def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, t
     assert (row.characters, row.audio_bytes) == (7, 24_000)
 
 
+@pytest.mark.slow
 def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
     settings = {"data_dir": tmp_path, "tts_concurrency": 1, "key_concurrent": 2}
     with paced(**settings) as (http, engine), talk(http) as busy:
@@ -258,6 +259,7 @@ def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, 
     assert [row.status for row in rows_of(tmp_path)] == ["completed"]
 
 
+@pytest.mark.slow
 def test_123_what_takes_too_long_is_broken_off_and_said(talk, tmp_path):
     with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
         settings = {"data_dir": tmp_path, "drain_s": 0.5, "tts_concurrency": 1}
