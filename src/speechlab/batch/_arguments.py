@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from speechlab._arguments import is_bool, is_number, is_whole_number, refused
 from speechlab._brief import briefly
-from speechlab.batch._keeping import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
@@ -19,6 +18,7 @@ from speechlab.batch._plan.parameters import (
 )
 from speechlab.batch._run.progress import BAR, Progress, Watcher
 from speechlab.batch._run.rules import Budget
+from speechlab.batch._store_options import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.errors import InvalidRequestError
 
 F = TypeVar("F", bound="Callable[..., Any]")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.batch._arguments import RunOptions, WaitingOptions, sort_options
 from speechlab.batch._history import Run
-from speechlab.batch._keeping import KeepingOptions, is_there, opened
 from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import Plan, check_plan, make_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
 from speechlab.batch._run.window import GRACE_S, LAST_S, Window, Writer
+from speechlab.batch._store_options import KeepingOptions, is_there, opened
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, as_asked, join_frames
 from speechlab.client import (
     AsyncClient,

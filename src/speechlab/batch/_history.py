@@ -15,10 +15,10 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
 from speechlab._require import require
-from speechlab.batch._keeping import StoreLike, is_there, opened, opened_if_there
 from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
 from speechlab.batch._plan.steps import STEPS
+from speechlab.batch._store_options import StoreLike, is_there, opened, opened_if_there
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, without_bookkeeping
 from speechlab.batch._table.failures import Failures
 from speechlab.batch._table.timed import column_of_recordings, write_segments

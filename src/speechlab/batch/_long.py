@@ -14,12 +14,12 @@ from speechlab._require import later
 from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._core import plan_table, run_plan
-from speechlab.batch._keeping import CHUNK_ROWS, opened
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import check_unique
 from speechlab.batch._plan.parameters import check_recording
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
+from speechlab.batch._store_options import CHUNK_ROWS, opened
 from speechlab.batch._table.failures import failures_told_elsewhere
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError

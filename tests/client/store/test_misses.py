@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from speechlab.client import Client, Translate
-from speechlab.client._memory import miss
+from speechlab.client._stored_calls import miss
 from speechlab.contract import request_key
 from speechlab.errors import ReplayMiss
 from speechlab.store import Store

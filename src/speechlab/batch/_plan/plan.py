@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import is_number, no_column
 from speechlab._brief import briefly
-from speechlab.batch._keeping import KeepingOptions, StoreLike, opened
 from speechlab.batch._plan.columns import check_unique, taken_columns
+from speechlab.batch._store_options import KeepingOptions, StoreLike, opened
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store, Stored
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._keeping import is_there
 from speechlab.batch._outcome import Outcome, PlannedCall, advise, calls_from_outside
 from speechlab.batch._plan.plan import Amounts, Chunk, Plan
 from speechlab.batch._run.lease import adopt_parts
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
+from speechlab.batch._store_options import is_there
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, ResultDigest, assemble_chunk, environment, row_text
 from speechlab.batch._table.failures import Failures
 from speechlab.errors import SpeechLabError

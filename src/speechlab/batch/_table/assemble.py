@@ -12,7 +12,6 @@ import orjson
 from speechlab._brief import briefly
 from speechlab._platform import installed_version
 from speechlab._require import later, require
-from speechlab.batch._keeping import opened
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
     BOOKKEEPING,
@@ -23,6 +22,7 @@ from speechlab.batch._plan.columns import (
     taken_columns,
 )
 from speechlab.batch._plan.plan import check_plan
+from speechlab.batch._store_options import opened
 from speechlab.contract import CONTRACT_VERSION
 from speechlab.errors import InvalidRequestError, SpeechLabError
 

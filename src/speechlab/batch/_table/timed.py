@@ -13,10 +13,10 @@ from speechlab import segments as frames
 from speechlab._arguments import is_bool, refused
 from speechlab._brief import briefly
 from speechlab._files import user_path
-from speechlab.batch._keeping import StoreLike, opened
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import make_frame
 from speechlab.batch._plan.source import as_frame
+from speechlab.batch._store_options import StoreLike, opened
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE
 from speechlab.contract import VadMode
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals
-from speechlab.client._memory import Memory
 from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
 from speechlab.client._settings.settings import ClientOptions, Settings, changed, check_names
+from speechlab.client._stored_calls import Memory
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender

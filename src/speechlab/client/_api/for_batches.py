@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
-from speechlab.client._memory import Memory
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.waiting import CallGroup, Patience
 from speechlab.client._settings.settings import Settings, nothing_is_sent, open_store
+from speechlab.client._stored_calls import Memory
 from speechlab.contract import VoiceList
 from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
 

@@ -13,13 +13,13 @@ import orjson
 
 from speechlab.client._api.base import ClientBase
 from speechlab.client._events import Timing, attach_timing
-from speechlab.client._memory import StoredCall, miss
 from speechlab.client._operations.call import RawResponse, about_reply
 from speechlab.client._operations.operation import Operation, TimeLeft, time_of, whole_s
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._settings.settings import nothing_is_sent
+from speechlab.client._stored_calls import StoredCall, miss
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import (
     APIConnectionError,

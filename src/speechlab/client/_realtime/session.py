@@ -17,11 +17,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
-from speechlab.client._memory import Memory, StoredCall, timing_from, wait_until
 from speechlab.client._operations.operation import sendable, time_of
 from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
 from speechlab.client._realtime.job import AsyncSpeechEvents, Job
 from speechlab.client._realtime.protocol import Phase, Synthesis
+from speechlab.client._stored_calls import Memory, StoredCall, timing_from, wait_until
 from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
 from speechlab.client._events import Timing
-from speechlab.client._memory import StoredCall, Tape, TapedBody
 from speechlab.client._operations.call import about_reply
 from speechlab.client._operations.operation import Operation, whole_s
+from speechlab.client._stored_calls import StoredCall, Tape, TapedBody
 from speechlab.client._transport.exchange import ReplyStream, hearing_interrupts
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError

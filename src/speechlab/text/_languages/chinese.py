@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MONEY
-from speechlab.text._languages.numbers import RULES, chinese_numbers, minus
+from speechlab.text._languages.kanji_numbers import RULES, chinese_numbers, minus
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
 from speechlab.text._third_party import encodable, load

@@ -23,7 +23,7 @@ from speechlab.text._languages.amounts import (
     JAPANESE_SHORT_UNITS,
     NUMERAL,
 )
-from speechlab.text._languages.numbers import RULES, counted, japanese_numbers, minus, several
+from speechlab.text._languages.kanji_numbers import RULES, counted, japanese_numbers, minus, several
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
 from speechlab.text._third_party import encodable, load

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
-from speechlab.text._languages.numbers import APART, japanese_numbers
+from speechlab.text._languages.kanji_numbers import APART, japanese_numbers
 from speechlab.text._third_party import load
 
 # The front end has buffers of fixed size and fails on longer texts. So it gets a text in pieces, which end at the end
