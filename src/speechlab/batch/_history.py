@@ -290,10 +290,7 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
     for record in records:
         counts = record.manifest.get("statuses", {})
         began = datetime.fromtimestamp(record.started, UTC)
-        timed = (
-            record.ended is not None and record.ended >= record.started
-        )  # the clock may have been set back
-        seconds = (record.ended or 0.0) - record.started if timed else float("nan")
+        seconds = float("nan") if record.ended is None else record.ended - record.started
         figures = [counts.get(name, 0) for name in ("ok", "cached", "error")]
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")

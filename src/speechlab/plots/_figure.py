@@ -146,9 +146,8 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     order = [code, *_WIDE] if code in _WIDE else list(_WIDE)
     names = list(dict.fromkeys(name for each in order for name in _WIDE[each]))
     width, kind = unicodedata.east_asian_width, unicodedata.category
-    letters = {
-        letter for letter in texts if width(letter) in "WFH" and kind(letter) != "So"
-    }  # emoji are none
+    # Emoji are wide as well, and symbols.
+    letters = {letter for letter in texts if width(letter) in "WFH" and kind(letter) != "So"}
     families = _listed(names)
     if letters and _missing(letters, families):
         advice = _read_anew()

@@ -70,7 +70,7 @@ class RunRecord:
     operation: str
     status: str  # "running", also after a crash, or how it ended
     started: float
-    ended: float | None = None  # by a monotonic clock
+    ended: float | None = None  # ``started`` and the seconds of a monotonic clock since then
     manifest: dict[str, Any] = field(default_factory=dict)  # without a credential
     parts: tuple[RunPart, ...] = ()  # of the table, in order
 

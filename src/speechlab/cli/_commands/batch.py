@@ -44,9 +44,8 @@ def print_run(run: Run, written: Path) -> None:
     if run.status != "finished":
         errors.print(f"[yellow]stopped:[/] {escape(str(run.manifest.get('reason')))}", soft_wrap=True)
         sys.exit(3)
-    if counts.get(
-        "error"
-    ):  # the most frequent reasons, each with its first message; the table contains all of them
+    if counts.get("error"):
+        # The most frequent reasons, each with its first message; the table contains all of them.
         reasons = batch.failures(run).head(_KINDS_OF_ERRORS)
         cells = (reasons[name] for name in ("error_type", "error", "rows"))
         for kind, error, count in zip(*cells, strict=True):

@@ -37,7 +37,8 @@ class Meter:
     @property
     def size_s(self) -> float:
         """Expected duration by the length of the text or recording; used for the order of work only."""
-        # On a slow machine. A recording is never short: it needs a slot, as it is decoded while another is heard.
+        # A slow machine does 64,000 bytes, or 20 characters, a second. A recording is never short: it needs a slot,
+        # as it is decoded while another is heard.
         if self.row.operation == "asr":
             return max(11.0, self.row.input_bytes / 64_000)
         return self.row.characters / 20
