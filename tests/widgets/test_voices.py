@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 
 import ipywidgets
 import pandas as pd
@@ -165,6 +166,8 @@ def test_a_service_that_is_gone_is_looked_for_once_and_not_for_each_voice(voices
     events = []
     with sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0, on_event=events.append) as gone:
         explorer = VoiceExplorer(gone, voices_lab.voices())
+        # the thread that speaks is slow to tell its end
+        button(explorer, "Stop").observe(lambda change: change.new and time.sleep(0.3), "disabled")
         rows = explorer.speak("Hello.", voices=list(explorer.catalogue)[:4])
     assert len({event.call_id for event in events}) == 1
     assert rows["error"].str.contains("check base_url").all()

@@ -217,6 +217,7 @@ class VoiceExplorer(AudioTable):
         try:
             self._start(rows)
             self._idle.wait()
+            self._tell()  # the thread may still be about to
         except BaseException:
             self.stop()
             raise
