@@ -227,6 +227,26 @@ def test_a_field_that_the_function_lacks_is_refused_before_the_first_row(mine):
         lab.translate("a", source_lang="en", target_lang="ja")
 
 
+def test_fields_of_another_kind_are_refused_and_stop_no_batch(mine, tmp_path):
+    clip, pair = tone(), {"source_lang": "en", "target_lang": "ja"}
+    for call, refused in (
+        (lambda: mine.transcribe(clip, language=5), "language holds a int; give text"),
+        (lambda: mine.translate("a", **{**pair, "source_lang": 5}), "source_lang holds a int; give text"),
+        (lambda: mine.translate("a", **pair, keywords=["b", clip]), "keywords holds a AudioClip; give text"),
+        (lambda: mine.translate(5, **pair), "text is a int; give a text"),
+        (lambda: mine.synthesize("a", voice="anna", temperature=clip), "give a number or text"),
+        (lambda: mine.synthesize("a", voice="anna", format="aiff"), "format 'aiff' is unknown"),
+    ):
+        with pytest.raises(InvalidRequestError, match=refused):
+            call()
+    table = pd.DataFrame({"audio": [clip, clip], "said in": ["en", clip]})
+    with pytest.warns(UserWarning, match="1 of 2 rows failed"):
+        rows = batch.transcribe(table, mine, language="said in", store=tmp_path, progress=False)
+    assert rows["status"].tolist() == ["ok", "error"]
+    with pytest.raises(InvalidRequestError, match="translate needs target_lang"):
+        batch.translate(table, mine, text="said in", source_lang="en", target_lang=None)
+
+
 def test_arguments_that_are_no_systems():
     for wrong, told in (
         ({}, "a system needs a function"),
@@ -455,6 +475,11 @@ def test_files_in_pieces_are_streamed_as_they_come():
         told = pytest.raises(ContractError, match="do not begin a file of wav")
         with told, lab.stream_speech("a", voice="default", format="wav") as stream:
             stream.collect()
+    for pieces in ([data, tone(0.1)], [tone(0.1), data]):
+        told = pytest.raises(ContractError, match="bytes of a file of mp3, and samples")
+        with sl.system("both", synthesize=lambda text, pieces=pieces: iter(pieces), version="1") as lab:
+            with told, lab.stream_speech("a", voice="default", format="mp3") as stream:
+                stream.collect()
 
 
 @pytest.mark.slow

@@ -168,7 +168,7 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
         message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
         raise InvalidRequestError(message, parameter=unknown[0])
     for name, default in defaults.items():
-        if default is inspect.Parameter.empty and name not in given:
+        if default is inspect.Parameter.empty and given.get(name) is None:
             message = f"{what} needs {name}: a value for all rows, or the name of a column"
             raise InvalidRequestError(message, parameter=name)
     for name, value in given.items():

@@ -97,7 +97,15 @@ from speechlab.contract._recognition import (
     ReplySegment,
     decode_audio_field,
 )
-from speechlab.contract._speech import SpeechRequest, Voice, VoiceList, VoiceRules, canonical_uuid, check_text
+from speechlab.contract._speech import (
+    SpeechRequest,
+    Voice,
+    VoiceList,
+    VoiceRules,
+    canonical_uuid,
+    check_format,
+    check_text,
+)
 from speechlab.contract._translation import (
     CHUNK_OBJECT,
     COMPLETION_OBJECT,

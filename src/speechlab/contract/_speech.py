@@ -74,8 +74,19 @@ def canonical_uuid(value: str) -> str | None:
     return value.lower() if _UUID.fullmatch(value) else None
 
 
+def check_format(name: str) -> None:
+    """Refuse the name of a format that does not exist."""
+    if name not in frozenset(AudioFormat):
+        message = f"format {name[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
+        raise InvalidRequestError(message, parameter="format", rule="2.2", code="unsupported_audio_format")
+
+
 def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
     """Refuse a text that cannot be spoken."""
+    value: object = text
+    if not isinstance(value, str):
+        message = f"text is a {type(value).__name__}; give a text"
+        raise InvalidRequestError(message, parameter="text", rule="2.2", code="invalid_message")
     if not text.strip():
         message = "text is empty; it must hold something to say"
         raise InvalidRequestError(message, parameter="text", rule="2.2", code="empty_text")
@@ -115,12 +126,8 @@ class SpeechRequest(RequestModel):
         Raises:
             InvalidRequestError: A field is missing or breaks its rule.
         """
-        name = fields.get("format")
-        if isinstance(name, str) and name not in frozenset(AudioFormat):
-            message = f"format {name[:20]!r} is unknown; the formats are {', '.join(AudioFormat)}"
-            raise InvalidRequestError(
-                message, parameter="format", rule="2.2", code="unsupported_audio_format"
-            )
+        if isinstance(name := fields.get("format"), str):
+            check_format(name)
         request = super().parse(fields)
         voice_id = canonical_uuid(request.voice_id)
         if voice_id is None:

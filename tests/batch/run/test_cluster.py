@@ -170,6 +170,22 @@ def test_the_rate_is_one_for_all_workers(cluster, translator, reverser, store):
     assert began[-1] - began[0] >= 0.8 * 58 / LIMIT
 
 
+@pytest.mark.slow
+def test_leases_that_are_cancelled_are_given_out_again(cluster, translator, reverser, store):
+    translator.delay_s = 0.02
+
+    def cancel():
+        more_than(translator, 10)
+        client = cluster.client
+        client.cancel([distributed.Future(key, client) for key in client.futures], force=True)
+
+    canceller = threading.Thread(target=cancel, daemon=True)
+    canceller.start()
+    table = batch.translate(texts(60), reverser, **on(cluster, store))
+    canceller.join(60)
+    all_there(table)
+
+
 def test_a_display_that_fails_ends_the_run_and_keeps_what_was_paid(cluster, translator, reverser, store):
     translator.delay_s = 0.02
 

@@ -13,6 +13,7 @@ import shutil
 import time
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
 from functools import partial, reduce
 from itertools import count, islice
@@ -121,9 +122,8 @@ class Crew:
                 self.size = max(self.size // 2, self.options["concurrency"])
             return returned
         killed = type(returned).__name__ == "KilledWorker"  # by the third of its workers
-        cancelled = type(returned).__name__ == "CancelledError"  # of asyncio, or of distributed
         # what is lost with its scheduler or workers is no fault of theirs; that speechlab is not installed there is
-        if not killed and not cancelled and not isinstance(returned, OSError):
+        if not killed and not isinstance(returned, asyncio.CancelledError | CancelledError | OSError):
             self._faults[address] = f"{address}: {type(returned).__name__}: {returned}"
             self.leases.pop(address, None)
         return Returned(await self.parts(lease.name), lost=_ALONE if killed else 0)

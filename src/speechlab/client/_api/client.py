@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from speechlab._brief import briefly
@@ -186,8 +187,8 @@ class Client(Configured, Face[AsyncClient]):
 
 
 if Client.__doc__ and AsyncClient.__doc__:  # python -OO keeps no descriptions
-    _, _heading, _arguments = AsyncClient.__doc__.partition("    Args:\n")
-    Client.__doc__ = f"{Client.__doc__.rstrip()}\n\n{_heading}{_arguments}"
+    _arguments = cleandoc(AsyncClient.__doc__).partition("\nArgs:\n")[2]
+    Client.__doc__ = f"{cleandoc(Client.__doc__)}\n\nArgs:\n{_arguments}"
 
 
 @briefly

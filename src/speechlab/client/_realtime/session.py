@@ -26,7 +26,6 @@ from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
     ConfigurationError,
-    InvalidRequestError,
     RealtimeError,
     SpeechLabError,
     StreamTruncatedError,
@@ -106,12 +105,8 @@ class AsyncRealtimeSession(AsyncOpenable):
             InvalidRequestError: The text breaks a rule of the contract; nothing is sent.
             ConfigurationError: The session is closed.
         """
-        value: object = text
-        if not isinstance(value, str):
-            message = f"text is a {type(text).__name__}; give the text to speak, as a str"
-            raise InvalidRequestError(message, parameter="text", rule="4.3", code="invalid_message")
-        text = sendable({"text": text})["text"]
         check_text(text)
+        sendable({"text": text})
         check_process(self._pid, "realtime session")
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")

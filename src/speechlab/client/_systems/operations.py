@@ -21,6 +21,7 @@ from speechlab.contract import (
     AudioFormat,
     SpeechRequest,
     Voice,
+    check_format,
     check_text,
 )
 from speechlab.errors import InvalidRequestError
@@ -29,6 +30,7 @@ O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
 _LONGEST = 10**9
 """Characters of the longest text: a function has no limit of its own."""
 _S_PER_CHAR, _S_PER_S = 0.3, 2.5
+_TEXTS = {"language", "source_lang", "target_lang", "context", "model", "keywords", "hotwords", "session_id"}
 
 
 def fitted(operation: O, system: FunctionSystem) -> O:
@@ -45,6 +47,12 @@ def fitted(operation: O, system: FunctionSystem) -> O:
 def _given(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
     """The fields of a call that were given, which the function must take."""
     values = {name: value for name, value in sendable(fields).items() if value is not None}
+    for name, value in values.items():
+        kinds, allowed = ((str,), "text") if name in _TEXTS else ((str, int, float), "a number or text")
+        for term in value if isinstance(value, list) else (value,):
+            if not isinstance(term, kinds):
+                message = f"{name} holds a {type(term).__name__}; give {allowed}"
+                raise InvalidRequestError(message, parameter=name)
     takes = system.function(operation).takes
     if takes is not None:
         check_fields(operation, values, takes)
@@ -70,6 +78,7 @@ class FunctionSpeech(Synthesize):
     def _checked(self) -> tuple[SpeechRequest, int]:
         _check_text(self.text)
         values = self._fields
+        check_format(str(self.format))
         voice = self.voice.id if isinstance(self.voice, Voice) else self.voice
         kind = AudioFormat(self.format)
         request = SpeechRequest.model_construct(voice_id=voice, text=self.text, format=kind, **values)

@@ -169,17 +169,22 @@ class _FunctionStream(Reply):
         return data or None
 
     def _sound(self, piece: AudioClip | bytes) -> bytes:
+        kind = self._asked.format
         if isinstance(piece, bytes):
-            if self._first is None and self._encoder is None and not _is(piece, self._asked.format):
-                kind = self._asked.format
+            if self._encoder is None and not _is(piece, kind):
                 raise ContractError(
                     f"the function streams bytes that do not begin a file of {kind}; let it yield (samples, rate)"
                 )
             self._encoder = self._encoder or _Bytes()
-            return piece
-        if self._encoder is None:
-            self._encoder = stream_encoder(self._asked.format, piece.sample_rate, piece.channels)
+        elif self._encoder is None:
+            self._encoder = stream_encoder(kind, piece.sample_rate, piece.channels)
             self._rate = piece.sample_rate
+        if isinstance(piece, bytes) != isinstance(self._encoder, _Bytes):
+            raise ContractError(
+                f"the function streams bytes of a file of {kind}, and samples; let it yield (samples, rate) alone"
+            )
+        if isinstance(piece, bytes):
+            return piece
         if piece.sample_rate != self._rate:
             piece = piece.resample(self._rate)
         return bytes(self._encoder.write(piece.samples))
