@@ -477,9 +477,9 @@ def test_files_in_pieces_are_streamed_as_they_come():
             stream.collect()
     for pieces in ([data, tone(0.1)], [tone(0.1), data]):
         told = pytest.raises(ContractError, match="bytes of a file of mp3, and samples")
-        with sl.system("both", synthesize=lambda text, pieces=pieces: iter(pieces), version="1") as lab:
-            with told, lab.stream_speech("a", voice="default", format="mp3") as stream:
-                stream.collect()
+        lab = sl.system("both", synthesize=lambda text, pieces=pieces: iter(pieces), version="1")
+        with lab, told, lab.stream_speech("a", voice="default", format="mp3") as stream:
+            stream.collect()
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from speechlab._arguments import is_number, no_column, refused
 from speechlab._require import later
 from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
-from speechlab.batch._core import plan_table, run_plan
+from speechlab.batch._caller import plan_table, run_plan
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import check_unique
 from speechlab.batch._plan.parameters import check_recording

@@ -14,7 +14,7 @@ from speechlab.batch._arguments import (
     TranslationPlanOptions,
     explicit,
 )
-from speechlab.batch._core import make_table, plan_table, run_plan
+from speechlab.batch._caller import make_table, plan_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:

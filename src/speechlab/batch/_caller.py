@@ -1,4 +1,4 @@
-"""The steps of a batch: plan a table, run the plan on the client's loop while the caller waits, join the results."""
+"""The caller of a batch: its thread plans a table, waits while the client makes the calls, and joins the results."""
 
 from __future__ import annotations
 
