@@ -134,7 +134,7 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     counting = matrix[matrix.index.isin(good)]
     sums, answers = counting.sum(), counting.notna().sum()
     for listener, own_answers in table.groupby("listener", sort=False):
-        why, ratings = own_answers["excluded"].iloc[0], matrix.loc[listener]
+        why, ratings = own_answers["excluded"].iloc[0], matrix.loc[str(listener)]
         mean_ratings = sums / answers if why else (sums - ratings.fillna(0)) / (answers - ratings.notna())
         pairs = pd.concat([ratings, mean_ratings], axis=1).dropna().to_numpy()
         varies = len(pairs) >= 3 and pairs.std(0).min() >= 1e-12
