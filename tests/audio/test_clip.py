@@ -103,7 +103,23 @@ def test_numbers_about_a_clip():
     assert AudioClip(np.zeros(5), RATE).rms_dbfs == -math.inf
     assert AudioClip(np.zeros(0), RATE).peak == 0
     assert repr(clip.named("x")) == "AudioClip(2.00 s, 24000 Hz, stereo, 'x')"
-    assert clip.to_mono().peak == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "mono"), [(1, -1, 1), (-0.9, 1, 1), (1, 1, 1), (1, 0, 0.5), (1, -0.5, 0.25)]
+)
+def test_channels_in_opposite_phase_are_not_mixed_to_silence(left, right, mono):
+    sound = tone(0.1)
+    assert AudioClip(np.stack([left * sound, right * sound], axis=1), RATE).to_mono() == AudioClip(
+        mono * sound, RATE
+    )
+
+
+def test_channels_without_anything_in_common_are_averaged():
+    noise = np.random.default_rng(1).uniform(-1, 1, (2_000, 64)).astype(np.float32)
+    alone = noise * (np.arange(64) == 5)
+    for samples in (noise, alone, np.zeros((0, 2), np.float32)):
+        assert AudioClip(samples, RATE).to_mono() == AudioClip(samples.mean(axis=1, dtype=np.float32), RATE)
 
 
 def test_pcm_that_ends_within_a_frame_is_damaged():

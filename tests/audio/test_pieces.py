@@ -37,6 +37,14 @@ def test_pieces_make_up_the_recording_and_are_cut_in_silences(form, tmp_path):
     assert np.abs(joined - whole[: len(joined)]).max() < (0.01 if form == "mp3" else 1e-4)
 
 
+def test_channels_in_opposite_phase_keep_their_sound(tmp_path):
+    noise = sound(1.0, 1).samples
+    path = AudioClip(np.stack([noise, -noise], axis=1), RATE).save(tmp_path / "a.wav")
+    (piece,) = cut_at_silences(path, 3.0)
+    whole = AudioClip(noise, RATE).resample(16_000).samples
+    assert np.abs(AudioClip.from_bytes(piece.flac).samples - whole).max() < 1e-3
+
+
 def test_a_clip_keeps_a_lower_rate_and_ends_where_it_ends():
     clip = AudioClip(np.full(8_000 * 6, 0.1, np.float32), 8_000)
     pieces = list(cut_at_silences(clip, 3.0))

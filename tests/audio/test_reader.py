@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speechlab.audio import AudioClip, SoundReader, peaks, rms_dbfs
+from speechlab.audio import AudioClip, FileSegment, SoundReader, peaks, rms_dbfs
 from speechlab.audio import _reader as reader
 from speechlab.errors import AudioDecodeError, AudioError
 
@@ -65,3 +65,11 @@ def test_a_file_that_is_gone_or_shorter_says_so(monkeypatch, tmp_path):
     path.write_bytes(b"no sound at all")
     with pytest.raises(AudioDecodeError):
         SoundReader(path)
+
+
+def test_a_segment_beyond_the_damage_of_a_file_says_so(tmp_path):
+    noise = np.random.default_rng(0).uniform(-0.3, 0.3, 16_000)
+    path = AudioClip(noise, 16_000).save(tmp_path / "a.flac")
+    path.write_bytes(path.read_bytes()[:8_000])
+    with pytest.raises(AudioDecodeError, match="cannot be read to its end"):
+        _ = FileSegment(path, 0.9, 1.0).samples

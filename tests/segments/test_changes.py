@@ -240,6 +240,7 @@ def test_clips(ramp, tmp_path):
     path = tmp_path / "ramp.wav"
     ramp.save(path)
     assert next(segments.clips(table.assign(file=str(path)))) == next(segments.clips(table, path))
+    assert next(segments.clips(table, path.read_bytes())) == next(segments.clips(table, path))
     both = segments.frame([{"file": "a", "start": 0, "end": 1}, {"file": "b", "start": 0, "end": 0.5}])
     assert [clip.frames for clip in segments.clips(both, {"a": ramp, "b": path})] == [8000, 4000]
 

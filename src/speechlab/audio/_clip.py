@@ -164,7 +164,10 @@ class AudioClip:
     # -- other clips
 
     def to_mono(self) -> AudioClip:
-        """The average of the channels; the clip itself if it is mono."""
+        """The average of the channels, or the loudest where they cancel each other; the clip itself if it is mono.
+
+        Channels in opposite phase, as a cable of wrong polarity makes them, have an average without sound.
+        """
         return self if self.channels == 1 else self._with(mix_to_mono(self.samples))
 
     def resample(self, hz: int) -> AudioClip:

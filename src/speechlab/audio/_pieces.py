@@ -62,17 +62,12 @@ def cut_at_silences(
     Files are read block by block, so one piece is in memory for a recording of any length. A file that libsndfile
     cannot read is decoded as a whole.
     """
-    import soundfile
-
     if isinstance(source, AudioClip):
         yield from _pieces(_clip_blocks(source), source.sample_rate, piece_s)
         return
     with opened(source) as (file, name):
         if file is not None:
-            try:
-                yield from _pieces(_file_blocks(file, name), file.samplerate, piece_s)
-            except (soundfile.LibsndfileError, OSError) as error:
-                raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
+            yield from _pieces(_file_blocks(file, name), file.samplerate, piece_s)
             return
     clip = _decoded(source, name)
     yield from _pieces(_clip_blocks(clip), clip.sample_rate, piece_s)
@@ -103,7 +98,10 @@ def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
         raise AudioDecodeError(f"{name} cannot be read: {error}") from error
     else:
         with file:
-            yield file, name
+            try:
+                yield file, name
+            except (soundfile.LibsndfileError, OSError) as error:
+                raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
 
 
 def _check_whole(data: bytes | mmap) -> None:

@@ -109,9 +109,20 @@ def layout(samples: Samples) -> str:
     return {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
 
 
+# Least power of a mix, over the mean power of its channels. Channels that have nothing in common keep a part by their
+# number, 1/64 of the most channels that there are; only a wrong polarity makes them cancel each other.
+_CANCELED = 0.01
+
+
 def mix_to_mono(samples: Samples) -> Samples:
-    """Average the channels: shape (frames,), the argument itself if it is mono already."""
-    return samples if samples.ndim == 1 else samples.mean(axis=1, dtype=np.float32)
+    """Average the channels, or take the loudest if they cancel each other: shape (frames,); itself if it is mono."""
+    if samples.ndim == 1:
+        return samples
+    mono: Samples = samples.mean(axis=1, dtype=np.float32)
+    powers = np.einsum("fc,fc->c", samples, samples, dtype=np.float64)
+    if np.einsum("f,f->", mono, mono, dtype=np.float64) < _CANCELED * powers.mean():
+        return np.ascontiguousarray(samples[:, powers.argmax()])
+    return mono
 
 
 def to_pcm16(samples: Samples) -> bytes:

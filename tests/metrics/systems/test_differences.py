@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics import holm, judge
 
 COLUMNS = (
@@ -39,6 +40,17 @@ def test_what_is_not_paired_or_not_tested_is_told_apart():
     assert table["verdict"].tolist() == ["no difference shown", "not paired", "no difference shown"]
     times = judge([row(0.9, 0.001, unit="ratio"), row(1.1, 0.001, unit="ratio")], more="slower")
     assert times["verdict"].tolist() == ["faster", "slower"]  # 1 is no difference
+
+
+def test_a_difference_may_be_without_its_number_of_pairs_or_its_family():
+    rows = [
+        {"a": "x", "b": "y", "difference": 0.1, "p": p, "measure": name}
+        for p, name in ((None, "u"), (0.03, None))
+    ]
+    assert judge(rows)["verdict"].tolist() == ["no difference shown", "worse"]
+    assert judge(rows, by="measure")["p_holm"].tolist() == pytest.approx([float("nan"), 0.03], nan_ok=True)
+    with pytest.raises(InvalidRequestError, match="rows has no column 'family'"):
+        judge(rows, by="family")
 
 
 def test_columns_are_the_same_also_without_rows():

@@ -139,6 +139,12 @@ def test_tables_that_cannot_be_ranked_are_refused():
         rank(rows.iloc[[0, 3]])
     with pytest.raises(InvalidRequestError, match="power"):
         rank(rows, power=80)
+    with pytest.raises(InvalidRequestError, match="no row has scores"):
+        rank(rows.assign(noise=None), by="noise")
+    with pytest.raises(
+        InvalidRequestError, match=r"groups='said_by': the utterance '0 w0.* is in several blocks"
+    ):
+        rank(rows.assign(said_by=rows["voice"]), groups="said_by")
 
 
 def test_conditions_are_ranked_separately_and_corrected_together():

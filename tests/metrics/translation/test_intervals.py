@@ -162,6 +162,8 @@ def test_glossary_by_references():
         (lambda: glossary_terms(pd.DataFrame({"reference": []}), glossary=["b"]), "no column 'translation'"),
         (lambda: score_translations(["a"], ["b"]).confidence_interval("ter"), "'ter'"),
         (lambda: score_translations(["a"], ["b"]).confidence_interval(level=95), "between 0 and 1"),
+        (lambda: score_translations(["a"], ["b"], draws=9), "draws is for by="),
+        (lambda: score_translations(["a"], ["b"], beta=2), "no argument 'beta'; use one of 'level', 'draws'"),
     ],
 )
 def test_errors_name_the_value(call, hint):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from speechlab._arguments import is_missing, refused
+from speechlab._arguments import is_missing, refused, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import sclite_blocks
 from speechlab.metrics._arguments import check_number
@@ -221,17 +221,22 @@ def judge(
         name for name in dict.fromkeys(name for row in records for name in row) if name not in DIFFERENCES
     ]
     table = pd.DataFrame(records, columns=[*DIFFERENCES, *extra])
+    require_columns(table, *([] if by is None else [by]), argument="rows")
     cells: dict[Any, Any] = {name: table[name] for name in table}
     cells |= {name: table[name].astype("float64") for name in _NUMBERS}
     p_holm = np.full(len(table), np.nan)
-    families = [np.arange(len(table))] if by is None else table.groupby(by, sort=False).indices.values()
+    families = (
+        [np.arange(len(table))]
+        if by is None
+        else table.groupby(by, sort=False, dropna=False).indices.values()
+    )
     for family in families:
         p_holm[family] = holm(cells["p"].to_numpy()[family])
     cells |= {"n": table["n"].astype("Int64"), "p_holm": pd.Series(p_holm, table.index)}
     cells["verdict"] = [
-        _verdict(word, p, difference - (unit == RATIO), n, level)
-        for word, p, difference, unit, n in zip(
-            words, p_holm, cells["difference"], cells["unit"], cells["n"], strict=True
+        _verdict(word, p, difference - (unit == RATIO), is_unpaired, level)
+        for word, p, difference, unit, is_unpaired in zip(
+            words, p_holm, cells["difference"], cells["unit"], cells["n"].eq(0).fillna(False), strict=True
         )
     ]
     for name in _TEXTS:
@@ -240,9 +245,9 @@ def judge(
     return pd.DataFrame(cells, index=table.index)
 
 
-def _verdict(word: str, p: float, difference: float, n: object, level: float) -> str:
+def _verdict(word: str, p: float, difference: float, is_unpaired: bool, level: float) -> str:
     if math.isnan(p):
-        return UNPAIRED if n == 0 else ALIKE
+        return UNPAIRED if is_unpaired else ALIKE
     if not p < 1 - level or not difference:
         return ALIKE
     return word if difference > 0 else _OTHER_WAY.get(word, ALIKE)

@@ -224,9 +224,10 @@ def rank(
     scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})
     if by is None:
         return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
+    conditions = scored_rows.groupby(by, sort=False) if len(scored_rows) else [("", scored_rows)]
     sums = {
         str(key): _sums(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
-        for key, rows_of in scored_rows.groupby(by, sort=False)
+        for key, rows_of in conditions
     }
     return _rankings(sums, power, bootstrap)
 
@@ -262,6 +263,13 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     tables = {str(name): system_rows for name, system_rows in common_rows.groupby(system, sort=False)}
     counts = ("errors", "reference_length")
     block = utterance if bootstrap.groups is None else bootstrap.groups
+    mixed = common_rows[common_rows.groupby([utterance, _TAKE])[block].transform("nunique") > 1]
+    if len(mixed):
+        message = (
+            f"groups={block!r}: the utterance {mixed[utterance].iloc[0]!r:.60} is in several blocks; give its rows "
+            "the same block in all systems"
+        )
+        raise InvalidRequestError(message, parameter="groups")
     blocks = common_rows[block].unique()
     sums = [system_rows.groupby(block)[[*counts]].sum().loc[blocks] for system_rows in tables.values()]
     errors, lengths = (

@@ -28,6 +28,9 @@ else:
     pd = later("pandas")
 
 
+_INTERVALS: dict[str, Any] = {"level": 0.95, "draws": 1_000, "seed": 0, "groups": None}
+
+
 @dataclass(frozen=True, slots=True)
 class TranslationScore:
     """Closeness of translations to their references.
@@ -196,6 +199,8 @@ def score_translations(
           language   chrf
         0       ja  100.0
     """
+    for name in intervals:
+        check_choice(name, _INTERVALS, "intervals", "there is no argument")
     if by is not None:
         single = {"glossary": glossary, "sources": sources, "source_language": source_language}
         if refused := [name for name, value in single.items() if value is not None]:
@@ -240,7 +245,7 @@ def _by_group(
     hint = "Name the right one, as in reference='text'"
     reference, hypothesis = how["reference"], how["hypothesis"]
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
-    frame, bootstrap = Bootstrap(**({"level": 0.95, "draws": 1_000, "seed": 0} | intervals)).on(frame)
+    frame, bootstrap = Bootstrap(**(_INTERVALS | intervals)).on(frame)
     names = [*make_metrics(how["metrics"], tokenizer(how["tokenize"], None), how["options"], single=False)]
     names += named_functions(how["scorers"], "scorers", names)
     if has_column(frame, language, "language"):

@@ -204,7 +204,7 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
     return checked
 
 
-Sound: TypeAlias = "AudioClip | str | os.PathLike[str]"
+Sound: TypeAlias = "AudioClip | bytes | str | os.PathLike[str]"
 
 
 def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None) -> Iterator[AudioClip]:
@@ -214,8 +214,8 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
 
     Args:
         table: A segment frame.
-        audio: The recording, as a clip or a file; or a mapping from the values of the column ``file`` to recordings.
-            By default that column has the paths of files.
+        audio: The recording, as a clip, bytes or a file; or a mapping from the values of the column ``file`` to
+            recordings. By default that column has the paths of files.
 
     Returns:
         An iterator: one clip for each row, in order, titled with its file and times. All channels are kept.
@@ -258,8 +258,7 @@ def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip
     rows = zip(table["file"].tolist(), table["start"].tolist(), table["end"].tolist(), strict=True)
     for row, (file, start, end) in enumerate(rows):
         if clip is None or file != name:
-            sound, name = sounds[file], file
-            clip = clip_of(sound)
+            clip, name = clip_of(sounds[file]), file
         # Half a sample of tolerance: a time rounded to the last sample is still inside.
         if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
             message = f"row {row} ends at {end:.10g} s, but {file!r} is only {clip.duration_s:.10g} s long"
