@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from speechlab._arguments import is_missing
 from speechlab._require import later
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -46,6 +49,8 @@ def typed_table(rows: Iterable[Any], types: Mapping[str, str]) -> pd.DataFrame:
 
 def _column(values: Iterable[Any], kind: str) -> Any:
     """Values as an array of their type, which takes a tenth of the time of a conversion in a table."""
+    if kind == "float64":
+        return np.array([math.nan if is_missing(value) else value for value in values], dtype=np.float64)
     if kind in {"category", "object"}:
         return (
             pd.Series(list(values), dtype=object).array if kind == "object" else pd.Categorical(list(values))

@@ -28,6 +28,7 @@ from speechlab._arguments import is_missing, refused, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import sclite_blocks
 from speechlab.metrics._arguments import check_number
+from speechlab.metrics._columns import typed_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,13 +165,13 @@ def segments(first: Places, second: Places) -> list[tuple[int, int]]:
 
 WORSE, BETTER, ALIKE, UNPAIRED = "worse", "better", "no difference shown", "not paired"
 """What a test says of ``b``."""
-_TEXTS = ("a", "b", "language", "condition", "measure", "unit", "verdict", "test")
-_NUMBERS = ("value_a", "value_b", "difference", "low", "high", "p", "p_holm")
-DIFFERENCES = (
-    *("a", "b", "language", "condition", "measure", "unit", "n"),
-    *("value_a", "value_b", "difference", "low", "high", "p", "p_holm", "verdict", "test"),
-)
-"""The columns of each table of differences."""
+DIFFERENCES = {
+    **dict.fromkeys(("a", "b", "language", "condition", "measure", "unit"), "string"),
+    "n": "Int64",
+    **dict.fromkeys(("value_a", "value_b", "difference", "low", "high", "p", "p_holm"), "float64"),
+    **dict.fromkeys(("verdict", "test"), "string"),
+}
+"""The columns of each table of differences, and their types."""
 POINTS, RATIO = "points", "ratio"
 """Units of scores, and of times (whose difference is a factor); rates have the unit that they are counted in."""
 _OTHER_WAY = {WORSE: BETTER, BETTER: WORSE, "slower": "faster"}
@@ -217,37 +218,29 @@ def judge(
     except (AttributeError, TypeError, ValueError) as error:
         raise refused("rows", type(rows).__name__, "a list of dicts") from error
     words = [str(row.pop("more", more)) for row in records]
-    extra = [
-        name for name in dict.fromkeys(name for row in records for name in row) if name not in DIFFERENCES
-    ]
-    table = pd.DataFrame(records, columns=[*DIFFERENCES, *extra])
+    table = typed_table(records, DIFFERENCES)
+    extra = [name for name in dict.fromkeys(name for row in records for name in row) if name not in table]
+    for name, values in pd.DataFrame(records, columns=extra).items():
+        table[name] = values
+    for name in ("language", "condition"):
+        table[name] = table[name].fillna("")
     require_columns(table, *([] if by is None else [by]), argument="rows")
-    cells: dict[Any, Any] = {name: table[name] for name in table}
-    cells |= {name: table[name].astype("float64") for name in _NUMBERS}
     p_holm = np.full(len(table), np.nan)
-    families = (
-        [np.arange(len(table))]
-        if by is None
-        else table.groupby(by, sort=False, dropna=False).indices.values()
-    )
+    families = [range(len(table))] if by is None else table.groupby(by, dropna=False).indices.values()
     for family in families:
-        p_holm[family] = holm(cells["p"].to_numpy()[family])
-    cells |= {"n": table["n"].astype("Int64"), "p_holm": pd.Series(p_holm, table.index)}
-    cells["verdict"] = [
-        _verdict(word, p, difference - (unit == RATIO), is_unpaired, level)
-        for word, p, difference, unit, is_unpaired in zip(
-            words, p_holm, cells["difference"], cells["unit"], cells["n"].eq(0).fillna(False), strict=True
-        )
+        p_holm[family] = holm(table["p"].to_numpy()[family])
+    columns = (words, p_holm, table["difference"], table["unit"].fillna(""), table["n"].fillna(-1))
+    verdicts = [
+        _verdict(word, p, difference - (unit == RATIO), n, level)
+        for word, p, difference, unit, n in zip(*columns, strict=True)
     ]
-    for name in _TEXTS:
-        texts = pd.Series(cells[name], table.index, dtype="string")
-        cells[name] = texts.fillna("") if name in {"language", "condition"} else texts
-    return pd.DataFrame(cells, index=table.index)
+    table["p_holm"], table["verdict"] = p_holm, pd.array(verdicts, dtype="string")
+    return table
 
 
-def _verdict(word: str, p: float, difference: float, is_unpaired: bool, level: float) -> str:
+def _verdict(word: str, p: float, difference: float, n: int, level: float) -> str:
     if math.isnan(p):
-        return UNPAIRED if is_unpaired else ALIKE
+        return UNPAIRED if n == 0 else ALIKE
     if not p < 1 - level or not difference:
         return ALIKE
     return word if difference > 0 else _OTHER_WAY.get(word, ALIKE)
