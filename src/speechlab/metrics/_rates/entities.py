@@ -13,7 +13,7 @@ from speechlab._arguments import is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
-from speechlab.metrics._columns import FOUND, RATE, found_figures, rate_of, typed_table
+from speechlab.metrics._columns import FOUND, RATE, found_figures, typed_table
 from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._rates.tables import joined
@@ -117,9 +117,7 @@ def entity_scores(
         of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
         sums = dict(zip(_COUNTS, map(int, of_kind.sum(axis=0)), strict=True))
         hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
-        figures = rate_of(of_kind[:, 5], of_kind[:, 6], within) | found_figures(
-            hits, hits + misses, hits + added
-        )
+        figures = within.rate(of_kind[:, 5], of_kind[:, 6]) | found_figures(hits, hits + misses, hits + added)
         class_rows.append({"class": kind, **sums, **figures, "signature": signature})
     return typed_table(class_rows, _TYPES)
 

@@ -28,7 +28,7 @@ from rapidfuzz.distance import Levenshtein
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import places
 from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
-from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, rate_of_counts, typed_table
+from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, typed_table
 from speechlab.metrics._rates.score import texts_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
@@ -114,7 +114,7 @@ def formatting_rates(
         how = {"utterances": len(tallies_of), "signature": preparation.signature("levenshtein")}
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
-            figures = rate_of_counts(counts, within)
+            figures = within.rate_of_counts(counts)
             in_hypothesis = figures["reference_length"] - figures["deletions"] + figures["insertions"]
             sizes = {"in_reference": figures["reference_length"], "in_hypothesis": in_hypothesis}
             shares = found_figures(figures["hits"], *sizes.values())

@@ -13,7 +13,7 @@ import numpy as np
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import Groups, as_texts
-from speechlab.metrics._columns import COUNTS, RATE, found_figures, rate_of_counts, typed_table
+from speechlab.metrics._columns import COUNTS, RATE, found_figures, typed_table
 from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
@@ -163,7 +163,7 @@ def hotword_error_rates(
         counts = _counts_by_row(rows_of_unit, aliases)
         how_counted = {"unit": unit, "utterances": len(rows_of_unit), "signature": signature}
         for place, words in enumerate(("biased", "unbiased")):
-            figures = rate_of_counts(counts[:, place], bootstrap.within(rows_of_unit))
+            figures = bootstrap.within(rows_of_unit).rate_of_counts(counts[:, place])
             rows.append({"words": words, **how_counted, **figures})
     return typed_table(rows, _RATE_TYPES)
 

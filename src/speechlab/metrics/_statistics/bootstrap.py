@@ -24,6 +24,7 @@ import numpy as np
 from speechlab._arguments import is_frame, is_missing, is_number, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_index
+from speechlab.metrics._columns import COUNTS, RATE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +173,18 @@ class Bootstrap:
         if not len(sums) or not lengths.any():
             return Interval(low, high)
         return Interval(low, max(high, self._unseen(blocks, lengths)))
+
+    def rate(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Any]:
+        """The sums of the errors and reference lengths of utterances, and their rate; missing without a length."""
+        count, length = int(errors.sum()), int(lengths.sum())
+        low, high = self.ratio(errors, lengths) if length else (None, None)
+        rate = dict(zip(RATE, (count / length if length else None, low, high), strict=True))
+        return {"errors": count, "reference_length": length} | rate
+
+    def rate_of_counts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
+        """The sums and the rate of hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
+        sums = dict(zip(COUNTS, map(int, counts.sum(axis=0)), strict=True))
+        return sums | self.rate(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
 
     def difference(
         self, first: NDArray[np.int64], second: NDArray[np.int64], lengths: NDArray[np.int64]
