@@ -153,3 +153,32 @@ def test_the_command_scores_columns_and_folders(texts, tmp_path):
     assert "Take theirs." in done.output
     assert "estimate" not in done.output  # nothing is asked
     assert evaluate.Report.load(out).systems == ["theirs", "week"]
+
+
+def test_recordings_of_speakers_without_any_reference_are_recognised(texts):
+    rows = texts.assign(text=None, speaker=["a", "b", "c"] * 8)
+    report = evaluate.recognition(None, rows, hypotheses="good")
+    assert report.answer.startswith("Nothing could be scored. 24 of 24 rows have no score")
+
+
+def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
+    """Both services speak alike here, so both stand at each end of the order."""
+    rows = texts.head(3)
+    speak = lambda text, voice: clip(TEXTS.index(text), 1 if voice == "ann" else -1)  # noqa: E731
+    hear = lambda sound: said(sound).replace("many", "few" if sound.samples.min() < 0 else "many")  # noqa: E731
+    with sl.system("a", synthesize=speak, transcribe=hear, voices=["ann", "ben"], version="1") as lab:
+        report = evaluate.round_trip({"ours": lab, "theirs": lab}, rows, progress=False)
+    assert report.answer.startswith(
+        "In English, ann of ours and ann of theirs are understood best (0.0% of words wrong), ben of ours and ben of "
+        "theirs worst (14.3%)."
+    )
+
+
+def test_a_setting_has_the_language_identified(texts):
+    """Otherwise the recogniser is told the language of the row."""
+    rows = texts.head(1).assign(audio=[clip(0)])
+    settings = {"told": {}, "asked": {"language": None}}
+    with sl.system("a", transcribe=lambda sound, language=None: language or "unknown", version="1") as lab:
+        report = evaluate.recognition(lab, rows, settings=settings, speed=1, progress=False)
+    assert report.table["hypothesis"].tolist() == ["en", "unknown"]
+    assert report.speed["error"].isna().all()

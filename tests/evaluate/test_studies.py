@@ -176,7 +176,9 @@ def test_columns_have_types_also_where_nothing_was_spoken(lab, store, report):
 
 def test_chinese_recordings(lab, store):
     clips = datasets.zh_speech().head(1)
-    report = evaluate.recognition(lab, clips, voice=None, identify=True, store=store, progress=False)
+    report = evaluate.recognition(
+        lab, clips, voice=None, settings={"told": {"language": None}}, store=store, progress=False
+    )
     assert report.table["hypothesis_language"].tolist() == ["zh"]
     assert report.summary["error_rate"].iloc[0] < 0.15
     assert report.summary["unit"].tolist() == ["char"]

@@ -166,6 +166,15 @@ def test_suspects_are_accepted_dismissed_or_given_another_text(tmp_path):
         review.accept(first, " ")
 
 
+def test_references_of_translations_are_not_corrected():
+    rows = pd.DataFrame(
+        {"text": ["a"], "reference": ["A"], "source_lang": "en", "target_lang": "ja", "x": ["B"]}
+    )
+    report = evaluate.translation(None, rows, hypotheses="x")
+    with pytest.raises(InvalidRequestError, match="'Translation' is not one of transcripts"):
+        evaluate.corrected(report, pd.DataFrame({"row": ["row 1"], "old": ["a"], "new": ["b"]}))
+
+
 def test_one_system_suspects_nobody(tmp_path):
     report = evaluate.recognition(None, sentences(), hypotheses="one", store=tmp_path / "store")
     with pytest.raises(InvalidRequestError, match="nobody to agree with"):

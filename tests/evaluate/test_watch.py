@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from evaluate.test_verify import sentences
-from speechlab import AudioClip, evaluate
+from speechlab import AudioClip, evaluate, system
 from speechlab.errors import InvalidRequestError, StoreError
 
 
@@ -120,3 +120,14 @@ def test_other_rows_other_studies_and_no_runs_are_refused(doubled, tmp_path):
         evaluate.watch(tmp_path)
     with pytest.raises(StoreError):
         evaluate.watch([tmp_path])
+
+
+def test_translations_of_a_service_are_watched(tmp_path):
+    """Their rows have the keys of calls, which those of outputs that exist have not."""
+    rows = pd.DataFrame(
+        {"text": ["one", "two"], "reference": ["ONE", "TWO"], "source_lang": "en", "target_lang": "ja"}
+    )
+    with system("upper", translate=str.upper, version="1") as lab:
+        how = {"store": tmp_path, "progress": False}
+        watch = evaluate.watch([evaluate.translation(lab, rows, **how) for _ in range(2)])
+    assert watch.table["translation"].tolist() == ["ONE", "ONE", "TWO", "TWO"]

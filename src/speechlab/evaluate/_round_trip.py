@@ -39,7 +39,6 @@ def round_trip(
     audio: str = "audio",
     voice: str = "voice",
     recogniser: Client | None = None,
-    identify: bool = False,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
@@ -71,7 +70,6 @@ def round_trip(
         voice: Column of their voices or systems.
         recogniser: The client that recognises. None for ``lab``, or the first of several services that can be asked:
             a comparison of voices needs one recogniser for all.
-        identify: Whether the recogniser must identify the language instead of being told.
         speed: Number of texts of each language for the speed of each voice; 0 measures none.
         speed_concurrency: Timed calls that begin at the same time, from 1 to 256. Several numbers, as in ``(1, 4,
             16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
@@ -100,13 +98,12 @@ def round_trip(
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {"recogniser": recogniser, "identify": identify}
-    arguments |= {"clock": clock, "progress": progress}
+    arguments: dict[str, Any] = {"recogniser": recogniser, "clock": clock, "progress": progress}
     scored, facts, batches = spoken_and_heard(
         cast, services, columns, text, language, running=running, options=options, **arguments
     )
     tell_failed(scored)
-    record = record_of("round_trip", store, *batches, identify=identify, speed=clock[0], **options)
+    record = record_of("round_trip", store, *batches, speed=clock[0], **options)
     return Report.of(speech_report(title, scored, text=text, language=language, record=record, **facts))
 
 
@@ -118,7 +115,6 @@ def spoken_and_heard(
     language: str,
     *,
     recogniser: Client | None,
-    identify: bool,
     clock: Clock,
     progress: StageProgress,
     running: dict[str, Any],
@@ -147,7 +143,6 @@ def spoken_and_heard(
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
         first_choice=next(iter(services)) if recogniser is None else "",
-        identify=identify,
         progress=stage_of(progress, "transcribe"),
         **running,
         **options,

@@ -133,7 +133,6 @@ class System(NamedTuple):
 
     name: str
     lab: Client | None
-    identify: bool
     options: dict[str, Any]
     had: str = ""
 
@@ -169,22 +168,17 @@ def systems_of(
     settings: object,
     existing: Mapping[str, str],
     *,
-    identify: bool,
     stream: bool,
     options: Mapping[str, Any],
 ) -> list[System]:
     """Return the systems: each service with each of the settings, and those whose outputs exist."""
     if not is_bool(stream):
         raise refused("stream", stream, "True or False")
-    options = {"identify": identify, **options}
     asking: Mapping[str, Any] = systems_to_ask(lab, settings, options, _PARAMETERS, existing, stream=stream)
     if stream:
         asking = _whole_and_streamed(asking)
-    systems = [
-        System(name, client, bool(parameters.pop("identify")), parameters)
-        for name, (client, parameters) in asking.items()
-    ]
-    systems += [System(name, None, False, {}, f"{EXISTING}{column}") for name, column in existing.items()]
+    systems = [System(name, client, parameters) for name, (client, parameters) in asking.items()]
+    systems += [System(name, None, {}, f"{EXISTING}{column}") for name, column in existing.items()]
     return systems if len(systems) > 1 else [systems[0]._replace(name="")]
 
 

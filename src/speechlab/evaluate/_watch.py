@@ -15,7 +15,7 @@ from speechlab._files import user_path
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import TIMES, timed_calls
-from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, changed_rows, keyed, tidied, tidied_texts
+from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, keyed, largest_first, tidied, tidied_texts
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -45,8 +45,8 @@ def both_ends(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     first, newest = tables[0], tables[-1]
     score = "chrf" if "translation" in newest.columns else "errors"
     pairs = newest.merge(first[["_key", score]], on="_key", suffixes=("", "_earlier"), sort=False)
-    pairs = pairs.assign(by=(pairs[score] - pairs[f"{score}_earlier"]).astype(float))
-    order = changed_rows(pairs.rename(columns={"_key": "key"}), (), "by")["key"]
+    changes = (pairs[score] - pairs[f"{score}_earlier"]).astype(float)
+    order: list[str] = pairs.loc[largest_first(changes), "_key"].tolist()
     runs_shown = {"first": first, "newest": newest} if len(tables) > 1 else {"newest": newest}
     rows = [table.assign(run=name).set_index("_key").loc[order] for name, table in runs_shown.items()]
     merged = pd.concat(rows).reset_index()

@@ -238,8 +238,13 @@ def changed_rows(pairs: pd.DataFrame, old: Sequence[str], difference: str) -> pd
         for name in pairs.columns
         if name not in {*_ADDED, *unused, *old, difference} and not name.endswith("_earlier")
     ]
-    order = pairs[difference].abs().fillna(-1).sort_values(ascending=False, kind="stable").index
+    order = largest_first(pairs[difference])
     return pairs.loc[order, [*columns, *old, difference]].reset_index(drop=True)
+
+
+def largest_first(changes: pd.Series[Any]) -> pd.Index[Any]:
+    """The index of changes in the order of their size, whatever their sign; missing ones last."""
+    return changes.abs().fillna(-1).sort_values(ascending=False, kind="stable").index
 
 
 TEXT_KEYS = ("id", "system", "source_lang", "target_lang", "text", "reference")

@@ -274,10 +274,12 @@ def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
-        return Conclusion(f"{sentence(who)} hear a difference between {names} ({right}).", more.strip())
+        hear = "hears" if first["listeners"] == 1 else "hear"
+        return Conclusion(f"{sentence(who)} {hear} a difference between {names} ({right}).", more.strip())
+    are = "is" if first["listeners"] == 1 else "are"
     return Conclusion(
-        f"{sentence(who)} are not shown to hear a difference between {names}.",
-        f"They were {right}.{_needed(first, f'{0.5 + smallest:.0%} right')}",
+        f"{sentence(who)} {are} not shown to hear a difference between {names}.",
+        f"The answers were {right}.{_needed(first, f'{0.5 + smallest:.0%} right')}",
     )
 
 

@@ -98,10 +98,7 @@ def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
 def _systems(settings: Mapping[str, Any]) -> list[System]:
     """The systems of a record; a number stands for the service of each."""
     by_name = settings.get("systems") or {"": settings}
-    return [
-        System(name, options.get("service", 0), bool(options.get("identify")), dict(options))
-        for name, options in by_name.items()
-    ]
+    return [System(name, options.get("service", 0), dict(options)) for name, options in by_name.items()]
 
 
 def _translation(report: Contents, table: pd.DataFrame) -> Contents:
@@ -288,8 +285,7 @@ def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame
         ``tables["corrections"]`` the corrections.
 
     Raises:
-        InvalidRequestError: A correction fits no row, or the report is of a study that cannot be computed from its
-            rows.
+        InvalidRequestError: A correction fits no row, or the report is of translations, listeners or a watch.
 
     Example:
         >>> fixes = pd.DataFrame({"row": ["a"], "old": ["ten cats"], "new": ["ten hats"]})
@@ -298,11 +294,21 @@ def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame
         >>> str(corrected(report, fixes).findings[0])
         "1 reference was corrected; 1 of 1 errors (100.0%) were the references'."
     """
+    if report.study == "watch" or "errors" not in report.table.columns:
+        message = (
+            f"the report {report.title!r} is not one of transcripts, whose errors corrections change; give one of "
+            "round_trip, recognition or voices"
+        )
+        raise InvalidRequestError(message, parameter="report")
     text = report.columns.get("text", "text")
     fixes = datasets.read_corrections(corrections)
     sides = [name for name in (*SIDES, "voice", "take") if name in report.table.columns]
-    each = [rows for _, rows in report.table.groupby(sides, dropna=False, observed=True, sort=False)]
-    fixed = [datasets.corrected(rows, fixes, text=text) for rows in (each if sides else [report.table])]
+    groups = (
+        report.table.groupby(sides, dropna=False, observed=True, sort=False)
+        if sides
+        else [("", report.table)]
+    )
+    fixed = [datasets.corrected(rows, fixes, text=text) for _, rows in groups]
     table = pd.concat(fixed).reindex(report.table.index)
     if CORRECTIONS in report.tables:
         fixes = pd.concat([report.tables[CORRECTIONS], fixes], ignore_index=True)

@@ -66,7 +66,6 @@ def recognition(
     speed_concurrency: int | Sequence[int] = 1,
     stream: bool = False,
     seed: int = 0,
-    identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -102,9 +101,9 @@ def recognition(
             and six of them. ``"auto"`` takes ``speaker`` or ``voice``, if it has six names or more and any of them
             twice; with fewer, findings say that they are about these speakers. Equal files, and equal texts of one
             speaker, are one block as well. None takes each row for itself.
-        settings: Parameters of ``Client.transcribe``, or ``identify``, by the name of the setting, as in ``{"plain":
-            {}, "with names": {"hotwords": ["Ada"]}}``. Each service recognises with each setting. None for one
-            setting.
+        settings: Parameters of ``Client.transcribe`` by the name of the setting, as in ``{"plain": {}, "with names":
+            {"hotwords": ["Ada"]}}``. Each service recognises with each setting. ``"language": None`` has it identify
+            the language, which it is otherwise told. None for one setting.
         noise_db: Levels of noise to add, in dB: the level of the speech (ITU-T P.56) over that of the noise. As in
             ``[20, 10, 0]``; the unchanged recordings are recognised as well.
         noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
@@ -128,7 +127,6 @@ def recognition(
             the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
             often texts change. As many are streamed at once as the system and ``concurrency`` allow.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
-        identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -143,7 +141,7 @@ def recognition(
         APIConnectionError: No service can be reached.
     """
     existing = existing_of(frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless)
-    systems = systems_of(lab, settings, existing, identify=identify, stream=stream, options=options)
+    systems = systems_of(lab, settings, existing, stream=stream, options=options)
     outputs = {f"{EXISTING}{column}": frame[column].tolist() for column in existing.values()}
     frame = _without_outputs(frame, existing, None if lab is not None else audio)
     several, streams = len(systems) > 1, any(system.streams for system in systems)
@@ -195,7 +193,7 @@ def recognition(
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
-    recorded = _settings_of(systems, identify=identify) | ({"speed": clock[0]} if clock[0] else {})
+    recorded = _settings_of(systems) | ({"speed": clock[0]} if clock[0] else {})
     recorded |= {"groups": blocks.column, "about": blocks.about}
     recorded |= _settings_of_sound(conditions, noise, seed, silent_count)
     record = record_of("recognition", store, *by_system.values(), **recorded)
@@ -217,7 +215,7 @@ def _transcripts_of(
 
     def hear(name: str, client: Client) -> pd.DataFrame:
         system = by_name[name]
-        return recognised(client, rows, language, identify=system.identify, **options, **system.options)
+        return recognised(client, rows, language, **options, **system.options)
 
     clients = {system.name: system.lab for system in systems if system.lab is not None}
     transcripts, unreachable = ask_each(clients, hear, needed=needed)
@@ -259,16 +257,16 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
     return notes
 
 
-def _settings_of(systems: Sequence[System], *, identify: bool) -> dict[str, Any]:
+def _settings_of(systems: Sequence[System]) -> dict[str, Any]:
     """The options for the record: of each system, if there are several."""
     if len(systems) == 1:
-        return {"identify": identify, **systems[0].options}
+        return systems[0].options
     services = list(dict.fromkeys(id(system.lab) for system in systems))
-    by_name = {}
-    for system in systems:
-        service = services.index(id(system.lab))
-        by_name[system.name] = {"service": service, "identify": system.identify, **system.options}
-    return {"systems": by_name}
+    return {
+        "systems": {
+            system.name: {"service": services.index(id(system.lab)), **system.options} for system in systems
+        }
+    }
 
 
 def _settings_of_sound(
@@ -314,7 +312,7 @@ def _timed(
     """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     clients = {
-        system.name: (system.lab, {"identify": system.identify, **system.options})
+        system.name: (system.lab, system.options)
         for system in systems
         if system.lab is not None and not system.streams
     }

@@ -12,6 +12,7 @@ from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import (
     UNITS,
+    full_names,
     ranking_scores,
     ranking_units,
     start_column,
@@ -186,7 +187,9 @@ def rates_answer(
     verbs = ("has", "counts") if unscored == 1 else ("have", "count")
     unscored_words = f"{unscored:,} of {plural(len(table), 'row')} {verbs[0]} no score and {verbs[1]} nowhere"
     rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
-    rated = summary.assign(unit=ranking_units(summary), common_rate=rates)[summary["ranking_rate"].notna()]
+    rated = summary.assign(unit=ranking_units(summary), common_rate=rates, voice_name=full_names(summary))[
+        summary["ranking_rate"].notna()
+    ]
     if not len(rated):
         return Conclusion("Nothing could be scored.", f"{sentence(unscored_words)}." if unscored else "")
     by_language = [(str(code), lines) for code, lines in rated.groupby("language", sort=False)]

@@ -74,9 +74,7 @@ def merged(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[
 
 def _texts(column: pd.Series[Any]) -> pd.Series[Any]:
     """The cells as texts, missing ones as they are, with numbers from 0 on as the index."""
-    return (
-        column.astype(object).where(column.notna(), None).map(str, na_action="ignore").reset_index(drop=True)
-    )
+    return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
 
 
 def _contents(recordings: Sequence[object]) -> pd.Series[Any]:

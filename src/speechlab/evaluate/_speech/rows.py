@@ -44,14 +44,14 @@ def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFr
     return out.assign(**{name: out[SPEAK + name] for name in ("audio", "duration_s", "sample_rate")})
 
 
-def recognised(lab: Client, rows: pd.DataFrame, language: str, *, identify: bool, **how: Any) -> pd.DataFrame:
-    """Recognise rows. For rows of several languages the recogniser identifies the language."""
-    codes = rows[language].map(code_or_none)
+def recognised(lab: Client, rows: pd.DataFrame, codes_of: str, **how: Any) -> pd.DataFrame:
+    """Recognise rows. Where ``codes_of``, a column, has several languages the recogniser identifies the language."""
+    codes = rows[codes_of].map(code_or_none)
     # a single code, if all rows have the same language
-    language_argument = how.pop("language", None if identify else batch.Column(_CODES))
+    language = how.pop("language", batch.Column(_CODES))
     with batch.failures_told_elsewhere():
         table = batch.transcribe(
-            rows.assign(**{_CODES: codes}), lab, audio="audio", language=language_argument, prefix=HEAR, **how
+            rows.assign(**{_CODES: codes}), lab, audio="audio", language=language, prefix=HEAR, **how
         )
     return table.drop(columns=_CODES)
 
@@ -79,7 +79,6 @@ def recognised_by_one(
     language: str,
     *,
     first_choice: str = "",
-    identify: bool,
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -87,7 +86,7 @@ def recognised_by_one(
     attempts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
     for name, client in recognisers.items():
-        table, why = _attempt(client, rows, language, store, identify=identify, **how)
+        table, why = _attempt(client, rows, language, store, **how)
         answered = int(table[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
             notes += [f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []

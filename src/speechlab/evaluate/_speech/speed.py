@@ -136,7 +136,7 @@ def timed_recognisers(
         facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
         options = systems[system][1]
         arguments = row_options(fresh[system].transcribe, options, row)
-        if not (options.get("identify") or "language" in options):
+        if "language" not in options:
             arguments["language"] = code_or_none(code)
         times = batch.timed(lambda _: fresh[system].transcribe(row["audio"], **arguments)).times()
         if "total_s" in times and row["duration_s"]:

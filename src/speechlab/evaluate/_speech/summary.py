@@ -74,6 +74,12 @@ def summarized(
     return merged.sort_values("language", kind="stable", ignore_index=True)
 
 
+def full_names(table: pd.DataFrame) -> pd.Series[str]:
+    """The name of each row's voice; with several services ``alloy of theirs``."""
+    names = table["voice_name"]
+    return names + " of " + table["system"] if "system" in table.columns else names
+
+
 def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
     """Return rows of one language with the scores of the ranking."""
     code = code_or_none(part[language].iloc[0])

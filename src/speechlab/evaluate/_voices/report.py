@@ -15,6 +15,7 @@ from speechlab.evaluate._speech.answer import advised, answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import (
     RANKED_NOTE,
+    full_names,
     interval_column,
     load_views,
     ranked_rows,
@@ -46,12 +47,6 @@ class Order(NamedTuple):
     attribution: Attribution | None
     notes: list[str]
     open: dict[str, str]
-
-
-def full_names(table: pd.DataFrame) -> pd.Series[str]:
-    """The name of each row's voice; with several services ``alloy of theirs``."""
-    names = table["voice_name"]
-    return names + " of " + table["system"] if "system" in table.columns else names
 
 
 def ordered(table: pd.DataFrame, text: str, language: str) -> Order:

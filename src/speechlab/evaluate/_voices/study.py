@@ -64,7 +64,6 @@ def voices(
     measures: Mapping[str, ClipMeasure] | None = None,
     engines: Mapping[str, Any] | None = None,
     recogniser: Client | None = None,
-    identify: bool = False,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -106,7 +105,6 @@ def voices(
             (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
         recogniser: As for :func:`round_trip`.
-        identify: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -140,12 +138,11 @@ def voices(
     running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
     running |= {"concurrency": concurrency, "executor": executor}
     columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {"recogniser": recogniser, "identify": identify}
-    arguments |= {"clock": clock, "progress": progress}
+    arguments: dict[str, Any] = {"recogniser": recogniser, "clock": clock, "progress": progress}
     arguments |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
     scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **arguments)
     settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated}
-    record = record_of("voices", store, *batches, **settings, identify=identify, **options)
+    record = record_of("voices", store, *batches, **settings, **options)
     table = measured(scored, text, language, rated, stage_of(progress, "quality"), functions, store)
     order = ordered(table, text, language)
     notes = [*order.notes, *facts.pop("notes")]
