@@ -436,7 +436,7 @@ def of_ends(voices: int, n: int) -> Callable[[int], Iterator[Found]]:
 
 def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
     """Conditions that change nothing on average, but suit the speakers differently; and hotwords."""
-    from speechlab.evaluate._recognition.answer import condition_differences
+    from speechlab.evaluate._recognition.comparisons import condition_differences
 
     def run(count: int) -> Iterator[Found]:
         for seed in range(count):

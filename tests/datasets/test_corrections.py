@@ -54,7 +54,7 @@ def test_keys_are_unique_and_find_their_rows(names):
     ("row", "old", "why"),
     [
         ("a.wav", "other", "has the text 'ten cats', not 'other'"),
-        ("z.wav", "ten cats", "there is no such row"),
+        ("z.wav", "ten cats", "there is no such row. Rows have the names of row_keys, such as 'a.wav'"),
         ("same.wav", "x", "2 rows have this name"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.answer import advised
+from speechlab.evaluate._speech.advice import advised
 from speechlab.metrics import score
 from support.studies import serving
 

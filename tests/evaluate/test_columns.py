@@ -210,8 +210,9 @@ def test_texts_that_no_voice_speaks_are_told(studies, name):
 def test_references_that_cannot_be_scored_are_told(studies, name):
     table, study = studies[name]
     told = (
-        "1 of 3 references is missing, and not scored.",
-        "1 of 3 references is empty after normalisation; text that was recognised there counts as inserted.",
+        "1 of 3 recognised rows has no reference, and no score.",
+        "1 of 3 recognised rows has a reference that is empty after normalisation; "
+        + "what was recognised counts as inserted.",
     )
     assert set(told) <= set(study(table.assign(text=["Good morning.", None, "…"])).notes)
 

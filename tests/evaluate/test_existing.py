@@ -182,3 +182,19 @@ def test_a_setting_has_the_language_identified(texts):
         report = evaluate.recognition(lab, rows, settings=settings, speed=1, progress=False)
     assert report.table["hypothesis"].tolist() == ["en", "unknown"]
     assert report.speed["error"].isna().all()
+
+
+def test_what_a_batch_noted_of_its_calls_is_set_aside(texts):
+    """A table of recordings that a batch made needs no column to be dropped."""
+    with sl.system("a", synthesize=lambda text: clip(TEXTS.index(text)), transcribe=said, version="1") as lab:
+        spoken = sl.batch.synthesize(texts.head(2), lab, voice="default", progress=False)
+        report = evaluate.recognition(lab, spoken, progress=False)
+        with pytest.raises(InvalidRequestError, match="the columns 'status', 'error', which are results"):
+            evaluate.recognition(lab, spoken.drop(columns="key"), progress=False)
+    assert report.summary["wer"].tolist() == [0]
+    assert report.table["key"].tolist() == spoken["key"].tolist()
+
+
+def test_a_missing_column_is_named_beside_those_of_the_user(texts):
+    with pytest.raises(InvalidRequestError, match=r"no column 'language'; it has 'text', 'good', 'old'\."):
+        evaluate.recognition(None, texts.drop(columns="language"), hypotheses="good")

@@ -24,6 +24,7 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
+from speechlab.batch._plan.columns import earlier_columns as earlier_columns
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import S_PER_CHARACTER, Plan
 from speechlab.batch._run.progress import BAR as BAR

@@ -85,8 +85,8 @@ def corrected(
 
     require_columns(frame, text, hint="Name the right one, as in text='sentence'")
     fixes = read_corrections(corrections)
-    by_key = {key: [place] for place, key in enumerate(row_keys(frame, audio=audio))}
-    by_name = _places_by_end(_cells(frame, audio)) | by_key
+    keys = row_keys(frame, audio=audio)
+    by_name = _places_by_end(_cells(frame, audio)) | {key: [place] for place, key in enumerate(keys)}
     texts: list[Any] = frame[text].tolist()
     refusals = []
     for name, old, new in zip(fixes["row"], fixes["old"], fixes["new"], strict=True):
@@ -99,10 +99,12 @@ def corrected(
         else:
             texts[places[0]] = new
     if refusals:
-        more = "; …" if len(refusals) > _NAMED else ""
+        reasons = "; ".join(refusals[:_NAMED]) + ("; …" if len(refusals) > _NAMED else "")
+        if set(fixes["row"]) - set(by_name):
+            reasons += f". Rows have the names of row_keys, such as {keys[0]!r}" if keys else ""
         message = (
-            f"{len(refusals):,} of {len(fixes):,} corrections fit no row: {'; '.join(refusals[:_NAMED])}{more}. Use "
-            "the data that they were made for, or remove them from the file; nothing was corrected"
+            f"{len(refusals):,} of {len(fixes):,} corrections fit no row: {reasons}. Use the data that they were "
+            "made for, or remove them from the file; nothing was corrected"
         )
         raise InvalidRequestError(message, parameter="corrections")
     cells = pd.Series(texts, index=frame.index, dtype=frame[text].dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from speechlab._door import name_after as _name_after
 from speechlab.display._document import document, page_style
 from speechlab.display._html import Html, data_url, element, escape, join
-from speechlab.display._parts import audio_figure, details, diff, notebook_output, percent, table
+from speechlab.display._parts import audio_figure, details, diff, listed, notebook_output, percent, table
 
 __all__ = [
     "audio_figure",

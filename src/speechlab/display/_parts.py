@@ -202,6 +202,11 @@ def diff(
     return element("span", join(separator, pieces), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
 
 
+def listed(items: Sequence[str]) -> str:
+    """Parts of a sentence, such as "a, b and c"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
 def percent(rate: object) -> str:
     """A fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"

@@ -13,6 +13,7 @@ from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path
 from speechlab._platform import package_version
+from speechlab.display import listed
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import TIMES, timed_calls
 from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, keyed, largest_first, tidied, tidied_texts
@@ -21,7 +22,7 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._translation.measures import Columns, rescored_translations
-from speechlab.evaluate._writing.columns import Shown, View, listed, number, plural, text
+from speechlab.evaluate._writing.columns import Shown, View, number, plural, text
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import methods_of, values_of
 from speechlab.evaluate._writing.record import service_of

@@ -10,6 +10,7 @@ from __future__ import annotations
 from speechlab.listening._answers import COLUMNS as COLUMNS
 from speechlab.listening._answers import HIDDEN_REFERENCE_LEAST as HIDDEN_REFERENCE_LEAST
 from speechlab.listening._answers import read_key as read_key
+from speechlab.listening._answers import scores_of_systems as scores_of_systems
 from speechlab.listening._answers import tidy_answers as tidy_answers
 from speechlab.listening._files import AnswerFile as AnswerFile
 from speechlab.listening._files import KeyTrial as KeyTrial

@@ -12,6 +12,7 @@ import pandas as pd
 
 from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
+from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse
 from speechlab.listening._questions import METHODS
@@ -140,6 +141,17 @@ def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
         form = content.get("format", "") if isinstance(content, dict) else ""
         if not str(form).startswith("speechlab listening key"):  # which may be in one folder with answers
             yield file.name, data
+
+
+def scores_of_systems(answers: pd.DataFrame, method: str) -> pd.DataFrame:
+    """The answers with one system in each row: of A/B each twice, as the share of either; of ABX with both as one."""
+    if method not in {"ab", "abx"}:
+        return answers
+    names, others = (answers[side].astype(text_dtype()) for side in ("system", "other"))
+    if method == "abx":
+        return answers.assign(system=names + " or " + others)
+    both = pd.concat([answers, answers.assign(system=others, score=-answers["score"])], ignore_index=True)
+    return both.assign(score=(both["score"] + 1) / 2)
 
 
 def _content(path: Path, argument: str) -> bytes:

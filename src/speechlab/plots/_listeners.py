@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from speechlab._arguments import is_whole_number, refused
-from speechlab._platform import text_dtype
+from speechlab.listening import scores_of_systems
 from speechlab.plots._figure import (
     INK,
     SHADE,
@@ -28,6 +27,7 @@ from speechlab.plots._figure import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 _GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
@@ -86,7 +86,7 @@ def listeners(
     tidy(scored, "score", argument="answers", hint="All answers are to attention checks")
     scored = scored.assign(score=numbers(scored, "score"))
     method = str(scored["method"].iloc[0])
-    means = _means(scored, method)
+    means = scores_of_systems(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
     excluded = _excluded(answers)
     order, crowd = _rows(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
@@ -147,19 +147,6 @@ def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[
     order = sorted(own_rows, key=lambda name: (name in excluded, -means.loc[name].mean()))
     chosen = set(order)
     return order, [name for name in far.index if name not in chosen]
-
-
-def _means(scored: pd.DataFrame, method: str) -> pd.DataFrame:
-    """Return means by listener and system: for A/B the share of preferences, for ABX the share right by pair."""
-    if method == "ab":
-        mirrored = scored.assign(system=scored["other"].astype(text_dtype()), score=-scored["score"])
-        scored = pd.concat([scored, mirrored], ignore_index=True)
-        scored["score"] = (scored["score"] + 1) / 2
-    elif method == "abx":
-        scored = scored.assign(
-            system=scored["system"].astype(text_dtype()) + " or " + scored["other"].astype(text_dtype())
-        )
-    return scored.groupby(["listener", "system"])["score"].mean().unstack()
 
 
 def _excluded(answers: pd.DataFrame) -> dict[Any, str]:

@@ -10,11 +10,12 @@ import pandas as pd
 
 from speechlab._arguments import refused
 from speechlab._platform import package_version
+from speechlab.display import listed
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.tested import NAMES, changes, paired
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._statistics import FEWEST, paired_ratio
-from speechlab.evaluate._writing.columns import listed, named, plural, sentence
+from speechlab.evaluate._writing.columns import named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     changes_words,

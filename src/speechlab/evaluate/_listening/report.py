@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
+from speechlab.display import listed
 from speechlab.evaluate._listening.simulated import SIMULATED
 from speechlab.evaluate._listening.summary import (
     agreement_of,
@@ -23,7 +24,6 @@ from speechlab.evaluate._writing.columns import (
     count,
     in_words,
     interval,
-    listed,
     number,
     p_text,
     plural,

@@ -21,7 +21,7 @@ from speechlab.evaluate._listening.statistics import (
     two_way,
     two_way_bootstrap,
 )
-from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS
+from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, scores_of_systems
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
@@ -37,18 +37,8 @@ def counted(table: pd.DataFrame) -> pd.DataFrame:
 
 def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
     """Return a row for each system, or for each pair in ABX, with its interval."""
-    if method == "ab":
-        mirrored = table.assign(system=table["other"].astype(text_dtype()), score=-table["score"])
-        scores = pd.concat([table, mirrored], ignore_index=True).assign(role="test")
-        scores["score"] = (scores["score"] + 1) / 2
-    else:
-        scores = table
-    if method == "abx":
-        scores = scores.assign(
-            system=scores["system"].astype(text_dtype()) + " or " + scores["other"].astype(text_dtype())
-        )
     rows = []
-    for system, group in scores.groupby("system", sort=False):
+    for system, group in scores_of_systems(table, method).groupby("system", sort=False):
         values, listeners, items = group["score"].to_numpy(), _codes(group["listener"]), _codes(group["item"])
         low, high = two_way_bootstrap(values, listeners, items, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()

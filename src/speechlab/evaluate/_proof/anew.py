@@ -11,7 +11,7 @@ import pandas as pd
 
 from speechlab import datasets
 from speechlab._brief import briefly
-from speechlab.display import percent
+from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._changes.tested import NAMES
@@ -35,7 +35,7 @@ from speechlab.evaluate._translation.report import translation_report
 from speechlab.evaluate._translation.spoken import report_of_stages
 from speechlab.evaluate._voices.report import ordered, voices_report
 from speechlab.evaluate._watch import rescored_rows, watch_report
-from speechlab.evaluate._writing.columns import View, count, listed, plural, rate, text
+from speechlab.evaluate._writing.columns import View, count, plural, rate, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import language_name
 

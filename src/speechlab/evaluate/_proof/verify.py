@@ -118,6 +118,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if where.is_dir():
         stands: Contents = Report.load(where)
         anew = recomputed(stands)
+        shown: str = escape(" ".join(head for view in stands.views for head in view.heads))
         compared.contents(stands, anew)
         if stands.study == "voices":
             further.append(compare_sounds(compared, stands))
@@ -132,7 +133,8 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         text = _text_of(where)
         held = held_in(text, *_READ)
         stands = _held(text, held, where)
-        _compare_page(compared, text, held, Report.of(recomputed(stands)))
+        anew, shown = recomputed(stands), text.partition("<main>")[2]
+        _compare_page(compared, text, held, Report.of(anew))
         seal, digest = seal_of(text)
         compared.digest("page, sha256", seal, digest)
         if stands.study == "voices":
@@ -140,7 +142,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if store is not None:
         further.append(compare_with_store(compared, stands, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    notes = (*further, *_notes(stands, different=bool(len(unequal))))
+    notes = (*further, *(_causes(stands, anew, shown) if len(unequal) else ()), *_notes(stands))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
 
 
@@ -207,13 +209,24 @@ def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], ane
             compared.digest(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
-def _notes(report: Contents, *, different: bool) -> tuple[str, ...]:
+def _causes(report: Contents, anew: Contents, shown: str) -> list[str]:
+    """What makes an honest report differ: another version saved it, maybe without a column of this one."""
     made_by, version = str(report.record.get("speechlab", "")), package_version()
-    notes = []
-    if different and made_by and made_by != version:
-        notes.append(
+    causes = []
+    if made_by and made_by != version:
+        causes.append(
             f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."
         )
+    added = [head for view in anew.views for head in view.heads if escape(head) not in shown]
+    if added:
+        causes.append(
+            f"The report lacks the column {added[0]!r}, which an earlier version may not have had; save it again."
+        )
+    return causes
+
+
+def _notes(report: Contents) -> tuple[str, ...]:
+    notes = []
     if len(report.speed):
         notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")
     if report.study == "watch":

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 
-from speechlab.display import percent
+from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import languages_of_rows, mixed_normalizer
-from speechlab.evaluate._writing.columns import View, count, listed, p_words, plural, rate, text
+from speechlab.evaluate._writing.columns import View, count, p_words, plural, rate, text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 

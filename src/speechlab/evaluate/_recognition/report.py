@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from speechlab.evaluate._made import NO_SPEAKER
-from speechlab.evaluate._recognition.answer import (
+from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,
     condition_differences,
     condition_findings,
@@ -22,7 +22,7 @@ from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.hallucinations import flagged, silence_findings
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
-from speechlab.evaluate._speech.answer import rates_answer
+from speechlab.evaluate._speech.advice import rates_answer
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
 from speechlab.evaluate._speech.summary import FLAGS, READING, ranking_units, summarized
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows

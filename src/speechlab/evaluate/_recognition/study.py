@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from speechlab import batch
+from speechlab._arguments import require_columns
 from speechlab._brief import briefly
 from speechlab._platform import stacked
 from speechlab.datasets import usual_columns
@@ -35,6 +36,7 @@ from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, sc
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
 from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
+from speechlab.evaluate._writing.columns import plural
 from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
 
 if TYPE_CHECKING:
@@ -143,18 +145,19 @@ def recognition(
     existing = existing_of(frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless)
     systems = systems_of(lab, settings, existing, stream=stream, options=options)
     outputs = {f"{EXISTING}{column}": frame[column].tolist() for column in existing.values()}
-    frame = _without_outputs(frame, existing, None if lab is not None else audio)
+    frame = _without_results(frame, existing)
     several, streams = len(systems) > 1, any(system.streams for system in systems)
     conditions = conditions_of(noise_db, band_hz)
     silent_count = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
     side_by_side = several or bool(conditions) or streams
     if voice == "auto":  # no speakers where systems or conditions stand side by side
-        names = () if side_by_side else getattr(frame, "columns", ())
-        voice = next((name for name in ("voice", "speaker") if name in names), None)
-    roles = {"audio": audio, "text": text, "language": language, "voice": voice}
+        present = () if side_by_side else frame.columns
+        voice = next((name for name in ("voice", "speaker") if name in present), None)
+    roles = {"text": text, "language": language, "voice": voice}
     groups_column = None if groups == "auto" else groups
-    frame, (audio, text, language, *_) = columns_of(frame, **roles, groups=groups_column, entities=entities)
+    roles |= {"groups": groups_column, "entities": entities}
+    frame, (audio, text, language, *_) = _columns(frame, audio, needed=lab is not None, **roles)
     keep_free(frame, RECOGNITION - GIVEN)
     scores = named_functions(scorers, "scorers", SCORE, frame.columns)
     blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
@@ -227,14 +230,23 @@ def _transcripts_of(
     return {name: transcripts[name] for name in by_name}, unreachable
 
 
-def _without_outputs(frame: pd.DataFrame, had: dict[str, str], audio: str | None) -> pd.DataFrame:
-    """The table with an empty column of recordings, if it has none and needs none."""
+def _without_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:
+    """The table without results of an earlier batch or study that have names of results of this one."""
+    require_columns(frame)
     results = RECOGNITION - GIVEN
-    if results.intersection(had.values()):
-        frame = frame.drop(columns=[name for name in frame.columns if name in results])
-    if audio is not None and audio not in frame.columns and "audio" not in usual_columns(frame):
-        frame = frame.assign(**{audio: None})
-    return frame
+    if not results.intersection(had.values()):  # of a batch that made the recordings, how each call ended
+        results = results.intersection(batch.earlier_columns(frame.columns, ""))
+    return frame.drop(columns=[name for name in frame.columns if name in results])
+
+
+def _columns(
+    frame: pd.DataFrame, audio: str, *, needed: bool, **roles: str | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The table and the names of its columns; with an empty one of recordings, if it has none and needs none."""
+    if needed or audio in frame.columns or "audio" in usual_columns(frame):
+        return columns_of(frame, audio=audio, **roles)
+    frame, names = columns_of(frame, **roles)
+    return frame.assign(**{audio: None}), [audio, *names]
 
 
 def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
@@ -248,12 +260,15 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
     unsaid = int(replies[text].isna().sum())
     empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
     for number, what in (
-        (unsaid, "missing, and not scored."),
-        (empty, "empty after normalisation; text that was recognised there counts as inserted."),
+        (unsaid, "no reference, and no score."),
+        (
+            empty,
+            "a reference that is empty after normalisation; what was recognised counts as inserted.",
+        ),
     ):
         if number:
-            are = "is" if number == 1 else "are"
-            notes.append(f"{number:,} of {len(replies):,} references {are} {what}")
+            has = "has" if number == 1 else "have"
+            notes.append(f"{number:,} of {plural(len(replies), 'recognised row')} {has} {what}")
     return notes
 
 

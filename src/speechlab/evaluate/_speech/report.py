@@ -10,7 +10,7 @@ import pandas as pd
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.answer import rates_answer
+from speechlab.evaluate._speech.advice import rates_answer
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import no_speed
 from speechlab.evaluate._speech.summary import (

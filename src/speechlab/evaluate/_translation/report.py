@@ -10,6 +10,7 @@ import pandas as pd
 
 from speechlab._arguments import is_missing
 from speechlab._platform import package_version
+from speechlab.display import listed
 from speechlab.evaluate._speech.scorers import SCORE
 from speechlab.evaluate._speech.speed import no_times
 from speechlab.evaluate._speech.summary import load_views
@@ -19,7 +20,6 @@ from speechlab.evaluate._writing.columns import (
     Shown,
     View,
     count,
-    listed,
     named,
     number,
     of_all,

@@ -11,7 +11,7 @@ import pandas as pd
 from speechlab._arguments import is_missing
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, languages_of
-from speechlab.evaluate._speech.answer import advised, answer_of
+from speechlab.evaluate._speech.advice import advised, answer_of
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import (
     RANKED_NOTE,

@@ -246,11 +246,6 @@ def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
     return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
 
 
-def listed(items: Sequence[str]) -> str:
-    """Parts of a sentence: ``a, b and c``."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
 def plural(count: int, singular: str, several: str = "") -> str:
     """A number with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"

@@ -16,9 +16,9 @@ import orjson
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.display import Html, details, element, escape, join
+from speechlab.display import Html, details, element, escape, join, listed
 from speechlab.evaluate._made import FOLLOWING, NO_SPEAKER, SCORED
-from speechlab.evaluate._writing.columns import listed, named, plural
+from speechlab.evaluate._writing.columns import named, plural
 from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS, Contents, ShownRows, findings_of
 from speechlab.evaluate._writing.folder import SOUNDS
 

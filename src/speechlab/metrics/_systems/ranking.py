@@ -13,7 +13,7 @@ import numpy as np
 
 from speechlab._arguments import is_number, refused, require_columns
 from speechlab._require import later
-from speechlab.display import percent, table
+from speechlab.display import listed, percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.compare import compare
@@ -129,7 +129,7 @@ class Ranking:
             return f"{first} has no other to be compared with: its {rate}, {on}."
         if (self.systems["error_rate"] == best["error_rate"]).all():
             ordered = [best["system"], *other_names]
-            who = _listed(ordered) if len(ordered) <= _NAMED else f"All {len(ordered)} systems"
+            who = listed(ordered) if len(ordered) <= _NAMED else f"All {len(ordered)} systems"
             return f"{who} have the same {rate} ({percent(best['error_rate'])}) {on}."
         tied = self.tied[1:]
         worse = [name for name in other_names if name not in tied]
@@ -147,7 +147,7 @@ class Ranking:
         rates = self.systems.set_index("system")["error_rate"][names].map(percent)
         if len(names) > _NAMED:
             return f"{len(names)} others ({rates.iloc[0]} to {rates.iloc[-1]})"
-        return _listed([f"{name} ({rate})" for name, rate in rates.items()])
+        return listed([f"{name} ({rate})" for name, rate in rates.items()])
 
     def __repr__(self) -> str:
         return f"<Ranking: {self.sentence}>"
@@ -331,7 +331,3 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
     signature = joined_of(pd.concat(list(one.tables.values())))
     tested = "utterance" if bootstrap.groups is None else str(bootstrap.groups)
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

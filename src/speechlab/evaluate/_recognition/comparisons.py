@@ -1,4 +1,4 @@
-"""The order of systems, and the answer of a study of recognition: which to take, and what noise or a band does."""
+"""Systems and conditions compared: their order, what noise or a band does, and the answer that follows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pandas as pd
 
 from speechlab._arguments import is_missing
-from speechlab.display import percent
+from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.answer import FAR, LEVEL, advised, answer_of
+from speechlab.evaluate._speech.advice import FAR, LEVEL, advised, answer_of
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.summary import UNITS, ranking_scores, ranking_units
 from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.columns import interval_text, listed, named, plural, sentence
+from speechlab.evaluate._writing.columns import interval_text, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import difference_words, evidence_words, of_study
 from speechlab.metrics import Ranking, compare, judge, rank, utterances_needed

@@ -1,11 +1,11 @@
-"""Answers of studies of speech: which voice or recogniser to take, how much is understood, and how sure that is."""
+"""Which voice or recogniser to take, how much is understood, and how sure that is."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.display import percent
+from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -19,7 +19,7 @@ from speechlab.evaluate._speech.summary import (
     summarized,
 )
 from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.columns import listed, named, p_words, plural, sentence
+from speechlab.evaluate._writing.columns import named, p_words, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank
