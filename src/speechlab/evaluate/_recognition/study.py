@@ -154,9 +154,8 @@ def recognition(
     if voice == "auto":  # no speakers where systems or conditions stand side by side
         present = () if side_by_side else frame.columns
         voice = next((name for name in ("voice", "speaker") if name in present), None)
-    roles = {"text": text, "language": language, "voice": voice}
-    groups_column = None if groups == "auto" else groups
-    roles |= {"groups": groups_column, "entities": entities}
+    roles = {"text": text, "language": language, "voice": voice, "entities": entities}
+    roles["groups"] = None if groups == "auto" else groups
     frame, (audio, text, language, *_) = _columns(frame, audio, needed=lab is not None, **roles)
     keep_free(frame, RECOGNITION - GIVEN)
     scores = named_functions(scorers, "scorers", SCORE, frame.columns)
