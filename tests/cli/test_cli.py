@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+import speechlab as sl
 from speechlab.client import Client
 from support import forked
 from support.sockets import nobody
@@ -78,6 +79,15 @@ def test_quickstart_does_the_main_job(first_run):
         assert speechlab("verify", report).returncode == 0
     assert len(pd.read_csv(out / "results.csv")) == len(table)
     assert len(pd.read_csv(out / "translations" / "results.csv")) == 2
+
+
+def test_the_log_of_a_quickstart_ends_with_the_answer_and_the_pages(first_run):
+    done, out, _ = first_run
+    _, _, end = done.stdout.rpartition("writing the report")
+    for report in (out, out / "translations"):
+        assert sl.evaluate.Report.load(report).answer in end
+        assert f"open {(report / 'report.html').absolute()}\n" in end
+    assert "Warning" not in done.stderr
 
 
 def test_quickstart_again_reuses_everything(first_run):

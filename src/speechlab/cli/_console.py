@@ -69,10 +69,10 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def warnings_told(*, without: str) -> Iterator[None]:
-    """Print warnings as sentences, without the line of code that they come from."""
+def warnings_told() -> Iterator[None]:
+    """Print warnings as sentences, without their lines of code; failed rows are counted at the end."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", without, UserWarning)
+        warnings.filterwarnings("ignore", r"[\d,]+ of [\d,]+ rows failed", UserWarning)
         warnings.showwarning = _told
         yield
 
@@ -143,7 +143,7 @@ def headline(title: str, head: pd.DataFrame) -> None:
     room = console.width - _GAP * (len(printed) - 1)
     if sum(map(_longest, printed)) > room:
         printed = [
-            [name if text else name.replace(" ", "\n"), *cells]
+            [name if text else re.sub(" (?!%)", "\n", name), *cells]
             for (name, *cells), text in zip(printed, texts, strict=True)
         ]
         if sum(_least(printed, texts)) > room:

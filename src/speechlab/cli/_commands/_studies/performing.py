@@ -30,8 +30,6 @@ WORSE = 4
 """Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows failed)."""
 _UNPAIRED = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
 _UNTIMED = "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
-_ROWS_FAILED = r"[\d,]+ of [\d,]+ rows failed"
-"""Warning of studies that the command tells in its own words, at the end."""
 _KINDS_OF_ERRORS = 3
 _XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML does not allow."""
@@ -103,7 +101,7 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
     options = in_python(study.__name__, options, services)
     if before is not None:
         _check_comparable(before, study.__name__, _systems(study.__name__, options.get("settings"), services))
-    with warnings_told(without=_ROWS_FAILED):
+    with warnings_told():
         had = options.get("hypotheses") or {}
         files = {name: place for name, place in had.items() if Path(place).exists()}
         code = codes.get("language")
@@ -164,7 +162,7 @@ def _at_work(
     """The clients of a study, none if it needs none, and its progress: the estimate, and stages in our words."""
     with (
         stoppable(),
-        warnings_told(without=_ROWS_FAILED),
+        warnings_told(),
         nullcontext() if alone else connected(services, adapters) as lab,
         stages() as show_stage,
     ):

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
-from speechlab.cli._console import console, headline, say, stages, stoppable
+from speechlab.cli._console import console, headline, say, stages, stoppable, warnings_told
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
 
-    with stages() as show_stage:
+    with warnings_told(), stages() as show_stage:
         show_stage("starting the service", 0, 1)
         from speechlab.client import connect
 
@@ -145,10 +146,16 @@ def _print_end(speech: Report, translated: Report, out: Path, seconds: float) ->
         f"\n{rows} utterances, {audio_s:.0f} s of speech, {failed} failed, {reused} reused; {seconds:.0f} s in all."
     )
     for error in speech.failed()["error"].dropna().unique():
-        console.print(f"[red]failed:[/] {error}", soft_wrap=True)
-    console.print(f"\nHear it:  open [bold]{out / 'report.html'}[/]", soft_wrap=True)
-    console.print(f"Read it:  open [bold]{out / 'translations' / 'report.html'}[/]", soft_wrap=True)
-    console.print(f"Use it:   pandas.read_parquet({str(out / 'results.parquet')!r})", soft_wrap=True)
+        console.print(f"[red]failed:[/] {escape(error)}", soft_wrap=True)
+    # the whole path: who reads a log does not know where the command ran
+    page, translations = (
+        escape(str(place.absolute() / "report.html")) for place in (out, out / "translations")
+    )
+    console.print(f"\nHear it:  open [bold]{page}[/]", soft_wrap=True)
+    console.print(f"Read it:  open [bold]{translations}[/]", soft_wrap=True)
+    console.print(
+        f"Use it:   pandas.read_parquet({escape(repr(str(out / 'results.parquet')))})", soft_wrap=True
+    )
     console.print(f"Go on:    {_next_step()}", soft_wrap=True)
     if failed:
         raise typer.Exit(1)
