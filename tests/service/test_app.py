@@ -31,7 +31,9 @@ def test_all_routes_are_known():
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 def test_s1_every_route_but_those_of_probes_is_closed_without_a_key(live, error_body, method, path):
     reply = live.request(method, path, b"{}" if method == "POST" else None, key=None)
-    if path in {"/healthz", "/readyz"}:
+    if path == "/readyz":  # yes or no: a service under load may not be ready
+        assert reply.status in {200, 503}
+    elif path == "/healthz":
         assert reply.status == 200
     else:
         error_body(reply, 401, "ErrAuthenticationFailed")

@@ -110,16 +110,15 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
         heavy = FairTurns()
         lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
         running, most = 0, 0
-        lock = threading.Lock()
-        light_done = 0.0
-        begun = time.monotonic()
+        lock, light_done = threading.Lock(), threading.Event()
 
         def work() -> None:
             nonlocal running, most
             with lock:
                 running += 1
                 most = max(most, running)
-            time.sleep(0.15)
+            assert light_done.wait(20)  # which comes after the heavy ones, and does not wait for them
+            time.sleep(0.05)
             with lock:
                 running -= 1
 
@@ -127,14 +126,8 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
             async with lane.admit("tts") as admission:
                 await lane.call(admission, task)
 
-        async def light() -> None:
-            nonlocal light_done
-            await use(lanes[2], lambda: None)
-            light_done = time.monotonic() - begun
-
-        await asyncio.gather(use(lanes[0], work), use(lanes[1], work), light())
+        await asyncio.gather(use(lanes[0], work), use(lanes[1], work), use(lanes[2], light_done.set))
         assert most == 1
-        assert light_done < 0.14
 
     asyncio.run(main())
 
@@ -143,11 +136,12 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
 def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thread_is_done(whole):
     async def main() -> None:
         lane = make(queue_limit=1, concurrency=1)
-        gate, closed = threading.Event(), threading.Event()
+        gate, begun, closed = (threading.Event() for _ in range(3))
 
         def stuck():
             try:
                 yield 1
+                begun.set()
                 gate.wait(10)
                 yield 2
             finally:
@@ -162,7 +156,7 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
                     pass
 
         task = asyncio.create_task(consume())
-        await asyncio.sleep(0.1)
+        await until(begun.is_set)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -178,11 +172,7 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
         assert not follower.done()
         gate.set()
         await asyncio.wait_for(follower, 5)
-        for _ in range(100):
-            if closed.is_set():
-                break
-            await asyncio.sleep(0.02)
-        assert closed.is_set()
+        await until(closed.is_set)
 
     asyncio.run(main())
 

@@ -19,7 +19,7 @@ import pytest
 
 from speechlab.service import ServiceConfig, running, voice_uuid
 from support.clients import KEY, Http
-from support.clock import ends_within
+from support.clock import ends_within, eventually
 from support.sockets import read_all
 from support.staged import CANARY
 
@@ -179,7 +179,7 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
         holders[0].wait()
         time.sleep(3)
         assert process.child.poll() is None
-        assert not (tmp_path / "a.lock").exists()
+        assert eventually(lambda: not (tmp_path / "a.lock").exists())
         assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
         holders[1].kill()
         holders[1].wait()
