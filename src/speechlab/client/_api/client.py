@@ -26,15 +26,16 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, as_secret
 from speechlab.client._settings.resolve import settings_for
 from speechlab.client._settings.settings import ClientOptions, Settings, check_names
+from speechlab.client._streams.base import Playable
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
-from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
+    from speechlab.notebook import Playback
 
 
-class SpeechStream(StreamFace[AsyncSpeechStream]):
+class SpeechStream(Playable, StreamFace[AsyncSpeechStream]):
     """Speech while it is made: iterate for its bytes, or :meth:`clips` for sound.
 
     Use it with ``with``; leaving it early stops the service's work.
@@ -59,10 +60,6 @@ class SpeechStream(StreamFace[AsyncSpeechStream]):
     def clips(self) -> Iterator[AudioClip]:
         yield from each_of(self._async.clips())
 
-    @described_as(AsyncSpeechStream.play)
-    def play(self) -> Playback:
-        return play(self)
-
 
 class TranslationStream(StreamFace[AsyncTranslationStream]):
     """A translation while it is made: iterate for its chunks; ``text`` is the translation so far.
@@ -81,7 +78,7 @@ class TranslationStream(StreamFace[AsyncTranslationStream]):
     collect = waited(AsyncTranslationStream.collect)
 
 
-class SpeechEvents(StreamFace[AsyncSpeechEvents]):
+class SpeechEvents(Playable, StreamFace[AsyncSpeechEvents]):
     """Events of one text: iterate for them in order, or :meth:`collect` a clip."""
 
     text = mirrored(AsyncSpeechEvents.text)
@@ -91,10 +88,6 @@ class SpeechEvents(StreamFace[AsyncSpeechEvents]):
     @described_as(AsyncSpeechEvents.clips)
     def clips(self) -> Iterator[AudioClip]:
         yield from each_of(self._async.clips())
-
-    @described_as(AsyncSpeechEvents.play)
-    def play(self) -> Playback:
-        return play(self, self.text)
 
     __next__ = following(AsyncSpeechEvents.__anext__)
     collect = waited(AsyncSpeechEvents.collect)

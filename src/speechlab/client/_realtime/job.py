@@ -13,9 +13,9 @@ from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, whole_s
 from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, SpeechClip, spent_on_speech
 from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
+from speechlab.client._streams.base import Playable
 from speechlab.contract import AudioFormat
 from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
-from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
@@ -159,7 +159,7 @@ class Job:
             self.task.cancel()
 
 
-class AsyncSpeechEvents(AsyncClosable):
+class AsyncSpeechEvents(Playable, AsyncClosable):
     """Events of one text: iterate for them in order, or :meth:`collect` a clip."""
 
     def __init__(self, job: Job) -> None:
@@ -231,20 +231,6 @@ class AsyncSpeechEvents(AsyncClosable):
             if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
             position = len(came)
-
-    def play(self) -> Playback:
-        """Play the sound while it is made, in a player that the running cell shows.
-
-        It sounds with the first piece, and begins after the player before it has ended. Its button stops the
-        service's work. The events are read in the background, and their format has to be WAV or PCM.
-
-        Returns:
-            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
-
-        Raises:
-            MissingDependencyError: The extra ``lab`` is not installed.
-        """
-        return play(self, self.text)
 
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.

@@ -1,4 +1,4 @@
-"""The base of streams, whose connection lasts from entering to leaving, which stops the service's work."""
+"""The bases of streams, whose connection lasts from entering to leaving, which stops the service's work."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from speechlab.client._stored_calls import StoredCall, Tape, TapedBody
 from speechlab.client._transport.exchange import ReplyStream, hearing_interrupts
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
+from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     from speechlab.client._transport.sender import Sender
@@ -26,6 +27,24 @@ if TYPE_CHECKING:
     """A body in pieces, from the service or from a tape."""
     StoredCallOf = Callable[[Operation[Any]], Awaitable[StoredCall | None]]
     """Gives the form of an operation in the store; None for clients without a store."""
+
+
+class Playable:
+    """Speech that can be heard while it is made."""
+
+    def play(self) -> Playback:
+        """Play the sound while it is made, in a player that the running cell shows.
+
+        It sounds with the first piece, and begins after the player before it has ended. Its button stops the
+        service's work. What comes is read in the background, and has to be in WAV or PCM.
+
+        Returns:
+            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
+
+        Raises:
+            MissingDependencyError: The extra ``lab`` is not installed.
+        """
+        return play(self, getattr(self, "text", ""))
 
 
 class Stream(AsyncOpenable):

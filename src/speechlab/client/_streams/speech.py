@@ -19,7 +19,7 @@ from speechlab.client._operations.speech import (
     spent_on_speech,
     what_is_missing,
 )
-from speechlab.client._streams.base import Stream, first_text
+from speechlab.client._streams.base import Playable, Stream, first_text
 from speechlab.client._transport.http import WireError
 from speechlab.errors import (
     ConfigurationError,
@@ -28,7 +28,6 @@ from speechlab.errors import (
     SpeechLabError,
     StreamTruncatedError,
 )
-from speechlab.notebook import Playback, play
 
 if TYPE_CHECKING:
     from speechlab.client._streams.base import StoredCallOf
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     Prepare = Callable[[], Awaitable[StreamSpeech]]
 
 
-class AsyncSpeechStream(Stream):
+class AsyncSpeechStream(Playable, Stream):
     """Speech while it is made: iterate for its bytes, or :meth:`clips` for sound.
 
     Use it with ``async with``; leaving it early stops the service's work.
@@ -172,20 +171,6 @@ class AsyncSpeechStream(Stream):
             clip = reader.feed(piece)
             if clip is not None:
                 yield clip
-
-    def play(self) -> Playback:
-        """Play the sound while it is made, in a player that the running cell shows.
-
-        It sounds with the first piece, and begins after the player before it has ended. Its button stops the
-        service's work. The stream is read in the background, and has to be in WAV or PCM.
-
-        Returns:
-            The player: ``wait()`` or ``await`` gives the clip at the end, ``times`` the times, ``stop()`` stops it.
-
-        Raises:
-            MissingDependencyError: The extra ``lab`` is not installed.
-        """
-        return play(self)
 
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.
