@@ -232,11 +232,10 @@ class Store:
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record an attempt; :meth:`put` does it for one with a result."""
-        with self._translated():
-            self._db.execute(
-                f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
-                astuple(attempt),
-            )
+        self._rows(
+            f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
+            astuple(attempt),
+        )
 
     def attempts(self, key: str) -> list[Attempt]:
         """Return all attempts at a request, oldest first."""
@@ -253,21 +252,19 @@ class Store:
     def save_run(self, record: RunRecord) -> None:
         """Write or update the record of a run. :meth:`add_part` adds the parts."""
         about = record.id, record.operation, record.status, record.started, record.ended
-        with self._translated():
-            self._db.execute(
-                f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
-                "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
-                (*about, _text(record.manifest)),
-            )
+        self._rows(
+            f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
+            "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
+            (*about, _text(record.manifest)),
+        )
 
     def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
         """Keep the next piece of a run's table: a Parquet file, with its number of rows."""
         part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
-        with self._translated():
-            self._db.execute(
-                "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
-                (run, part.sha256, part.rows, run),
-            )
+        self._rows(
+            "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
+            (run, part.sha256, part.rows, run),
+        )
         return part
 
     def run(self, run: str) -> RunRecord:
@@ -294,11 +291,10 @@ class Store:
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
         """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
-        with self._translated():
-            self._db.execute(
-                "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
-                (key, orjson.dumps(facts).decode()),
-            )
+        self._rows(
+            "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
+            (key, orjson.dumps(facts).decode()),
+        )
 
     def facts(self, key: str) -> dict[str, Any]:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
@@ -345,7 +341,7 @@ class Store:
                 raise database_error(error, self.path) from error
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """The rows of a query."""
+        """The rows of a query; none of a statement that writes."""
         with self._translated():
             return self._db.execute(query, values).fetchall()
 

@@ -174,11 +174,6 @@ class Plan:
         """For each row the key of its call or its error, for a table in memory."""
         return self._one().rows
 
-    @property
-    def cached(self) -> frozenset[str]:
-        """Keys of stored results, for a table in memory."""
-        return frozenset(self._one().found)
-
     def __repr__(self) -> str:
         what = f"{len(self.rows)} rows, {len(self._one().pending)} calls" if self._whole else "not read yet"
         return f"Plan({self.step.operation}: {what})"

@@ -260,16 +260,7 @@ class Transcribe(Operation[Transcript]):
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
     def kept(self, result: Transcript) -> dict[str, Any]:
-        values: dict[str, Any] = {
-            "text": result.text,
-            "language": result.language,
-            "confidence": result.confidence,
-            "processing_s": result.timing.processing_s,
-        }
-        if result.pieces is not None:
-            values["segments"] = [
-                {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
-            ]
+        values = {**fields_of(result), "processing_s": result.timing.processing_s}
         if words := _words_of(result.reply):
             values["words"] = words
         return values | {name: extra[name] for name in _STREAMED if name in (extra := _extra(result.reply))}
@@ -278,6 +269,15 @@ class Transcribe(Operation[Transcript]):
     def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
         names = ("text", "language", "confidence", "segments", "words", *_STREAMED)
         return {name: kept[name] for name in names if kept.get(name) is not None}
+
+
+def fields_of(transcript: Transcript) -> dict[str, Any]:
+    """The contract's fields of a transcript."""
+    names = ("text", "language", "confidence")
+    fields: dict[str, Any] = {name: getattr(transcript, name) for name in names}
+    if (pieces := transcript.pieces) is not None:
+        fields["segments"] = [{"start": each.start, "end": each.end, "text": each.text} for each in pieces]
+    return fields
 
 
 _STREAMED = ("partials", "first_partial_s", "finalization_s")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import later
 from speechlab.audio import AudioClip
 from speechlab.client._clock import SystemClock
-from speechlab.client._operations.recognition import Transcript
+from speechlab.client._operations.recognition import Transcript, fields_of
 from speechlab.client._operations.translation import Translation
 from speechlab.client._systems.functions import PacedClips, SystemFunction, check_fields
 from speechlab.datasets import transcript_of
@@ -62,7 +62,8 @@ def _transcript(result: Any) -> Iterator[dict[str, Any]]:
     if isinstance(result, str):
         yield {"text": result}
     elif isinstance(result, Transcript):
-        yield _of_transcript(result)
+        words = result.words
+        yield fields_of(result) | ({} if words is None else {"words": words.to_dict("records")})
     elif isinstance(result, Mapping):
         yield _told(transcript_of(result), result.get("language"))
     elif isinstance(result, tuple) and len(result) == 2 and hasattr(result[1], "language"):
@@ -90,20 +91,6 @@ def _partials(result: Any) -> Iterator[tuple[str, bool]]:
 
 def _told(found: dict[str, Any], language: object) -> dict[str, Any]:
     return {**found, "language": str(language)} if language else found
-
-
-def _of_transcript(result: Transcript) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "text": result.text,
-        "language": result.language,
-        "confidence": result.confidence,
-    }
-    if result.pieces is not None:
-        fields["segments"] = [
-            {"start": piece.start, "end": piece.end, "text": piece.text} for piece in result.pieces
-        ]
-    words = result.words
-    return fields if words is None else {**fields, "words": words.to_dict("records")}
 
 
 def _of_segments(segments: Any) -> dict[str, Any]:
