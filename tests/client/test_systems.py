@@ -233,7 +233,8 @@ def test_fields_of_another_kind_are_refused_and_stop_no_batch(mine, tmp_path):
         (lambda: mine.transcribe(clip, language=5), "language holds a int; give text"),
         (lambda: mine.translate("a", **{**pair, "source_lang": 5}), "source_lang holds a int; give text"),
         (lambda: mine.translate("a", **pair, keywords=["b", clip]), "keywords holds a AudioClip; give text"),
-        (lambda: mine.translate(5, **pair), "text is a int; give a text"),
+        (lambda: mine.translate(5, **pair), r"text is 5 \(int\)"),
+        (lambda: mine.synthesize("half \ud800", voice="anna"), "half of a surrogate pair at position 5"),
         (lambda: mine.synthesize("a", voice="anna", temperature=clip), "give a number or text"),
         (lambda: mine.synthesize("a", voice="anna", format="aiff"), "format 'aiff' is unknown"),
     ):

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field
 
+from speechlab._arguments import check_text as check_is_text
 from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, LIMITS, AudioFormat
 from speechlab.errors import InvalidRequestError
@@ -83,10 +84,7 @@ def check_format(name: str) -> None:
 
 def check_text(text: str, *, limit: int = LIMITS.tts_text_chars) -> None:
     """Refuse a text that cannot be spoken."""
-    value: object = text
-    if not isinstance(value, str):
-        message = f"text is a {type(value).__name__}; give a text"
-        raise InvalidRequestError(message, parameter="text", rule="2.2", code="invalid_message")
+    check_is_text(text)
     if not text.strip():
         message = "text is empty; it must hold something to say"
         raise InvalidRequestError(message, parameter="text", rule="2.2", code="empty_text")

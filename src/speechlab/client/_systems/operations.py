@@ -76,12 +76,11 @@ class FunctionSpeech(Synthesize):
 
     @property
     def _checked(self) -> tuple[SpeechRequest, int]:
-        _check_text(self.text)
-        values = self._fields
+        text, values = self.content["text"], self._fields
         check_format(str(self.format))
         voice = self.voice.id if isinstance(self.voice, Voice) else self.voice
         kind = AudioFormat(self.format)
-        request = SpeechRequest.model_construct(voice_id=voice, text=self.text, format=kind, **values)
+        request = SpeechRequest.model_construct(voice_id=voice, text=text, format=kind, **values)
         return request, values.get("sample_rate") or DEFAULT_SAMPLE_RATE
 
     @property
@@ -187,9 +186,9 @@ class FunctionTranslation(Translate):
         return text_content(self.text, _check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
-        _check_text(self.text)
-        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
-        function_call = FunctionCall("translate", self.text, self._fields, stream=self.stream)
+        text = self.content["text"]
+        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(text), stream=self.stream)
+        function_call = FunctionCall("translate", text, self._fields, stream=self.stream)
         return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, asked=function_call)
 
 
