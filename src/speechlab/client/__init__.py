@@ -28,7 +28,7 @@ from speechlab.client._api.for_batches import remember_service as remember_servi
 from speechlab.client._api.for_batches import replaying_from as replaying_from
 from speechlab.client._api.portal import result_of as result_of
 from speechlab.client._api.system import system
-from speechlab.client._clock import Clock, Random, SystemClock
+from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import RawResponse

@@ -1,4 +1,4 @@
-"""Time and randomness, replaceable in tests."""
+"""Time, replaceable in tests."""
 
 from __future__ import annotations
 
@@ -21,13 +21,6 @@ class Clock(Protocol):
 
     def wait(self, seconds: float) -> None:
         """Wait in this thread, in seconds: for functions in place of a service."""
-
-
-class Random(Protocol):
-    """Source of jitter."""
-
-    def uniform(self, a: float, b: float, /) -> float:
-        """A number from a to b."""
 
 
 class SystemClock:

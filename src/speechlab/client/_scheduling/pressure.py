@@ -10,10 +10,8 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from speechlab.client._clock import Random
+from random import Random
+from typing import Protocol
 
 _START = 4.0
 _GROWTH = 0.5

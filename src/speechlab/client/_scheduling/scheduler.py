@@ -15,10 +15,11 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from random import Random
 from typing import Any
 
 from speechlab._platform import after_fork
-from speechlab.client._clock import Clock, Random, SystemClock
+from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._scheduling.pressure import End, Ended, Pressure
 from speechlab.client._scheduling.waiting import (
     NOWHERE,

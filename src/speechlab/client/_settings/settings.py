@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from pathlib import Path
-from random import SystemRandom
+from random import Random, SystemRandom
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
 from speechlab._platform import after_fork, is_loopback
 from speechlab._require import require
-from speechlab.client._clock import Clock, Random, SystemClock
+from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import Secret, shown
 from speechlab.client._systems.functions import FunctionSystem
