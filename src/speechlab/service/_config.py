@@ -80,8 +80,12 @@ class ServiceConfig(BaseModel):
     audio_seconds: float = Field(default=1_800.0, gt=0)
     tts_concurrency: int = Field(default=4, ge=1)
     queue_limit: int = Field(default=64, ge=1)
-    key_requests_per_minute: int | None = Field(default=None, ge=0, le=1_000_000)
-    key_concurrent: int | None = Field(default=None, ge=0)
+    key_requests_per_minute: int = Field(
+        default_factory=lambda settings: 0 if is_loopback(settings["host"]) else 600, ge=0, le=1_000_000
+    )
+    key_concurrent: int = Field(
+        default_factory=lambda settings: 0 if is_loopback(settings["host"]) else 32, ge=0
+    )
     service_requests_per_minute: dict[ServiceName, Annotated[int, Field(ge=0, le=1_000_000)]] = Field(
         default_factory=dict
     )
@@ -109,15 +113,6 @@ class ServiceConfig(BaseModel):
     send_timeout_s: float = Field(default=60.0, gt=0)
     drain_s: float = Field(default=10.0, ge=0)
     extra_engines: tuple[InstanceOf[ServedEngine], ...] = Field(default=(), repr=False)
-
-    def key_limits(self) -> tuple[int, int]:
-        """Limits of a key without its own: operations within sixty seconds, and concurrent ones; 0 for none."""
-        rate, running = (0, 0) if is_loopback(self.host) else (600, 32)
-        if self.key_requests_per_minute is not None:
-            rate = self.key_requests_per_minute
-        if self.key_concurrent is not None:
-            running = self.key_concurrent
-        return rate, running
 
     @field_validator("api_keys", "operator_keys")
     @classmethod

@@ -260,9 +260,12 @@ def test_limits_are_settings(tmp_path):
 
 
 def test_hosts_that_are_not_this_machine_have_limits_by_default():
-    assert ServiceConfig().key_limits() == (0, 0)
-    assert ServiceConfig(host="0.0.0.0").key_limits() == (600, 32)
-    assert ServiceConfig(host="unix:/run/speech.sock", key_concurrent=0).key_limits() == (600, 0)
+    for config, limits in (
+        (ServiceConfig(), (0, 0)),
+        (ServiceConfig(host="0.0.0.0"), (600, 32)),
+        (ServiceConfig(host="unix:/run/speech.sock", key_concurrent=0), (600, 0)),
+    ):
+        assert (config.key_requests_per_minute, config.key_concurrent) == limits
     limiter = RateLimiter(ServiceConfig(host="192.0.2.7", key_requests_per_minute=0))
     for _ in range(32):
         limiter.admit("key", "k")

@@ -119,7 +119,7 @@ class RateLimiter:
 
     def __init__(self, config: ServiceConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._of_keys = KeyLimits(*config.key_limits())
+        self._of_keys = KeyLimits(config.key_requests_per_minute, config.key_concurrent)
         rates, concurrent = config.service_requests_per_minute, config.service_concurrent
         self._of_services = {
             str(name): KeyLimits(rates.get(name), concurrent.get(name)) for name in rates | concurrent
