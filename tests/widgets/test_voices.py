@@ -127,7 +127,13 @@ def test_what_is_chosen_is_there_and_the_button_says_what_it_costs(explorer):
 
 
 def test_a_voice_is_stopped(explorer):
-    threading.Timer(0.3, button(explorer, "Stop").click).start()
+    stop = button(explorer, "Stop")
+
+    def press(_):
+        stop.unobserve(press, "disabled")
+        threading.Thread(target=stop.click).start()
+
+    stop.observe(press, "disabled")  # once it can be pressed
     rows = explorer.speak("Hello.", voices=["endless", "quiet"])
     assert rows["audio"].isna().all()
     assert explorer._rows.sounds.missing(0).words == "stopped"
