@@ -149,7 +149,7 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
         sound = np.concatenate(pieces)
         audio_s = len(sound) / engine.sample_rate
         peak = float(np.max(np.abs(sound))) if sound.size else 0.0
-        ok = peak > 0.01
+        ok = peak > 0.01  # -40 dBFS: speech peaks far above it, and an engine's noise without speech below
         detail = f"{voice.name}, {engine.sample_rate} Hz, {len(engine.voices)} voices, peak {peak:.2f}"
     return EngineCheck(entry.name, ok, load_s, first_s, total_s, audio_s, "; ".join([detail, *notes]))
 

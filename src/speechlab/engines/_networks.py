@@ -94,7 +94,7 @@ class _Layer(NamedTuple):
 def embed_speaker(samples: Floats) -> Floats:
     """Map a recording of one speaker (mono, 16 kHz, at least one sample) to a unit vector of 256 values of 0 or more.
 
-    Windows of 1.6 s are taken every 0.77 s, the last only if the recording fills three quarters of it.
+    As in Resemblyzer, windows of 1.6 s are taken every 0.77 s, the last only if three quarters of it are filled.
     """
     layers, linear, bias = _weights(ModelStore().ensure(SPEAKERS)[_FILE])
     frames = -(-(len(samples) + 1) // _HOP)

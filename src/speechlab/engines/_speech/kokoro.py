@@ -236,6 +236,7 @@ class ExpressiveEngine(KokoroEngine):
         """Speak a text piece by piece (see the protocol)."""
         profile = check_voice(voice, self.voices, "q")
         self.load()
+        # 0.5 is the contract's default for voices with a temperature.
         heat = 0.5 if temperature is None else min(max(temperature, 0.0), 2.0)
         base = _VOICES[profile.name][0]
         return self._pieces(text, base, self._noise(text, base, heat))
@@ -249,5 +250,6 @@ class ExpressiveEngine(KokoroEngine):
             digest = hashlib.sha256(f"{self._seed}\0{voice}\0{heat!r}\0{text}".encode()).digest()
             entropy = int.from_bytes(digest[:16], "big")
         generator = np.random.default_rng(entropy)
+        # Half of what sets voices apart, at a temperature of 1: up to there, other readings had no more errors (WER).
         noise = generator.standard_normal(styles.shape[1]) * styles.std(axis=0) * (0.5 * heat)
         return np.asarray(noise, dtype=np.float32)
