@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -14,7 +14,7 @@ from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Stretches, refuse_rows, seconds_of, ticks_of
-from speechlab.segments._joins.overlap import overlap_join
+from speechlab.segments._joins.overlap import intersections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +39,16 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     Raises:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
+    import pandas as pd
+
     spans, within, files = _laid(table, extent)
     layers = layers_of([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
     # An edge of the extent may separate two pieces of one silence. Pieces that touch are joined.
-    return as_frame(union(layers.spans[silent], len(files)), files)
+    silences = union(layers.spans[silent], len(files))
+    names = np.array(files, dtype=object)[silences.codes]
+    starts, ends = seconds_of(silences.starts), seconds_of(silences.ends)
+    return frame(pd.DataFrame({"file": names, "start": starts, "end": ends}))
 
 
 def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
@@ -106,21 +111,6 @@ def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretc
     return spans, Stretches(np.arange(len(files)), first, last), files
 
 
-def as_frame(spans: Stretches, files: Sequence[str]) -> pd.DataFrame:
-    """Return stretches as a segment frame without text."""
-    import pandas as pd
-
-    names = pd.Series(list(files), dtype=text_dtype())
-    table = pd.DataFrame(
-        {
-            "file": names.iloc[spans.codes].reset_index(drop=True),
-            "start": seconds_of(spans.starts),
-            "end": seconds_of(spans.ends),
-        }
-    )
-    return frame(table)
-
-
 Edges: TypeAlias = Literal["cut", "keep", "drop"]
 
 
@@ -148,23 +138,16 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
         raise SegmentError(f"edges={edges!r} is not known; choose one of: {', '.join(get_args(Edges))}")
     checked = frame(table)
     (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
-    stretches = as_frame(union(within, len(files)), files)
     # Half open, like segments: an instant at the end of a stretch is outside.
-    instants = (spans.lengths == 0).astype(np.int64)
-    probe = checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants))
-    pairs = overlap_join(probe, stretches)
-    rows_left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
-    begins = np.maximum(spans.starts[rows_left], ticks_of(stretches["start"])[right])
-    stops = np.minimum(spans.ends[rows_left], ticks_of(stretches["end"])[right])
+    rows, _, parts = intersections(spans.with_instants(), union(within, len(files)), len(files))
+    stops = np.minimum(parts.ends, spans.ends[rows])
     if edges == "keep":
-        rows = np.unique(rows_left)
+        rows = np.unique(rows)
     elif edges == "drop":
-        rows = rows_left[stops - begins == spans.lengths[rows_left]]
-    else:
-        rows = rows_left
+        rows = rows[stops - parts.starts == spans.lengths[rows]]
     result: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
     if edges == "cut":
-        result["start"], result["end"] = seconds_of(begins), seconds_of(stops)
+        result["start"], result["end"] = seconds_of(parts.starts), seconds_of(stops)
     return result
 
 

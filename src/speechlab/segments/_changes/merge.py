@@ -21,7 +21,6 @@ from speechlab._platform import text_dtype
 from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
-from speechlab.segments._changes.crop import as_frame
 from speechlab.segments._frame.extent import (
     Extent,
     Runs,
@@ -41,7 +40,7 @@ from speechlab.segments._frame.ticks import (
     ticks_of,
 )
 from speechlab.segments._joins.align import align
-from speechlab.segments._joins.overlap import overlap_join
+from speechlab.segments._joins.overlap import intersections
 from speechlab.text import join_texts
 
 if TYPE_CHECKING:
@@ -130,20 +129,17 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """
     checked, removed = frame(table), frame(other)
     (spans, cut), files = numbered([checked, removed])
-    holes = as_frame(union(cut, len(files)), files)
+    holes = union(cut, len(files))
     # An instant shares no time with the other table, but is removed if one of its segments contains it.
-    instants = spans.lengths == 0
-    overlaps = overlap_join(checked[["file", "start"]].assign(end=seconds_of(spans.ends + instants)), holes)
-    row, hole = overlaps["left"].to_numpy(), overlaps["right"].to_numpy()
-    starts, ends = ticks_of(holes["start"]), ticks_of(holes["end"])
+    row, hole, _ = intersections(spans.with_instants(), holes, len(files))
     # The rest of a row lies between its start, its holes in order, and its end.
     rows = np.concatenate([np.arange(len(checked)), row])
-    begins = np.concatenate([spans.starts, ends[hole]])
+    begins = np.concatenate([spans.starts, holes.ends[hole]])
     order = np.lexsort((begins, rows))
     rows, begins = rows[order], begins[order]
-    stops = np.concatenate([spans.ends, starts[hole]])
+    stops = np.concatenate([spans.ends, holes.starts[hole]])
     stops = stops[np.lexsort((stops, np.concatenate([np.arange(len(checked)), row])))]
-    remains = instants & (np.bincount(row, minlength=len(checked)) == 0)
+    remains = (spans.lengths == 0) & (np.bincount(row, minlength=len(checked)) == 0)
     nonempty = (stops > begins) | remains[rows]
     result: pd.DataFrame = checked.iloc[rows[nonempty]].reset_index(drop=True)
     result["start"], result["end"] = seconds_of(begins[nonempty]), seconds_of(stops[nonempty])

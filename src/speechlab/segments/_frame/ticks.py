@@ -92,6 +92,10 @@ class Stretches:
         """Durations in microseconds."""
         return self.ends - self.starts
 
+    def with_instants(self) -> Stretches:
+        """The same, with instants as stretches of one microsecond, which share time with what contains them."""
+        return Stretches(self.codes, self.starts, np.maximum(self.ends, self.starts + 1))
+
 
 class Line:
     """One line with all files end to end, so that one key sorts by file and time.

@@ -66,7 +66,7 @@ def align(
     partner = np.full(len(a), -1, dtype=np.int64)
     partner[left] = right
     if how == "nearest":
-        _add_nearest(partner, sides, lay_out(a, b, by, instant=1))
+        _add_nearest(partner, sides, lay_out(a, b, by, instants=True))
     return _beside(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
 
 

@@ -55,6 +55,14 @@ def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) ->
     return (left if a_rows is None else a_rows[left]), (right if b_rows is None else b_rows[right])
 
 
+def intersections(one: Stretches, other: Stretches, count: int) -> tuple[Numbers, Numbers, Stretches]:
+    """Positions of pairs that share time, by the first, then by start of the second; and what each pair shares."""
+    line = Line([one, other], count)
+    left, right = pairs(line.starts(one), line.ends(one), line.starts(other), line.ends(other))
+    starts = np.maximum(one.starts[left], other.starts[right])
+    return left, right, Stretches(one.codes[left], starts, np.minimum(one.ends[left], other.ends[right]))
+
+
 def _with_length(start: Numbers, end: Numbers) -> Numbers | None:
     """Positions of the stretches that have a length; None if all have."""
     real = end > start
@@ -210,23 +218,19 @@ class LaidTables(NamedTuple):
 
 
 def lay_out(
-    a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instant: int = 0
+    a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instants: bool = False
 ) -> LaidTables:
-    """Lay two tables out on one line."""
+    """Lay two tables out on one line; instants share time if that is set."""
     check_table(a, "a")
     check_table(b, "b")
     columns = _common(a, b, by)
     codes, count = common_codes([a, b], columns)
     left_side = _side(a, "a", codes[0])
     right_side = _side(b, "b", codes[1])
-    wide = [
-        Stretches(
-            side.spans.codes, side.spans.starts, np.maximum(side.spans.ends, side.spans.starts + instant)
-        )
-        for side in (left_side, right_side)
-    ]
-    line = Line(wide, count)
-    first, second = wide
+    first, second = (
+        side.spans.with_instants() if instants else side.spans for side in (left_side, right_side)
+    )
+    line = Line([first, second], count)
     keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
     return LaidTables(left_side, right_side, keys)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from speechlab.segments._frame.extent import layers_of, length_by_file, union
 from speechlab.segments._frame.ticks import Line, Stretches, seconds_of
-from speechlab.segments._joins.overlap import pairs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,18 +204,6 @@ def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> i
         else:
             j += 1
     return count
-
-
-def partners(
-    reference: Stretches, hypothesis: Stretches, count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return all pairs that share time, and their shared time in microseconds."""
-    line = Line([reference, hypothesis], count)
-    left, right = pairs(
-        line.starts(reference), line.ends(reference), line.starts(hypothesis), line.ends(hypothesis)
-    )
-    ends = np.minimum(reference.ends[left], hypothesis.ends[right])
-    return left, right, ends - np.maximum(reference.starts[left], hypothesis.starts[right])
 
 
 def couples(

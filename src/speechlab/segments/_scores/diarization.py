@@ -13,7 +13,7 @@ from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
 from speechlab.segments._frame.ticks import Stretches, refuse_rows
-from speechlab.segments._scores.detection import partners
+from speechlab.segments._joins.overlap import intersections
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,11 +113,8 @@ class Turns(NamedTuple):
 
     def within(self, scored: Stretches, count: int) -> Turns:
         """Return the parts within stretches that do not overlap each other."""
-        left, right, _ = partners(self.spans, scored, count)
-        starts = np.maximum(self.spans.starts[left], scored.starts[right])
-        ends = np.minimum(self.spans.ends[left], scored.ends[right])
-        spans = Stretches(self.spans.codes[left], starts, ends)
-        return self._replace(spans=spans, who=self.who[left])
+        rows, _, spans = intersections(self.spans, scored, count)
+        return self._replace(spans=spans, who=self.who[rows])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -199,9 +196,9 @@ def _words(
     """The numbers of scored, missed and wrong words, by the speakers at their middles."""
     middles = (words.starts + words.ends) // 2
     points = Stretches(words.codes, middles, middles + 1)
-    scored = np.isin(np.arange(len(points)), partners(points, kept, count)[0])
-    ours, said_by = partners(points, said.spans, count)[:2]
-    theirs, found_by = partners(points, found.spans, count)[:2]
+    scored = np.isin(np.arange(len(points)), intersections(points, kept, count)[0])
+    ours, said_by = intersections(points, said.spans, count)[:2]
+    theirs, found_by = intersections(points, found.spans, count)[:2]
     many, many_found = (np.bincount(side, minlength=len(points)) for side in (ours, theirs))
     size = len(found.names) + 1  # partners of those without one are the last, whom nobody is
     expected, present = ours * size + partner[said.who[said_by]], theirs * size + found.who[found_by]
@@ -216,7 +213,7 @@ def _assigned(
     """The speakers of the reference with their partners; the time they share, by file; each speaker's partner."""
     import pandas as pd
 
-    left, right, lengths = partners(said.spans, found.spans, count)
+    left, right, parts = intersections(said.spans, found.spans, count)
     ours, theirs = said.lengths, found.lengths
     by_file = (said.files, found.files, said.files[said.who[left]])  # all in order of the files
     bounds = [np.searchsorted(codes, np.arange(count + 1)).tolist() for codes in by_file]
@@ -228,7 +225,7 @@ def _assigned(
         times, either = np.zeros((size, size), dtype=np.int64), np.ones((size, size))
         of_file = slice(*pairs)
         at = np.searchsorted(mine, said.who[left[of_file]]), found.who[right[of_file]] - begin
-        np.add.at(times, at, lengths[of_file])
+        np.add.at(times, at, parts.lengths[of_file])
         either[: len(mine), : len(yours)] = np.add.outer(ours[mine], theirs[yours])
         errors = 1 - times / np.maximum(either - times, 1)
         fine = np.rint(_FINE * errors).astype(np.int64).tolist()

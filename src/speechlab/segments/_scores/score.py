@@ -15,6 +15,7 @@ from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Stretches, check_seconds, refuse_rows, ticks_of
+from speechlab.segments._joins.overlap import intersections
 from speechlab.segments._scores.detection import (
     Detected,
     DetectionScore,
@@ -24,7 +25,6 @@ from speechlab.segments._scores.detection import (
     detected,
     deviations,
     match_times,
-    partners,
     segmentation,
 )
 from speechlab.segments._scores.diarization import DiarizationScore, diarized, spoken
@@ -232,8 +232,8 @@ def score(
     rows = [_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
     reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
     starts, ends = match_times(reference_spans, hypothesis_spans, count, zone)
-    left, right, shared = partners(reference_spans, hypothesis_spans, count)
-    pair = couples(left, right, shared)
+    left, right, parts = intersections(reference_spans, hypothesis_spans, count)
+    pair = couples(left, right, parts.lengths)
     apart = deviations(reference_spans, hypothesis_spans, *pair)
     close = apart[["start_deviation_s", "end_deviation_s"]].abs().max(axis=1) <= collar + 5e-7
     apart["reference"], apart["hypothesis"] = rows[0][pair[0]], rows[1][pair[1]]
@@ -243,7 +243,7 @@ def score(
         starts=starts,
         ends=ends,
         segments=MatchScore(int(close.sum()), len(reference_spans), len(hypothesis_spans)),
-        segmentation=segmentation(reference_spans, hypothesis_spans, left, right, shared),
+        segmentation=segmentation(reference_spans, hypothesis_spans, left, right, parts.lengths),
         deviations=apart,
         files=_by_file(files, strict, lenient),
         diarization=speakers[0],
@@ -268,8 +268,7 @@ def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[n
     """Positions of the stretches that are at least partly within the extent."""
     if within is None:
         return np.arange(len(spans))
-    longer = Stretches(spans.codes, spans.starts, np.maximum(spans.ends, spans.starts + 1))
-    return np.unique(partners(longer, within, count)[0])
+    return np.unique(intersections(spans.with_instants(), within, count)[0])
 
 
 def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
