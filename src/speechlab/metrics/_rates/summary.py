@@ -10,7 +10,7 @@ import numpy as np
 from speechlab._arguments import column_names, is_dask, require_columns
 from speechlab._require import later, require
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._columns import COUNTS, RATE
+from speechlab.metrics._columns import COUNTS, RATE, with_columns
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
 from speechlab.metrics._rates.tables import as_scored, joined_of
@@ -89,12 +89,7 @@ def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap)
         rows.append(group | _figures(group_rows, bootstrap, f"rows with {group}"))
     present = [name for name in _SUMMARY if name not in _SOME or _SOME[name] in scored.columns]
     types = {name: _SUMMARY[name] for name in present if name not in names}
-    table = pd.DataFrame(rows, columns=names).astype({"unit": "string"})
-    figures: dict[str, Any] = {
-        name: pd.array([row.get(name) for row in rows], dtype=kind)  # type: ignore[call-overload]  # known at run time only
-        for name, kind in types.items()
-    }
-    return pd.concat([table, pd.DataFrame(figures, index=table.index)], axis=1)
+    return with_columns(pd.DataFrame(rows, columns=names).astype({"unit": "string"}), rows, types)
 
 
 def _merged(

@@ -12,6 +12,7 @@ from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._arguments import check_choice, named_functions
+from speechlab.metrics._columns import with_columns
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import glossary_table
 from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
@@ -270,4 +271,4 @@ def _by_group(
     for metric in names:
         types |= dict.fromkeys((metric, f"{metric}_low", f"{metric}_high"), "Float64")
         types[f"{metric}_signature"] = "string"
-    return pd.DataFrame(rows, columns=[*groups_by, *types]).astype(types)
+    return with_columns(pd.DataFrame(rows, columns=groups_by), rows, types)
