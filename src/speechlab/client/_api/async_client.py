@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self, Unpack
 
 from speechlab.client._api.perform import Performer
 from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
@@ -14,6 +15,9 @@ from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthe
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.session import AsyncRealtimeSession
+from speechlab.client._secret import Secret, as_secret
+from speechlab.client._settings.resolve import settings_for
+from speechlab.client._settings.settings import ClientOptions, check_names
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
@@ -47,6 +51,33 @@ class AsyncClient(Performer):
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.
     """
+
+    @classmethod
+    async def connect(
+        cls,
+        base_url: str | None = None,
+        *,
+        ws_base_url: str | None = None,
+        api_key: str | Secret | Callable[[], str] | None = None,
+        **options: Unpack[ClientOptions],
+    ) -> Self:
+        """Make a client of the configured service, or of the embedded one, which is started if necessary.
+
+        Args:
+            base_url: HTTP base URL; default ``SPEECHLAB_BASE_URL``, then the embedded service.
+            ws_base_url: WebSocket base URL.
+            api_key: API key; default as for the class.
+            **options: See the class.
+
+        Raises:
+            ConfigurationError: An argument is not usable.
+            ServiceStartError: The embedded service could not be started.
+        """
+        key, api_key = as_secret(api_key), None
+        check_names(options)
+        return cls.from_settings(
+            await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options))
+        )
 
     @takes(Synthesize)
     async def synthesize(self, operation: Synthesize) -> SpeechClip:

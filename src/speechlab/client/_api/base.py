@@ -1,26 +1,16 @@
-"""Settings of the clients, and connections of the asynchronous one: everything but its operations."""
+"""The settings of a client of either face."""
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
-from speechlab.client._closable import AsyncClosable
-from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._secret import Secret, as_secret
-from speechlab.client._settings.resolve import configured_settings, described, settings_for, settings_from
+from speechlab.client._settings.resolve import configured_settings, described, settings_from
 from speechlab.client._settings.settings import ClientOptions, Settings, changed, check_names
-from speechlab.client._stored_calls import Memory
 from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._transport.connections import ConnectionPool
-from speechlab.client._transport.sender import Sender
 from speechlab.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from speechlab.client._operations.voices import VoiceCatalogue
 
 
 class Configured(ABC):
@@ -102,62 +92,3 @@ class Configured(ABC):
             return f"{type(self).__name__}(system={self._settings.adapter.name!r})"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"
-
-
-class ClientBase(Configured, AsyncClosable):
-    """The part of :class:`AsyncClient` that sends nothing."""
-
-    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
-        self._settings = settings
-        self._memory = Memory.from_settings(settings)
-        self._owner = parent is None
-        self._catalogue: VoiceCatalogue | None = None
-        self._unlisted = False
-        """Whether the service has no catalogue, by its reply to an earlier request."""
-        if parent is None:
-            self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
-            return
-        self._sender = replace(parent._sender, settings=settings)  # noqa: SLF001 - of the same class
-        before = parent._settings  # noqa: SLF001 - of the same class
-        if (settings.store, settings.mode) == (before.store, before.mode):
-            # Another store needs a copy of the catalogue as well, so it is requested again.
-            self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001 - of the same class
-
-    @classmethod
-    async def connect(
-        cls,
-        base_url: str | None = None,
-        *,
-        ws_base_url: str | None = None,
-        api_key: str | Secret | Callable[[], str] | None = None,
-        **options: Unpack[ClientOptions],
-    ) -> Self:
-        """Make a client of the configured service, or of the embedded one, which is started if necessary.
-
-        Args:
-            base_url: HTTP base URL; default ``SPEECHLAB_BASE_URL``, then the embedded service.
-            ws_base_url: WebSocket base URL.
-            api_key: API key; default as for the class.
-            **options: See the class.
-
-        Raises:
-            ConfigurationError: An argument is not usable.
-            ServiceStartError: The embedded service could not be started.
-        """
-        key, api_key = as_secret(api_key), None
-        check_names(options)
-        return cls.from_settings(
-            await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options))
-        )
-
-    @property
-    def usage(self) -> CallTotals:
-        """Totals of all calls through this client and the copies made by ``with_options``."""
-        return self._sender.totals.sums
-
-    async def aclose(self) -> None:
-        """Close the connections, and release the embedded service if this client uses it."""
-        if self._owner:
-            await self._sender.connections.close()
-            if self._settings.lease is not None:
-                self._settings.lease.release()

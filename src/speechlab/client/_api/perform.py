@@ -6,20 +6,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import orjson
 
-from speechlab.client._api.base import ClientBase
-from speechlab.client._events import Timing, attach_timing
+from speechlab.client._api.base import Configured
+from speechlab.client._closable import AsyncClosable
+from speechlab.client._events import CallTotals, RunningTotals, Timing, attach_timing
 from speechlab.client._operations.call import RawResponse, about_reply
 from speechlab.client._operations.operation import Operation, TimeLeft, time_of, whole_s
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
 from speechlab.client._realtime.dial import RealtimeOptions
-from speechlab.client._settings.settings import nothing_is_sent
-from speechlab.client._stored_calls import StoredCall, miss
+from speechlab.client._settings.settings import Settings, nothing_is_sent
+from speechlab.client._stored_calls import Memory, StoredCall, miss
+from speechlab.client._transport.connections import ConnectionPool
+from speechlab.client._transport.sender import Sender
 from speechlab.contract import Voice, VoiceList, canonical_uuid
 from speechlab.errors import (
     APIConnectionError,
@@ -70,11 +73,39 @@ class RawReply(RawResponse):
         return self._result
 
 
-class Performer(ClientBase):
+class Performer(Configured, AsyncClosable):
     """The part of :class:`AsyncClient` that performs operations."""
 
     _raw = False
     """Whether calls return their replies as they came."""
+
+    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+        self._settings = settings
+        self._memory = Memory.from_settings(settings)
+        self._owner = parent is None
+        self._catalogue: VoiceCatalogue | None = None
+        self._unlisted = False
+        """Whether the service has no catalogue, by its reply to an earlier request."""
+        if parent is None:
+            self._sender: Sender = Sender(settings, ConnectionPool(), RunningTotals())
+            return
+        self._sender = replace(parent._sender, settings=settings)  # noqa: SLF001 - of the same class
+        before = parent._settings  # noqa: SLF001 - of the same class
+        if (settings.store, settings.mode) == (before.store, before.mode):
+            # Another store needs a copy of the catalogue as well, so it is requested again.
+            self._catalogue, self._unlisted = parent._catalogue, parent._unlisted  # noqa: SLF001 - of the same class
+
+    @property
+    def usage(self) -> CallTotals:
+        """Totals of all calls through this client and the copies made by ``with_options``."""
+        return self._sender.totals.sums
+
+    async def aclose(self) -> None:
+        """Close the connections, and release the embedded service if this client uses it."""
+        if self._owner:
+            await self._sender.connections.close()
+            if self._settings.lease is not None:
+                self._settings.lease.release()
 
     @property
     def with_raw_response(self) -> Any:
