@@ -198,8 +198,10 @@ class OpenAIAdapter:
             fields["language"] = _code(fields.get("language"))
             if (call.fields or {}).get("vad") != "segments":
                 fields.pop("segments", None)  # part of the verbose form that has the language
-            for segment in fields.get("segments") or ():
-                segment["text"] = str(segment.get("text", "")).strip()
+            segments = fields.get("segments")
+            for segment in segments if isinstance(segments, list) else ():
+                if isinstance(segment, dict):
+                    segment["text"] = str(segment.get("text", "")).strip()
             return status, orjson.dumps(fields)
         return status, content
 
@@ -229,12 +231,11 @@ def _options(name: object, given: Mapping[str, Any]) -> dict[str, Any]:
 def _of_events(content: bytes) -> dict[str, Any]:
     """A streamed transcript (``transcript.text.delta``, ``transcript.text.done``) as one reply."""
     lines = [line[5:].strip() for line in content.splitlines() if line.startswith(b"data:")]
-    events = [orjson.loads(line) for line in lines if line != b"[DONE]"]
-    last: dict[str, Any] = next(
-        (event for event in events if event.get("type") == "transcript.text.done"), {}
-    )
-    text = "".join(event.get("delta", "") for event in events if event.get("type") == "transcript.text.delta")
-    return {"text": text, **last}
+    values = [orjson.loads(line) for line in lines if line != b"[DONE]"]
+    events = [event for event in values if isinstance(event, dict)]
+    last = next((event for event in events if event.get("type") == "transcript.text.done"), {})
+    deltas = [event.get("delta") for event in events if event.get("type") == "transcript.text.delta"]
+    return {"text": "".join(delta for delta in deltas if isinstance(delta, str)), **last}
 
 
 def _refuse(fields: Mapping[str, Any]) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.client import RawResponse, Synthesize, Transcribe, Translate
+from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
 from speechlab.client._operations.speech import SampleReader
 from speechlab.client._operations.translation import read_chunk
 from speechlab.client._operations.voices import read_catalogue
@@ -80,6 +81,28 @@ def test_011_any_error_body_is_a_typed_error(status, headers, body):
     assert error.name is None or isinstance(error.name, str)
     assert all(isinstance(item, str) for item in error.context)
     assert len(str(error)) < 1_000
+
+
+@pytest.mark.parametrize(
+    "value", [5, "x", [5], [["a"]], [{}], {"a": 1}, [{"word": "a", "start": "x", "end": 1}]]
+)
+def test_fields_beyond_the_contract_are_read_or_left_out(value):
+    body = json.dumps({"text": "a", "words": value, "partials": value}).encode()
+    transcript = Transcribe(b"").read(RawResponse(200, {}, body))
+    assert transcript.words is None
+    assert transcript.partials is None or transcript.partials.empty
+
+
+def test_a_transcript_of_openai_in_another_form_is_a_contract_error():
+    bodies = [json.dumps({"text": "a", "segments": segments}) for segments in (5, [5])]
+    bodies.append('data: {"type": "transcript.text.delta", "delta": 5}\n\ndata: 5\n\n')
+    answers = httpx2.MockTransport(lambda _: httpx2.Response(200, text=bodies.pop(0)))
+    adapter = OpenAIAdapter(transcription="whisper-1")
+    with Client("http://127.0.0.1:9/v1", transport=answers, adapter=adapter) as lab:
+        for _ in range(2):
+            with pytest.raises(ContractError, match="segments"):
+                lab.transcribe(([0.0] * 800, 8_000), vad="segments")
+        assert not lab.transcribe(([0.0] * 800, 8_000)).text  # events without a text
 
 
 @given(st.binary(max_size=200), st.integers(1, 50), st.booleans())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_bool, refused
+from speechlab._arguments import is_bool, is_number, refused
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.operation import Operation, sendable, timeouts, words
@@ -98,9 +98,10 @@ class Transcript:
         """
         import pandas as pd
 
-        if (texts := _extra(self.reply).get("partials")) is None:
+        names = ["time_s", "text", "final"]
+        if not isinstance(texts := _extra(self.reply).get("partials"), list):
             return None
-        table = pd.DataFrame(texts, columns=["time_s", "text", "final"])
+        table = pd.DataFrame(_with_fields(texts, names), columns=names)
         return table.astype({"time_s": "float64", "text": "string", "final": "bool"})
 
     @property
@@ -293,17 +294,25 @@ def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
     """The words of a reply, or of its segments, beyond the contract."""
     if reply is None:
         return []
-    inner = (word for piece in reply.segments or () for word in (piece.model_extra or {}).get("words") or ())
-    return [
-        {
-            "word": str(word["word"]).strip(),
-            "start": word["start"],
-            "end": word["end"],
-            "confidence": word.get("confidence", word.get("probability")),
-        }
-        for word in _extra(reply).get("words") or inner
-        if isinstance(word, dict) and {"word", "start", "end"} <= word.keys()
-    ]
+    names, lists = ("word", "start", "end"), [_extra(reply).get("words")]
+    if not lists[0]:
+        lists = [(piece.model_extra or {}).get("words") for piece in reply.segments or ()]
+    timed_words = []
+    for word in (word for listing in lists for word in _with_fields(listing, names)):
+        start, end = word["start"], word["end"]
+        confidence = word.get("confidence", word.get("probability"))
+        if is_number(start) and is_number(end):
+            sure = confidence if is_number(confidence) else None
+            timed_words.append(
+                {"word": str(word["word"]).strip(), "start": start, "end": end, "confidence": sure}
+            )
+    return timed_words
+
+
+def _with_fields(values: object, names: Iterable[str]) -> list[dict[str, Any]]:
+    """The dicts of a list that have these fields; none of what is no list."""
+    each = values if isinstance(values, list) else ()
+    return [value for value in each if isinstance(value, dict) and value.keys() >= set(names)]
 
 
 OPTIONS = tuple(
