@@ -85,18 +85,22 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
     candidates = [each for each in checks() if each.quick or not quick]
     if only is None:
         return tuple(candidates)
-    numbers: set[int] = set()
+    spans: list[range] = []
     names: set[str] = set()
     ids = {each.id for each in checks()}
     for item in filter(None, (text.strip() for text in only.split(","))):
         low, dash, high = item.partition("-")
-        if low.isdigit() and (not dash or high.isdigit()):
-            numbers.update(range(int(low), int(high if dash else low) + 1))
+        if low.isdecimal() and (not dash or high.isdecimal()):
+            spans.append(range(int(low), int(high if dash else low) + 1))
         elif item in ids:
             names.add(item)
         else:
             raise ValueError(f"{item!r} is neither a number, nor a range like 20-46, nor the id of a check")
-    return tuple(each for each in candidates if each.id in names or numbers & set(each.statements))
+
+    def is_meant(check: Check) -> bool:
+        return check.id in names or any(number in span for span in spans for number in check.statements)
+
+    return tuple(filter(is_meant, candidates))
 
 
 _OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
