@@ -21,6 +21,7 @@ from speechlab.metrics._statistics.significance import (
     Places,
     SegmentTest,
     errors_by_place,
+    holm,
     judge,
     mapsswe,
     segment_differences,
@@ -233,19 +234,26 @@ def compare(
         if len(scored_a) < 2:
             message = f"there is nothing to compare among {len(scored_a)} systems; give two or more"
             raise InvalidRequestError(message, parameter="scored_a")
-        sides = []
-        for place, (name, scored) in enumerate(scored_a.items(), start=1):
-            argument = f"scored_a[{name!r}]"
-            table = as_scored(scored, None, how, argument)
-            # The blocks of a pair are those of its first system.
-            blocks = bootstrap if place < len(scored_a) else None
-            sides.append((str(name), _prepared(table, on, argument, blocks)))
-        pairs = combinations(sides, 2)
-        rows = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
-        return judge(rows, level=level).sort_values("p_holm", kind="stable", ignore_index=True)
+        return judge(compared_pairs(scored_a, on, bootstrap, how), level=level)
     first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
     second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
     return _compared(first, second, name_pair, bootstrap)
+
+
+def compared_pairs(
+    systems: Mapping[str, Scorable], on: str | Sequence[str] | None, bootstrap: Bootstrap, how: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The rows of all pairs of systems, the one with the smallest corrected p-value first."""
+    sides = []
+    for place, (name, scored) in enumerate(systems.items(), start=1):
+        argument = f"scored_a[{name!r}]"
+        table = as_scored(scored, None, how, argument)
+        # The blocks of a pair are those of its first system.
+        blocks = bootstrap if place < len(systems) else None
+        sides.append((str(name), _prepared(table, on, argument, blocks)))
+    pairs = combinations(sides, 2)
+    rows = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
+    return [rows[place] for place in np.argsort(holm([row["p"] for row in rows]), kind="stable")]
 
 
 def _names(names: object) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -16,7 +16,7 @@ from speechlab._require import later
 from speechlab.display import listed, percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.compare import compare
+from speechlab.metrics._rates.compare import compared_pairs
 from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import is_shown, judge
@@ -222,12 +222,11 @@ def rank(
     # The rows with scores and a value in each of these columns, which become texts.
     complete = table[table[["errors", *columns]].notna().all(axis=1)]
     scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})
-    if by is None:
+    if by is None or not len(scored_rows):
         return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
-    conditions = scored_rows.groupby(by, sort=False) if len(scored_rows) else [("", scored_rows)]
     sums = {
         str(key): _sums(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
-        for key, rows_of in conditions
+        for key, rows_of in scored_rows.groupby(by, sort=False)
     }
     return _rankings(sums, power, bootstrap)
 
@@ -238,7 +237,7 @@ class _Sums(NamedTuple):
     tables: dict[str, pd.DataFrame]  # rows of each system
     errors: NDArray[np.int64]  # errors of each system (row) and utterance or block (column)
     lengths: NDArray[np.int64]  # reference tokens, in the same shape
-    pairs: pd.DataFrame  # all pairs, as the table of :func:`compare`
+    pairs: list[dict[str, Any]]  # rows of all pairs, as of :func:`compare`
     utterances: int  # number of common utterances
     excluded: int  # number of utterances that a system lacks
 
@@ -246,7 +245,7 @@ class _Sums(NamedTuple):
 def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
     if not len(done):
         message = (
-            "no row has scores, so there is nothing to rank; look at 'score_error' and at the hypotheses"
+            "no row has scores and a value in each named column; look at 'score_error' and at the hypotheses"
         )
         raise InvalidRequestError(message, parameter="scored")
     count = done[system].nunique()
@@ -278,19 +277,14 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
-    pairs = pd.DataFrame()
-    if len(ordered) > 1:
-        level, draws, seed = bootstrap.level, bootstrap.draws, bootstrap.seed
-        pairs = compare(ordered, on=[utterance, _TAKE], groups=block, level=level, draws=draws, seed=seed)
+    pairs = compared_pairs(ordered, [utterance, _TAKE], replace(bootstrap, groups=block), {})
     excluded = done[utterance].nunique() - len(common)
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
 
 def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> dict[str, Ranking]:
     """The rankings, with p-values that are corrected for all of them together."""
-    all_pairs = pd.concat([ranking.pairs for ranking in parts.values()], ignore_index=True)
-    rows = [{str(name): cell for name, cell in row.items()} for row in all_pairs.to_dict("records")]
-    pairs = judge(rows, level=bootstrap.level)
+    pairs = judge((row for ranking in parts.values() for row in ranking.pairs), level=bootstrap.level)
     corrected, at = {}, 0
     for key, ranking in parts.items():
         own_pairs = pairs.iloc[at : at + len(ranking.pairs)].reset_index(drop=True)
