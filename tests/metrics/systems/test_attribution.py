@@ -259,6 +259,7 @@ def test_variance_components_agree_with_a_simulation():
     [
         ("gate 12 at 10:35 p.m.", "gate 12 at 1035 pm", "number"),
         ("goodbye to all", "good bye to all", "spelling"),
+        ("ok then", "okay then", "spelling"),
         ("it costs $10 now", "it costs €10 now", "sound"),
         ("it is -5 degrees", "it is 5 degrees", "sound"),
         ("three of them", "free of them", "sound"),

@@ -110,7 +110,7 @@ class _Row:
             return None
         # Differences from the reference that all transcripts share: kind, both texts, and their place.
         shared = set.intersection(*(set(self._differences(text)) for text in self.transcripts))
-        agreed = sorted(shared, key=lambda difference: difference[3])
+        agreed = sorted(shared, key=lambda difference: difference[::-1])
         heard_other_words = any(kind not in {"homophone", "tone"} for kind, *_ in agreed)
         odd = "" if usual is None else self._odd_length(_pace(self.reference, seconds) / usual)
         if not agreed and not odd:

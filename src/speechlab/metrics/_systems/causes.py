@@ -73,7 +73,7 @@ def _kind_of_run(said: str, heard: str, language: str) -> ErrorKind | None:
     if language == "en" and said and heard:
         kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
         if kinds <= {"notation", "homophone"}:
-            return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds)]
+            return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds, default="notation")]
     return None
 
 
