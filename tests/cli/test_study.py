@@ -243,4 +243,9 @@ def test_what_is_wrong_is_said_before_the_work(run):
     assert "give --earlier REPORT" in alone.stderr
     assert run("round-trip", "t.csv", "--out", "x", "--earlier", "gone").returncode == 2
     assert run("recognition", "gone.csv", "--out", "x").returncode == 2
+    for file, reason in (("gone/file", "there is no folder gone"), (".", "it is a folder")):
+        for option in ("--junit", "--markdown"):
+            refused = run("round-trip", "t.csv", "--out", "x", option, file)
+            assert refused.returncode == 2
+            assert f"error: {option}: {file} cannot be written: {reason}\n" in refused.stderr
     assert not (run.root / "x").exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from speechlab import batch
@@ -204,6 +205,19 @@ def test_messages_of_batches_name_options_where_python_names_arguments(given, wo
 
     done = CliRunner().invoke(app, ["batch", *given, "--out", "nowhere"])
     assert re.search(words, done.output.strip() or str(done.exception)), done.exception
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is always full is one of Linux")
+def test_a_full_disk_is_one_line(tmp_path, monkeypatch, capsys):
+    from speechlab.cli import main
+
+    monkeypatch.setattr(sys, "argv", ["speechlab", "keys", "list", "--data-dir", str(tmp_path)])
+    with suppress(OSError), Path("/dev/full").open("w", encoding="utf-8") as full:  # closing it fails again
+        monkeypatch.setattr("speechlab.cli._commands.keys.console", Console(file=full))
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == "error: No space left on device\n"
 
 
 @pytest.mark.engines

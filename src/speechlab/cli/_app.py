@@ -77,7 +77,7 @@ def _root(
 
 
 def run() -> None:
-    """Run the command; errors of speechlab become one line and an exit code."""
+    """Run the command; errors of speechlab and of the system (a full disk) become one line and an exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without a character shows a question mark
@@ -86,6 +86,10 @@ def run() -> None:
     except SpeechLabError as error:
         refuse(str(error))
         sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        refuse(f"{place}{error.strerror or str(error) or type(error).__name__}")
+        sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("stopped")
         sys.exit(130)

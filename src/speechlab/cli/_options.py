@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -118,6 +119,21 @@ def option(name: str, kind: Any, default: Any, *flags: str, **told: Any) -> insp
     """A parameter that typer makes an option of; ``kind`` is its type, ``told`` what ``typer.Option`` takes."""
     annotation = Annotated[kind, typer.Option(*flags, **told)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def check_file(path: Path | None, parameter: str) -> None:
+    """Refuse a file that cannot be written, before the work and not after it."""
+    if path is None:
+        return
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not path.parent.is_dir():
+        reason = f"there is no folder {path.parent}"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "it may not be written"
+    else:
+        return
+    raise InvalidRequestError(f"{path} cannot be written: {reason}", parameter=parameter)
 
 
 def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | None:

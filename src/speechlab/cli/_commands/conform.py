@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import option, with_parameters
+from speechlab.cli._options import check_file, option, with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
 if TYPE_CHECKING:
@@ -69,13 +69,12 @@ def _conform(
     """
     from speechlab.conform import ProbeOptions, chosen, write_report
 
+    check_file(report, "report")
     try:
         selected = chosen(only, quick=quick)
         if listed:
             _list(selected)
             return
-        if report is not None and not report.parent.is_dir():
-            raise ConfigurationError(f"there is no folder {report.parent} for the report")
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
         with _deployment(base_url, ws_base_url, api_key) as (http_url, socket_url, key):
