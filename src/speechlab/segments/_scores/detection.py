@@ -55,42 +55,42 @@ class DetectionScore:
     @property
     def detection_error_rate(self) -> float:
         """Missed speech and false alarms over the speech of the reference; can exceed 1."""
-        return _ratio(self.miss_s + self.false_alarm_s, self.reference_s)
+        return ratio(self.miss_s + self.false_alarm_s, self.reference_s)
 
     @property
     def miss_rate(self) -> float:
         """Missed speech over the speech of the reference."""
-        return _ratio(self.miss_s, self.reference_s)
+        return ratio(self.miss_s, self.reference_s)
 
     @property
     def false_alarm_rate(self) -> float:
         """False alarms over the silence of the reference; NaN without an extent."""
-        return _ratio(self.false_alarm_s, self.scored_s - self.reference_s)
+        return ratio(self.false_alarm_s, self.scored_s - self.reference_s)
 
     @property
     def accuracy(self) -> float:
         """Correct speech and correct silence over the scored time; NaN without an extent."""
-        return _ratio(self.scored_s - self.miss_s - self.false_alarm_s, self.scored_s)
+        return ratio(self.scored_s - self.miss_s - self.false_alarm_s, self.scored_s)
 
     @property
     def precision(self) -> float:
         """Correct speech over all detected time."""
-        return _ratio(self.correct_s, self.hypothesis_s)
+        return ratio(self.correct_s, self.hypothesis_s)
 
     @property
     def recall(self) -> float:
         """Correct speech over the speech of the reference."""
-        return _ratio(self.correct_s, self.reference_s)
+        return ratio(self.correct_s, self.reference_s)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
-        return _ratio(2 * self.correct_s, self.reference_s + self.hypothesis_s)
+        return ratio(2 * self.correct_s, self.reference_s + self.hypothesis_s)
 
     @property
     def iou(self) -> float:
         """Intersection over union: correct speech over the time that is speech or is detected."""
-        return _ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
+        return ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
 
     def __repr__(self) -> str:
         return (
@@ -100,7 +100,8 @@ class DetectionScore:
         )
 
 
-def _ratio(part: float, whole: float) -> float:
+def ratio(part: float, whole: float) -> float:
+    """A part over the whole; NaN if there is no whole."""
     return part / whole if whole > 0 else math.nan
 
 
@@ -164,18 +165,17 @@ class MatchScore:
     @property
     def precision(self) -> float:
         """Matched over hypothesis; NaN if the hypothesis is empty."""
-        return self.matched / self.hypothesis if self.hypothesis else math.nan
+        return ratio(self.matched, self.hypothesis)
 
     @property
     def recall(self) -> float:
         """Matched over reference; NaN if the reference is empty."""
-        return self.matched / self.reference if self.reference else math.nan
+        return ratio(self.matched, self.reference)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall; NaN if both sides are empty."""
-        edges = self.reference + self.hypothesis
-        return 2 * self.matched / edges if edges else math.nan
+        return ratio(2 * self.matched, self.reference + self.hypothesis)
 
 
 def match_times(
@@ -250,12 +250,12 @@ class Segmentation:
     @property
     def over_segmentation(self) -> float:
         """Extra parts for each segment of the reference; NaN if the reference is empty."""
-        return self.splits / self.reference if self.reference else math.nan
+        return ratio(self.splits, self.reference)
 
     @property
     def under_segmentation(self) -> float:
         """Joined segments as a share of the reference's segments; NaN if the reference is empty."""
-        return self.joins / self.reference if self.reference else math.nan
+        return ratio(self.joins, self.reference)
 
 
 def segmentation(

@@ -14,6 +14,7 @@ from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
 from speechlab.segments._frame.ticks import Stretches, refuse_rows
 from speechlab.segments._joins.overlap import intersections
+from speechlab.segments._scores.detection import ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,7 +70,7 @@ class DiarizationScore:
     @property
     def speaker_word_error_rate(self) -> float:
         """Words with wrong speakers over all scored words, as NIST's md-eval counts them; NaN without words."""
-        return self.wrong_words / self.words if self.words else math.nan
+        return ratio(self.wrong_words, self.words)
 
     @property
     def reference_s(self) -> float:
@@ -82,8 +83,7 @@ class DiarizationScore:
 
         NaN if the reference has no scored time.
         """
-        errors = self.miss_s + self.false_alarm_s + self.confusion_s
-        return errors / self.reference_s if self.reference_s > 0 else math.nan
+        return ratio(self.miss_s + self.false_alarm_s + self.confusion_s, self.reference_s)
 
     @property
     def jaccard_error_rate(self) -> float:
