@@ -210,7 +210,6 @@ def test_by_hand():
     assert result.detection.iou == pytest.approx((1.5 + 1.8 + 1.7) / (1.7 + 2.0 + 2.2))
     assert (result.starts.matched, result.ends.matched) == (3, 3)
     assert (result.segmentation.splits, result.segmentation.joins) == (1, 1)
-    assert result.segmentation.over_segmentation == result.segmentation.under_segmentation == 0.25
     assert result.deviations["start_deviation_s"].round(6).tolist() == [-0.1, 0.0, 0.1]
     assert result.segments.matched == 1
     edges = result.boundaries().set_index("edge")

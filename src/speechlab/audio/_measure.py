@@ -56,16 +56,15 @@ def rms_dbfs(samples: ArrayLike) -> float:
     return 10.0 * math.log10(power) if power > 0 else -math.inf
 
 
-def leading_silence_s(samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0) -> float:
+def leading_silence_s(samples: ArrayLike, sample_rate: int) -> float:
     """Seconds of silence before the first sound, in steps of 10 ms.
 
-    A window of 10 ms is sound if its root mean square is less than ``threshold_db`` below that of the loudest window,
-    and above -70 dBFS.
+    A window of 10 ms is sound if its root mean square is less than 40 dB below that of the loudest window, and above
+    -70 dBFS.
 
     Args:
         samples: Shape (frames,) or (frames, channels).
         sample_rate: Their rate, in Hz.
-        threshold_db: Level of silence in dB below the loudest window, above 0.
 
     Returns:
         Seconds, 0 or more; infinity if there is no sound.
@@ -77,16 +76,14 @@ def leading_silence_s(samples: ArrayLike, sample_rate: int, *, threshold_db: flo
         >>> leading_silence_s(np.concatenate([np.zeros(8_000), np.ones(8_000) * 0.5]), 8_000)
         1.0
     """
-    span = sound_span_s(samples, sample_rate, threshold_db=threshold_db)
+    span = sound_span_s(samples, sample_rate)
     return math.inf if span is None else span[0]
 
 
-def sound_span_s(
-    samples: ArrayLike, sample_rate: int, *, threshold_db: float = 40.0
-) -> tuple[float, float] | None:
-    """Seconds from the first to the last sound, by the threshold of :func:`leading_silence_s`; None without sound."""
+def sound_span_s(samples: ArrayLike, sample_rate: int) -> tuple[float, float] | None:
+    """Seconds from the first to the last sound, as :func:`leading_silence_s` hears it; None without sound."""
     rate, checked = as_rate(sample_rate), as_samples(samples)
-    window, loud, _ = loud_windows(mix_to_mono(checked), rate, threshold_db)
+    window, loud, _ = loud_windows(mix_to_mono(checked), rate)
     at = np.flatnonzero(loud)
     if not at.size:
         return None
@@ -94,7 +91,7 @@ def sound_span_s(
 
 
 def loud_windows(
-    mono: NDArray[np.float32], sample_rate: int, threshold_db: float
+    mono: NDArray[np.float32], sample_rate: int, threshold_db: float = 40.0
 ) -> tuple[int, NDArray[np.bool_], NDArray[np.float64]]:
     """The frames of a window of 10 ms, and for each window whether it is sound, and its mean power."""
     window = max(round(sample_rate * _WINDOW_S), 1)

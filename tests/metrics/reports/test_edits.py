@@ -62,7 +62,6 @@ def test_html_shows_every_token_and_escapes():
     assert ">S<" in html
     assert ">I<" in html
     assert "same" not in html
-    assert "same" in alignments_html(["same"], ["same"], language="de", worst=False)
     assert "and 1 more" in alignments_html(["a", "b"], ["c", "d"], language="de", limit=1)
     assert "no errors" in alignments_html(["a"], ["a"], language="de")
     with pytest.raises(ValueError, match="limit"):

@@ -172,17 +172,16 @@ def alignments_html(
     hypotheses: Iterable[str | None] | None = None,
     *,
     limit: int = 20,
-    worst: bool = True,
     **how: Any,
 ) -> Html:
     """Alignments for the eye: reference above hypothesis, token by token, with the kind of each error below.
+
+    They are of the utterances with errors, those with the most errors first.
 
     Args:
         scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         limit: Greatest number of utterances to show.
-        worst: Show the utterances with errors only, those with the most errors first; if False, show all in their
-            order.
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
@@ -200,11 +199,8 @@ def alignments_html(
         message = f"limit={limit!r:.60} is not a number of utterances; give a whole number of at least 1"
         raise InvalidRequestError(message, parameter="limit")
     table = as_scored(scored, hypotheses, how)
-    scored_rows = table[table["errors"].notna()]
-    if worst:
-        scored_rows = scored_rows[scored_rows["errors"] > 0].sort_values(
-            "errors", ascending=False, kind="stable"
-        )
+    with_errors = table[(table["errors"] > 0).fillna(value=False)]
+    scored_rows = with_errors.sort_values("errors", ascending=False, kind="stable")
     first_rows = scored_rows.head(limit)
     blocks = []
     for label, rate, row in zip(first_rows.index, first_rows["error_rate"], rows_of(first_rows), strict=True):
@@ -225,5 +221,5 @@ def alignments_html(
     if omitted:
         blocks.append(element("small", f"and {omitted} more utterances"))
     if not blocks:
-        blocks.append(element("small", "no errors" if worst else "no utterances"))
+        blocks.append(element("small", "no errors"))
     return element("div", join("", blocks), class_="tex2jax_ignore mathjax_ignore", style="max-width:100%")

@@ -238,24 +238,14 @@ class Segmentation:
         joins: Extra segments in hypothesis segments: two reference segments in one count 1.
 
     Example:
-        >>> Segmentation(reference=4, hypothesis=5, splits=1, joins=0).over_segmentation
-        0.25
+        >>> Segmentation(reference=4, hypothesis=5, splits=1, joins=0).splits
+        1
     """
 
     reference: int
     hypothesis: int
     splits: int
     joins: int
-
-    @property
-    def over_segmentation(self) -> float:
-        """Extra parts for each segment of the reference; NaN if the reference is empty."""
-        return ratio(self.splits, self.reference)
-
-    @property
-    def under_segmentation(self) -> float:
-        """Joined segments as a share of the reference's segments; NaN if the reference is empty."""
-        return ratio(self.joins, self.reference)
 
 
 def segmentation(
