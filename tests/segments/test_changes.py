@@ -187,6 +187,9 @@ def test_shift():
         segments.shift(table, -0.5)
     with pytest.raises(SegmentError, match="no shift is given for 'b'"):
         segments.shift(table, {"a": 1})
+    for odd in ("x", np.nan, 1e12, {"a": 1, "b": None}):
+        with pytest.raises(SegmentError, match=r"no shift is given for '.', but .*; give its seconds"):
+            segments.shift(table, odd)
 
 
 def test_resegment():

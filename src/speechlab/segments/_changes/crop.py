@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from speechlab._arguments import is_number
 from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Stretches, refuse_rows, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import LATEST_S, Stretches, refuse_rows, seconds_of, ticks_of
 from speechlab.segments._joins.overlap import intersections
 
 if TYPE_CHECKING:
@@ -162,8 +163,8 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
         A new frame with all columns.
 
     Raises:
-        SegmentError: The table is not a segment frame, a recording has no shift, or a segment would start before 0
-            (crop first).
+        SegmentError: The table is not a segment frame, a recording has no shift in seconds, or a segment would start
+            before 0 (crop first).
 
     Example:
         >>> shift(frame([(0.0, 2.0)]), by=1.5)["start"].tolist()
@@ -172,14 +173,19 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
     import pandas as pd
 
     checked = frame(table)
-    if isinstance(by, (Mapping, pd.Series)):
-        seconds = checked["file"].map(dict(by.items())).astype("float64")
-        refuse_rows(
-            seconds.isna(), "file", lambda row: f"no shift is given for {checked['file'].iloc[row]!r}"
-        )
-        ticks = ticks_of(seconds)
-    else:
-        ticks = ticks_of(np.full(len(checked), by))
+    files = checked["file"]
+    shifts = dict(by.items()) if isinstance(by, (Mapping, pd.Series)) else dict.fromkeys(files.unique(), by)
+    usable = {
+        name: seconds for name, seconds in shifts.items() if is_number(seconds) and abs(seconds) <= LATEST_S
+    }
+    refuse_rows(
+        ~files.isin(list(usable)),
+        "file",
+        lambda row: (
+            f"no shift is given for {files.iloc[row]!r}, but {shifts.get(files.iloc[row])!r:.60}; give its seconds"
+        ),
+    )
+    ticks = ticks_of(files.map(usable).astype("float64"))
     start = ticks_of(checked["start"]) + ticks
     hint = "before its recording; crop the table first"
     refuse_rows(start < 0, "start", lambda row: f"row {row} would start at {start[row] / 1e6:.10g} s, {hint}")
