@@ -198,3 +198,11 @@ def test_what_a_batch_noted_of_its_calls_is_set_aside(texts):
 def test_a_missing_column_is_named_beside_those_of_the_user(texts):
     with pytest.raises(InvalidRequestError, match=r"no column 'language'; it has 'text', 'good', 'old'\."):
         evaluate.recognition(None, texts.drop(columns="language"), hypotheses="good")
+
+
+def test_a_text_of_spaces_and_a_language_that_is_no_text_cost_their_rows_alone(texts):
+    rows = texts.head(2).assign(source_lang="en", target_lang="ja", text=["\u3000", "one"])
+    report = evaluate.translation(None, rows, hypotheses="good")
+    assert report.table["length_ratio"].isna().tolist() == [True, False]
+    report = evaluate.recognition(None, texts.head(2).assign(language=["en", 5]), hypotheses="good")
+    assert report.summary["language"].tolist() == [5, "en"]

@@ -120,6 +120,16 @@ def test_a_report_without_a_column_of_this_version_has_the_likely_cause_in_a_not
     )
 
 
+def test_a_page_holds_dates_and_counts_no_missing_text(tmp_path):
+    rows = sentences(4).assign(day=pd.Timestamp("2026-11-26"))
+    rows["text"] = (
+        rows["text"].astype(object).where([True, True, False, False], [None, None, None, float("nan")])
+    )
+    page = evaluate.recognition(None, rows, hypotheses="one").save(tmp_path / "page.html")
+    assert evaluate.verify(page)
+    assert "2 texts" in page.read_text("utf-8")
+
+
 @pytest.mark.slow
 def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_path):
     report = report_of(tmp_path, sentences(wrong=(3, 11, 17)))

@@ -71,7 +71,8 @@ def summarized(
     if "condition" in by:  # in the order of the request
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
         merged = merged.sort_values("condition", key=lambda names: names.map(places), kind="stable")
-    return merged.sort_values("language", kind="stable", ignore_index=True)
+    languages = merged["language"].map(str, na_action="ignore")  # a cell may be no text
+    return merged.loc[languages.sort_values(kind="stable").index].reset_index(drop=True)
 
 
 def full_names(table: pd.DataFrame) -> pd.Series[str]:

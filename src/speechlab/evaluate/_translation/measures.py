@@ -63,7 +63,7 @@ def _measures(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str, A
     normalize = normalizer("basic")
     measures: dict[str, Any] = {
         "chrf": _chrf(expected, translated, row[columns.target_lang]),
-        "length_ratio": len(translated.strip()) / len(source.strip()),
+        "length_ratio": len(translated.strip()) / len(source.strip()) if source.strip() else None,
         "copied": normalize(source) == normalize(translated) and any(map(str.isalpha, source)),
         "loop": loops(translated, reference) and not loops(source),
     }

@@ -9,6 +9,7 @@ import base64
 import lzma
 import re
 from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -99,7 +100,7 @@ def _scope(report: Contents) -> list[str]:
     nouns["voice"] = "speaker" if study == "recognition" else "voice"
     nouns |= {"condition": "condition", role.get("text", "text"): "text"}
     counts = {
-        noun: len({*map(str, table[name])} - {NO_SPEAKER})
+        noun: len({*map(str, table[name].dropna())} - {NO_SPEAKER})
         for name, noun in nouns.items()
         if name in table.columns
     }
@@ -250,8 +251,15 @@ def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
 
 
 def _cells(cells: pd.Series[Any]) -> list[Any] | None:
+    """The cells as JSON has them, dates and durations as texts; None if it has none for them, as for sounds."""
     values = [
-        None if is_missing(cell) else cell.item() if hasattr(cell, "item") else cell
+        None
+        if is_missing(cell)
+        else str(cell)
+        if isinstance(cell, date | timedelta)
+        else cell.item()
+        if hasattr(cell, "item")
+        else cell
         for cell in cells.tolist()
     ]
     try:
