@@ -168,6 +168,8 @@ def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
     hear = lambda sound: said(sound).replace("many", "few" if sound.samples.min() < 0 else "many")  # noqa: E731
     with sl.system("a", synthesize=speak, transcribe=hear, voices=["ann", "ben"], version="1") as lab:
         report = evaluate.round_trip({"ours": lab, "theirs": lab}, rows, progress=False)
+    with pytest.raises(InvalidRequestError, match="the systems of this report spoke"):
+        report.suspects()
     assert report.answer.startswith(
         "In English, ann of ours and ann of theirs are understood best (0.0% of words wrong), ben of ours and ben of "
         "theirs worst (14.3%)."
@@ -206,3 +208,26 @@ def test_a_text_of_spaces_and_a_language_that_is_no_text_cost_their_rows_alone(t
     assert report.table["length_ratio"].isna().tolist() == [True, False]
     report = evaluate.recognition(None, texts.head(2).assign(language=["en", 5]), hypotheses="good")
     assert report.summary["language"].tolist() == [5, "en"]
+
+
+def test_voices_of_categories_with_a_row_that_nobody_speaks_can_be_asked_again(texts, tmp_path):
+    rows = texts.head(2).assign(language=pd.Categorical(["en", "xx"]))
+    how = {"progress": False, "store": tmp_path}
+    with sl.system(
+        "a", synthesize=lambda text: clip(0), transcribe=said, voices={"ann": "en"}, version="1"
+    ) as lab:
+        report = evaluate.voices(lab, rows, dnsmos=0, speed=0, **how)
+        again = report.rerun(lab, **how)
+    assert report.table["status"].tolist() == ["ok", "skipped"]
+    assert again.answer == report.answer
+
+
+@pytest.mark.parametrize("audio", [None, "/nowhere/f.wav"])
+def test_pages_and_folders_without_any_recording_prove_themselves(texts, tmp_path, audio):
+    """The names of the files are no sound in its place."""
+    rows = texts.head(2).assign(audio=audio, file="f.wav")
+    with sl.system("a", transcribe=said, version="1") as lab:
+        report = evaluate.recognition(lab, rows, progress=False, store=tmp_path / "store")
+    for place in ("page.html", "folder"):
+        proof = evaluate.verify(report.save(tmp_path / place))
+        assert proof, proof

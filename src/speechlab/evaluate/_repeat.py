@@ -134,7 +134,7 @@ def _rows_of_request(report: Contents, request: Mapping[str, Any]) -> pd.DataFra
         raise InvalidRequestError(message, parameter="report")
     texts = table[names].astype(object).map(str).agg("\x1f".join, axis=1)
     sides = [name for name in (*SIDES, "voice", "take") if name in table.columns and name not in names]
-    labels = table[sides].astype(str).agg("\x1f".join, axis=1) if sides else ""
+    labels = table[sides].astype(object).map(str).agg("\x1f".join, axis=1) if sides else ""
     pairs = pd.DataFrame({"text": texts, "side": labels})
     number = pairs.groupby(["text", "side"]).cumcount()  # equal rows stay as many
     distinct = ~pairs.assign(number=number).duplicated(["text", "number"])

@@ -251,6 +251,9 @@ class Report(Shared):
         Returns:
             ``file``, text, language, ``audio`` and, of each system, ``hypothesis_<name>``, ``error_rate_<name>`` and
             ``errors_<name>``; the rows first in which the systems differ most (``error_spread``, in errors).
+
+        Raises:
+            InvalidRequestError: The report has several systems that spoke, and not of recognition.
         """
         return wide_table(self.table, self.systems, self.columns["text"], self.columns["language"])
 

@@ -197,6 +197,11 @@ def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> p
 
 def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
     """Return one row for each recording, with what each system made of it; the rows first that differ most."""
+    if names and "file" not in table.columns:
+        message = (
+            "the systems of this report spoke, and heard no common recordings; give a report of recognition"
+        )
+        raise InvalidRequestError(message, parameter="report")
     tables = [rows_of(table, name) for name in names]
     shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
     wide = tables[0][shared].copy() if tables else table.iloc[:0]

@@ -266,7 +266,7 @@ def timed_translations(
         return no_times()
     fresh = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
     text, _, source_lang, target_lang = columns
-    rows = frame[frame[text].map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
+    rows = frame[frame[text].astype(object).map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
     directions = list(
         rows.drop_duplicates([text, source_lang, target_lang]).groupby([source_lang, target_lang], sort=False)
     )

@@ -53,7 +53,8 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
     rankings: dict[str, Ranking] = {}
     ranked, notes, unranked = [], [], {}
-    rows = table[table["voice"].notna() & table[language].map(lambda cell: bool(languages_of(cell)))]
+    is_known = table[language].astype(object).map(lambda cell: bool(languages_of(cell)))
+    rows = table[table["voice"].notna() & is_known]
     rows = rows.assign(voice_name=full_names(rows))
     for code, group in rows.groupby(language, observed=True, sort=True):
         scores = ranking_scores(group, text, language, ["voice", "voice_name", "engine"])
