@@ -332,7 +332,7 @@ def _compared(
         return []
     shared = {name: rows.loc[places] for name, rows in systems.items()}
     first = next(iter(shared.values()))
-    sources = first[columns.text].tolist()
+    sources = [str(cell) for cell in first[columns.text]]  # translations that exist may be of no text
     # A repeated text counts as one text: its translations are swapped together.
     groups = None if len(set(sources)) == len(sources) else sources
     column = "back_translation" if measure == BACK else "translation"
