@@ -67,10 +67,11 @@ LONGEST = (
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_xdist_auto_num_workers():
-    """Three workers more than there are cores: more than half of a worker's time is spent waiting for others."""
+def pytest_xdist_auto_num_workers(config):
+    """More workers than cores: of tests with engines and browsers, a worker spends half of its time waiting."""
     count = yield
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 3
+    more = 1 if "not engines" in config.option.markexpr else 3
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + more
 
 
 def pytest_collection_modifyitems(items):
