@@ -70,7 +70,7 @@ LONGEST = (
 def pytest_xdist_auto_num_workers(config):
     """More workers than cores: of tests with engines and browsers, a worker spends half of its time waiting."""
     count = yield
-    more = 1 if "not engines" in config.option.markexpr else 3
+    more = 2 if "not engines" in config.option.markexpr else 3
     return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + more
 
 

@@ -120,6 +120,7 @@ class Told:
         pass
 
 
+@pytest.mark.slow
 def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, store):
     service.failing, told = 3, Told()
     given = {**EN_JA, "store": store, "progress": told}

@@ -62,6 +62,7 @@ def test_voices_of_one_rate_are_best_and_worst_together():
     assert report.answer.startswith(f"{best}, bad 0 and 3 others worst (9.1%).")
 
 
+@pytest.mark.slow
 def test_recordings_of_no_voice_are_not_counted_as_one(tmp_path):
     report = scored({"a": [0, 0], "b": [0, 0], "all recordings": [0, 0]})
     page = report.save(tmp_path / "page.html").read_text("utf-8")
@@ -201,6 +202,7 @@ def test_one_who_always_says_the_same_is_named():
     )
 
 
+@pytest.mark.slow
 def test_what_changed_is_said_first():
     good, bad = scored({"heart": [0] * 12}), scored({"heart": [4] * 12})
     assert bad.compare(good).answer == (

@@ -97,6 +97,7 @@ def test_few_rows_or_chance_show_no_difference():
     assert set(verdicts(mixed.compare(other)).values()) == {"no difference shown"}
 
 
+@pytest.mark.slow
 def test_p_values_are_corrected_for_their_number():
     changes = made(wrong, count=14).compare(made(right, count=14))
     table = changes.summary
@@ -185,6 +186,7 @@ def test_other_normalisers_are_refused_with_what_differs():
     assert made(wrong).compare(older).worse
 
 
+@pytest.mark.slow
 def test_reports_without_scores_are_refused():
     rows = pd.DataFrame({"text": ["a"], "translation": ["b"], "status": "ok"})
     translated = evaluate.Report("T", rows, rows, study="translation")

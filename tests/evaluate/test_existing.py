@@ -161,6 +161,7 @@ def test_recordings_of_speakers_without_any_reference_are_recognised(texts):
     assert report.answer.startswith("Nothing could be scored. 24 of 24 rows have no score")
 
 
+@pytest.mark.slow
 def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
     """Both services speak alike here, so both stand at each end of the order."""
     rows = texts.head(3)
@@ -176,6 +177,7 @@ def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
     )
 
 
+@pytest.mark.slow
 def test_a_setting_has_the_language_identified(texts):
     """Otherwise the recogniser is told the language of the row."""
     rows = texts.head(1).assign(audio=[clip(0)])
@@ -210,6 +212,7 @@ def test_a_text_of_spaces_and_a_language_that_is_no_text_cost_their_rows_alone(t
     assert report.summary["language"].tolist() == [5, "en"]
 
 
+@pytest.mark.slow
 def test_voices_of_categories_with_a_row_that_nobody_speaks_can_be_asked_again(texts, tmp_path):
     rows = texts.head(2).assign(language=pd.Categorical(["en", "xx"]))
     how = {"progress": False, "store": tmp_path}
@@ -222,6 +225,7 @@ def test_voices_of_categories_with_a_row_that_nobody_speaks_can_be_asked_again(t
     assert again.answer == report.answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("audio", [None, "/nowhere/f.wav"])
 def test_pages_and_folders_without_any_recording_prove_themselves(texts, tmp_path, audio):
     """The names of the files are no sound in its place."""

@@ -71,6 +71,7 @@ SPELLED = ("午後から精度を測る", "午後から制度を計る")
 MISHEARD = ("午後から精度を測る", "午後から精度が測る")
 
 
+@pytest.mark.slow
 def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
     pytest.importorskip("pyopenjtalk")
     rows = pd.concat([scored("speller", [SPELLED] * 20), scored("mumbler", [MISHEARD] * 20)])
@@ -94,6 +95,7 @@ def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
     assert len(several.legends[0].get_texts()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "more"), [(2, 18), (19, 1), (20, 0)])
 def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
     pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10

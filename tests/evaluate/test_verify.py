@@ -105,6 +105,7 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
         evaluate.verify(tmp_path / "nothing.html")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["page.html", "folder"])
 def test_a_report_without_a_column_of_this_version_has_the_likely_cause_in_a_note(
     tmp_path, monkeypatch, name

@@ -145,6 +145,7 @@ def test_runs_are_loaded_verified_replayed_and_repeated(folder, translator):
     assert sum(translator.calls.values()) == 4
 
 
+@pytest.mark.slow
 def test_a_client_makes_no_call_whose_result_cannot_be_kept(folder, translator):
     with Client(base_url=translator.base_url, store=folder) as lab:
         lab.translate("known", source_lang="en", target_lang="ja")

@@ -129,6 +129,7 @@ print(store.get("kept") is not None, store.get("k") is None, left)
 """
 
 
+@pytest.mark.slow
 def test_no_space_left(tmp_path):
     done = script(FULL, tmp_path)
     assert done.returncode == 0, done.stderr

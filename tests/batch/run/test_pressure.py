@@ -157,6 +157,7 @@ def test_what_a_concurrency_says_counts(tmp_path):
         assert service.most == 2
 
 
+@pytest.mark.slow
 def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
     service = Hostile(lambda one: Hostile.OK if len(one.began) < 40 else no(401), delay_s=0.1)
     with (

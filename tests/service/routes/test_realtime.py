@@ -106,6 +106,7 @@ def test_140_to_146_every_format_over_both_transports(live, talk, hibari, name, 
         assert len(requests) == 2
 
 
+@pytest.mark.slow
 def test_142_both_transports_and_http_give_the_same_audio(live, talk, hibari):
     whole = live.speak(voice_id=hibari, text=TEXT, format="pcm").body
     for transport in ("binary", "base64_json"):
