@@ -8,6 +8,7 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -62,8 +63,10 @@ LONGEST = (
     "batch/test_batch.py",
     "batch/test_guide.py",
     "batch/run/test_pressure.py",
+    "service/routes/test_realtime_frames.py",
+    "service/routes/test_translation.py",
 )
-"""Files that take half a minute or more: first, so that no worker is left with one when the others are done."""
+"""Files that take long: first, so that no worker is left with one when the others are done."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,8 +78,14 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_collection_modifyitems(items):
+    """Files of one room wait for the same things: mixed, one worker waits while the others work."""
     place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0].removeprefix("tests/"), len(place)))
+
+    def order(item):
+        file = item.nodeid.split("::")[0].removeprefix("tests/")
+        return place.get(file, len(place)), crc32(file.encode())
+
+    items.sort(key=order)
 
 
 def pytest_collection_finish():
