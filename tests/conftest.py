@@ -8,7 +8,6 @@ import signal
 import sys
 from collections import Counter
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -78,14 +77,8 @@ def pytest_xdist_auto_num_workers(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Files of one room wait for the same things: mixed, one worker waits while the others work."""
     place = {name: number for number, name in enumerate(LONGEST)}
-
-    def order(item):
-        file = item.nodeid.split("::")[0].removeprefix("tests/")
-        return place.get(file, len(place)), crc32(file.encode())
-
-    items.sort(key=order)
+    items.sort(key=lambda item: place.get(item.nodeid.split("::")[0].removeprefix("tests/"), len(place)))
 
 
 def pytest_collection_finish():

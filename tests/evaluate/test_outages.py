@@ -66,7 +66,9 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     assert again.notes == report.notes
     assert again.table["audio"].map(lambda path: Path(path).is_file()).all()
     heard = evaluate.round_trip(there.lab, TEXTS, "low", **how)
-    assert heard.notes == report.notes
+    # the last failure may be so recent that the service is not asked again
+    assert heard.notes[0].startswith("The recogniser could not be asked: GET http://127.0.0.1:9")
+    assert heard.notes[1:] == report.notes[1:]
     assert heard.table["audio"].notna().all()
     asked = len(there.voice.calls)
     resumed = evaluate.round_trip(there.lab, TEXTS, "low", store=store, progress=False)

@@ -19,11 +19,17 @@ BEGUN = 4
 """Calls that a run has begun for each that may be under way; all of them are claimed."""
 
 WORK = """
-import json, sys
+import json, os, sys, time
+from pathlib import Path
 from speechlab import batch
 from speechlab.client import Client
 from support.batches import quiet, texts
 base_url, folder, rows, at_once = sys.argv[1:]
+ready = Path(folder).with_name("ready")
+ready.mkdir(exist_ok=True)
+(ready / str(os.getpid())).touch()
+while len(list(ready.iterdir())) < 2:  # neither begins before the other has started
+    time.sleep(0.005)
 with Client(base_url) as lab:
     table = batch.translate(texts(int(rows)), lab, **quiet(folder, concurrency=int(at_once)))
     assert batch.load(table, folder).verify()
@@ -77,7 +83,7 @@ def test_a_process_that_is_killed_takes_no_row_with_it(begin, translator, tmp_pa
     translator.delay_s = 0.05
     victim, survivor = begin(200)
     with Store(tmp_path / "store") as store:
-        while kept(store) < 40:
+        while kept(store) < 80:
             time.sleep(0.02)
         victim.send_signal(stopped)
         if stopped == signal.SIGSTOP:  # it has its claims as long as it is there
