@@ -121,7 +121,7 @@ def option(name: str, kind: Any, default: Any, *flags: str, **told: Any) -> insp
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def check_file(path: Path | None, parameter: str) -> None:
+def check_writable(path: Path | None, parameter: str) -> None:
     """Refuse a file that cannot be written, before the work and not after it."""
     if path is None:
         return

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import check_file, option, with_parameters
+from speechlab.cli._options import check_writable, option, with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _conform(
     """
     from speechlab.conform import ProbeOptions, chosen, write_report
 
-    check_file(report, "report")
+    check_writable(report, "report")
     try:
         selected = chosen(only, quick=quick)
         if listed:

@@ -250,18 +250,17 @@ def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
     return base64.b64encode(lzma.compress(orjson.dumps(tables))).decode()
 
 
+def _plain(cell: Any) -> Any:
+    if is_missing(cell):
+        return None
+    if isinstance(cell, date | timedelta):
+        return str(cell)
+    return cell.item() if hasattr(cell, "item") else cell
+
+
 def _cells(cells: pd.Series[Any]) -> list[Any] | None:
     """The cells as JSON has them, dates and durations as texts; None if it has none for them, as for sounds."""
-    values = [
-        None
-        if is_missing(cell)
-        else str(cell)
-        if isinstance(cell, date | timedelta)
-        else cell.item()
-        if hasattr(cell, "item")
-        else cell
-        for cell in cells.tolist()
-    ]
+    values = [_plain(cell) for cell in cells.tolist()]
     try:
         orjson.dumps(values)
     except TypeError:

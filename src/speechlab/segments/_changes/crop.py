@@ -182,7 +182,7 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
         ~files.isin(list(usable)),
         "file",
         lambda row: (
-            f"no shift is given for {files.iloc[row]!r}, but {shifts.get(files.iloc[row])!r:.60}; give its seconds"
+            f"the shift of {files.iloc[row]!r} is {shifts.get(files.iloc[row])!r:.60}; give its seconds"
         ),
     )
     ticks = ticks_of(files.map(usable).astype("float64"))

@@ -18,7 +18,7 @@ from rich.markup import escape
 from speechlab._platform import text_dtype
 from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
 from speechlab.cli._console import console, errors, headline, say, stages, stoppable, warnings_told
-from speechlab.cli._options import arguments_told, check_file
+from speechlab.cli._options import arguments_told, check_writable
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ def performed(
     from speechlab.evaluate import Report
 
     Report.check_path(out)
-    check_file(junit, "junit")
-    check_file(markdown, "markdown")
+    check_writable(junit, "junit")
+    check_writable(markdown, "markdown")
     # the earlier report is read before the work, not after it
     if earlier is None and fail_if:
         message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
