@@ -104,8 +104,12 @@ def _own_folders(tmp_path_factory, _shared):
             del os.environ[name]
     os.environ["SPEECHLAB_STATE_DIR"] = str(root / "state")
     os.environ["SPEECHLAB_STORE"] = str(root / "store")
+    here = Path.cwd()
+    debris = [name for name in ("store.sqlite", "blobs", "claims") if not (here / name).exists()]
     yield
     os.environ.update(kept)
+    left = [name for name in debris if (here / name).exists()]
+    assert not left, f"a test opened a store in {here} and left {left} there; give it tmp_path"
 
 
 @pytest.fixture(scope="session")

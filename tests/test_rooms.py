@@ -23,6 +23,27 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "speechlab"
 BEHIND_A_DOOR = re.compile(r"^\s*(?:from|import)\s+(?P<module>speechlab\.(?P<room>\w+)\._\w+)", re.MULTILINE)
 ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+AT_THE_ROOT = [
+    ".ci",
+    ".github",
+    ".gitignore",
+    ".pre-commit-config.yaml",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "NOTICE",
+    "README.md",
+    "SECURITY.md",
+    "benchmarks",
+    "datasets",
+    "deploy",
+    "docs",
+    "notebooks",
+    "pyproject.toml",
+    "src",
+    "tests",
+    "tools",
+]
 HEAVY = (
     "pandas",
     "matplotlib",
@@ -99,6 +120,13 @@ def test_tables_know_speech_whichever_is_loaded_first(order):
 )
 def test_rooms_load_what_is_heavy_on_first_use(room, forbidden):
     assert not loaded_after(f"import speechlab.{room}") & forbidden
+
+
+def test_the_root_holds_what_is_listed():
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout")
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, timeout=60, check=True)
+    assert sorted({path.split("/")[0] for path in done.stdout.decode().split("\0") if path}) == AT_THE_ROOT
 
 
 def test_public_names_are_pinned_and_there():
