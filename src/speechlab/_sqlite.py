@@ -11,6 +11,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from speechlab.errors import StoreError
+
 _AGAIN_S = 0.01
 
 
@@ -53,14 +55,35 @@ def open_to_read(path: Path) -> sqlite3.Connection:
         for file in (path, log):
             shutil.copyfile(file, Path(folder) / file.name)
         with closing(_opened((Path(folder) / path.name).as_uri())) as copy:
-            return in_memory(copy)
+            in_memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            copy.backup(in_memory)
+            return in_memory
 
 
-def in_memory(db: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a copy in memory, for any thread."""
-    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    db.backup(copy)
-    return copy
+def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int) -> None:
+    """Create the tables of a new database; raises StoreError if it has those of another version."""
+    if _schema_version(db) != version:
+        with transaction(db):  # in which another process cannot create them
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                check_schema(db, file, version)
+                return
+            for statement in schema.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {version}")
+
+
+def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
+    """Refuse a database with the tables of another version; raises StoreError."""
+    if (found := _schema_version(db)) != version:
+        raise StoreError(
+            f"{file} is of another version of speechlab (its schema is {found}, the one known here {version}); use "
+            f"that version, or choose another folder"
+        )
+
+
+def _schema_version(db: sqlite3.Connection) -> int:
+    version: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _opened(uri: str) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ import pytest
 
 from speechlab import batch
 from speechlab.client import Client
+from speechlab.store import Store
 from support.batches import quiet, texts
 from support.forked import script
 from support.translator import Translator, Wire
@@ -101,21 +102,13 @@ def read(code, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how", ["close", "kill", "kill and lose the index", "kill and lock the files", "earlier"]
-)
+@pytest.mark.parametrize("how", ["close", "kill", "kill and lose the index", "kill and lock the files"])
 def test_all_that_was_written_is_read(folder, how):
     script(WRITER, folder, how.split()[0])
     log = folder / "store.sqlite-wal"
     assert log.exists() == how.startswith("kill")
     if how.endswith("index"):
         (folder / "store.sqlite-shm").unlink()
-    if how == "earlier":
-        with closing(sqlite3.connect(folder / "store.sqlite")) as db:
-            db.executescript(
-                "DROP TABLE replies; DROP INDEX results_operation; "
-                "DELETE FROM migrations WHERE name LIKE '%order' OR name LIKE '%replies'"
-            )
     before = (folder / "store.sqlite").read_bytes()
     lock(folder, 0o777 if how.endswith("files") else 0o555)
     told = read(READ, folder)
@@ -124,6 +117,15 @@ def test_all_that_was_written_is_read(folder, how):
     assert "can only be read" in told[0]
     assert "cannot write" in told[1] or "can only be read" in told[1]
     assert (folder / "store.sqlite").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_store_of_another_version_is_refused_that_can_only_be_read(folder):
+    with Store(folder), closing(sqlite3.connect(folder / "store.sqlite")) as db:
+        db.execute("PRAGMA user_version = 7")
+    lock(folder)
+    (told,) = read("refused(lambda: Store(folder))", folder)
+    assert "is of another version of speechlab (its schema is 7, the one known here 1)" in told
 
 
 @pytest.mark.slow

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
@@ -59,19 +57,6 @@ def test_a_transaction_is_all_or_nothing(tmp_path):
         assert store.get("a") is None
         store.put("b", operation="o", request={}, response={})
         assert len(store) == 1
-
-
-def test_a_store_of_before_there_were_runs_is_brought_up_to_date(tmp_path):
-    with Store(tmp_path) as store:
-        store.put("k", operation="o", request={}, response={"kept": True})
-    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
-        db.executescript(
-            "DROP TABLE run_parts; DROP TABLE runs; DROP TABLE replies; DROP INDEX results_operation; "
-            "DELETE FROM migrations WHERE name NOT LIKE '%first tables'"
-        )
-    with Store(tmp_path) as store:
-        assert store.runs() == []
-        assert store.get("k").response == {"kept": True}
 
 
 def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path, monkeypatch):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -148,6 +150,17 @@ def test_a_folder_that_cannot_be(tmp_path):
 def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "store.sqlite").write_bytes(b"not a database, but long enough to look like something" * 50)
     with pytest.raises(StoreError, match="not a store"):
+        Store(tmp_path)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_store_of_another_version_is_refused_with_what_to_do(tmp_path, version):
+    Store(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
+        db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(
+        StoreError, match=r"store\.sqlite is of another version .*; use that version, or choose"
+    ):
         Store(tmp_path)
 
 

@@ -15,11 +15,18 @@ from typing import Any, Self
 import orjson
 from platformdirs import user_data_path
 
-from speechlab._sqlite import can_be_written, open_database, transaction
+from speechlab._sqlite import (
+    can_be_written,
+    check_schema,
+    create_tables,
+    open_database,
+    open_to_read,
+    transaction,
+)
 from speechlab.errors import StoreError
 from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, database_error, store_error
 from speechlab.store._claims import Claims
-from speechlab.store._schema import migrate, open_migrated
+from speechlab.store._schema import SCHEMA, SCHEMA_VERSION
 
 PART_SUFFIX = ".parquet"
 """Ending of the files that hold the parts of a run's table."""
@@ -91,7 +98,7 @@ class Store:
         read_only: Whether the store can only be read.
 
     Raises:
-        StoreError: The folder cannot be created or is not a store.
+        StoreError: The folder cannot be created, is not a store, or is one of another version of speechlab.
 
     Example:
         >>> with sl.Store("results") as store:
@@ -114,12 +121,17 @@ class Store:
         except OSError as error:
             raise store_error(error, self.path) from error
         with self._translated():
-            if self.read_only:
-                self._db = open_migrated(file)
-                return
-            self._db = open_database(file, busy_s=_BUSY_S)
-            self._db.execute("PRAGMA foreign_keys=ON")
-            migrate(self._db)
+            self._db = open_to_read(file) if self.read_only else open_database(file, busy_s=_BUSY_S)
+            try:
+                if self.read_only:
+                    self._db.execute("PRAGMA query_only=ON")
+                    check_schema(self._db, file, SCHEMA_VERSION)
+                else:
+                    self._db.execute("PRAGMA foreign_keys=ON")
+                    create_tables(self._db, file, SCHEMA, SCHEMA_VERSION)
+            except BaseException:
+                self._db.close()
+                raise
 
     @classmethod
     def default(cls) -> Store:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service import Access, Database, Ledger, Quotas, ServiceConfig, UsageRow, running, voice_uuid
+from speechlab.service import Access, Database, Ledger, ServiceConfig, UsageRow, running, voice_uuid
 from speechlab.service._accounts.keys import Keyring
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
@@ -147,11 +147,6 @@ def test_damaged_folders_are_said_plainly(tmp_path):
         (database.folder / "secret").write_bytes(b"short")
         with pytest.raises(StoreError, match="damaged"):
             Access(database)
-    db = sqlite3.connect(tmp_path / "other" / "service.sqlite")
-    db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(StoreError, match="newer version"):
-        Database(tmp_path / "other")
 
 
 @pytest.mark.slow
@@ -246,25 +241,6 @@ def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
     with contextlib.closing(Database(tmp_path)) as database:
         rows = waited(Ledger(database), 3)
     assert {row.key_id for row in rows} == {own_id(tmp_path, BERT)}
-
-
-def test_the_database_of_an_earlier_schema_is_migrated(tmp_path):
-    with contextlib.closing(Database(tmp_path)) as database:
-        for number in (1, 2, 7):
-            database.write(
-                "INSERT INTO usage (time, key_id, operation, transport, provider, model, characters, input_bytes, "
-                "audio_bytes, audio_s, prompt_tokens, completion_tokens, status) "
-                "VALUES (1, ?, 'tts', 'http', 'q', 'q', 1, 1, 1, 1, 0, 0, 'completed')",
-                (f"key-{number}",),
-            )
-        database.write("PRAGMA user_version = 1")
-        database.write("DROP INDEX usage_by_key")
-        database.write("DROP TABLE limits")
-        database.write("ALTER TABLE keys DROP COLUMN voices")
-    with contextlib.closing(Database(tmp_path)) as database:
-        assert [row.key_id for row in Ledger(database).rows()] == ["key-1", "key-2", "key-7"]
-        assert Quotas(database).own_limits() == {}
-        assert Access(database).all_keys() == []
 
 
 def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):

@@ -118,9 +118,10 @@ def test_a_data_folder_has_one_service_and_any_number_of_readers(tmp_path):
         pass
 
 
-def test_a_ledger_of_a_newer_version_gets_the_advice_for_it(tmp_path):
+@pytest.mark.parametrize("version", [0, 99])
+def test_a_ledger_of_another_version_is_refused_with_what_to_do(tmp_path, version):
     with contextlib.closing(Database(tmp_path)) as database:
-        database.write("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="newer version of speechlab") as caught:
+        database.write(f"PRAGMA user_version = {version}")
+    with pytest.raises(StoreError, match=r"another version of speechlab .*choose another folder") as caught:
         Database(tmp_path)
     assert "disk" not in caught.value.message

@@ -19,7 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
-from speechlab._sqlite import open_database, transaction
+from speechlab._sqlite import create_tables, open_database, transaction
 from speechlab.errors import StoreError
 from speechlab.service._logs import log
 
@@ -27,44 +27,41 @@ Statement = tuple[str, "Sequence[Any]"]
 
 _BUSY_S = 10.0
 _RETRY_S = 0.5
-_MIGRATIONS = (
-    """
-    CREATE TABLE keys (
-        id TEXT PRIMARY KEY,
-        digest BLOB NOT NULL UNIQUE,
-        prefix TEXT NOT NULL,
-        name TEXT NOT NULL,
-        created REAL NOT NULL,
-        expires REAL,
-        last_used REAL,
-        revoked REAL,
-        providers TEXT,
-        recognition INTEGER NOT NULL DEFAULT 1
-    ) STRICT;
-    CREATE TABLE usage (
-        id INTEGER PRIMARY KEY,
-        time REAL NOT NULL,
-        key_id TEXT NOT NULL,
-        operation TEXT NOT NULL,
-        transport TEXT NOT NULL,
-        provider TEXT NOT NULL,
-        model TEXT NOT NULL,
-        characters INTEGER NOT NULL,
-        input_bytes INTEGER NOT NULL,
-        audio_bytes INTEGER NOT NULL,
-        audio_s REAL NOT NULL,
-        prompt_tokens INTEGER NOT NULL,
-        completion_tokens INTEGER NOT NULL,
-        status TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX usage_by_time ON usage (time);
-    """,
-    "CREATE INDEX usage_by_key ON usage (key_id, time)",
-    """
-    CREATE TABLE limits (key_id TEXT PRIMARY KEY, limits TEXT NOT NULL) STRICT;
-    ALTER TABLE keys ADD COLUMN voices TEXT;
-    """,
-)
+_SCHEMA = """
+CREATE TABLE keys (
+    id TEXT PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    prefix TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created REAL NOT NULL,
+    expires REAL,
+    last_used REAL,
+    revoked REAL,
+    providers TEXT,
+    recognition INTEGER NOT NULL DEFAULT 1,
+    voices TEXT
+) STRICT;
+CREATE TABLE usage (
+    id INTEGER PRIMARY KEY,
+    time REAL NOT NULL,
+    key_id TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    transport TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    characters INTEGER NOT NULL,
+    input_bytes INTEGER NOT NULL,
+    audio_bytes INTEGER NOT NULL,
+    audio_s REAL NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    status TEXT NOT NULL
+) STRICT;
+CREATE INDEX usage_by_time ON usage (time);
+CREATE INDEX usage_by_key ON usage (key_id, time);
+CREATE TABLE limits (key_id TEXT PRIMARY KEY, limits TEXT NOT NULL) STRICT;
+"""
+_SCHEMA_VERSION = 1
 
 
 def default_data_dir() -> Path:
@@ -153,7 +150,7 @@ class Database:
         db = open_database(self._path, busy_s=_BUSY_S)
         db.row_factory = sqlite3.Row
         try:
-            _migrate(db)
+            create_tables(db, self._path, _SCHEMA, _SCHEMA_VERSION)
         except BaseException:
             db.close()
             raise
@@ -235,21 +232,3 @@ def _write_rows(db: sqlite3.Connection, rows: list[Statement]) -> None:
     with transaction(db):
         for sql, parameters in rows:
             db.execute(sql, parameters)
-
-
-def _migrate(db: sqlite3.Connection) -> None:
-    newest = len(_MIGRATIONS)
-    if db.execute("PRAGMA user_version").fetchone()[0] == newest:
-        return
-    with transaction(db):
-        # Read again, because another process may have migrated the file in the meantime.
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version > newest:
-            raise StoreError(
-                f"the service's data folder was used by a newer version of speechlab (schema {version}, known here "
-                f"{newest}); install that version again, or choose another folder with --data-dir"
-            )
-        for script in _MIGRATIONS[version:]:
-            for statement in script.split(";"):
-                db.execute(statement)
-        db.execute(f"PRAGMA user_version = {newest}")
