@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import batch, evaluate, metrics, segments, widgets
+from speechlab import batch, evaluate, segments, widgets
 from speechlab.audio import AudioClip, cut_at_silences, recording_length_s
 from speechlab.store import Store
 from support.batches import EN_JA
@@ -43,13 +43,6 @@ def test_recordings(recording, home):
     looked_at = widgets.AudioTable(pd.DataFrame({"audio": [recording]}))
     assert looked_at.save("~/page.html") == home / "page.html"
     assert "the file is gone" not in (home / "page.html").read_text(encoding="utf-8")
-
-
-def test_metrics_files(home):
-    table = pd.DataFrame({"utterance": ["a-1"], "text": ["one two"]})
-    metrics.write_trn(table, "~/x.trn")
-    assert metrics.read_trn("~/x.trn")["text"].tolist() == ["one two"]
-    assert (home / "x.trn").is_file()
 
 
 def test_runs(home, reverser):

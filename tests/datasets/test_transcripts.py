@@ -279,28 +279,27 @@ def test_transcripts_become_columns(manifest, tmp_path):
         (folders["json"] / f"{name}.json").write_text(json.dumps({"text": text}))
         (folders["txt"] / f"{name}.txt").write_text(f"{text}\n")
         segments.write(segments.frame([(0.0, 0.5, text)], file=name), folders["srt"] / f"{name}.srt")
-    (tmp_path / "all.trn").write_text("one two (a)\ntree (b)\n")
     (tmp_path / "all.ctm").write_text("a 1 0.0 0.1 one\na 1 0.1 0.1 two\nb 1 0.0 0.2 tree\n")
-    given = {**folders, "trn": tmp_path / "all.trn", "ctm": tmp_path / "all.ctm"}
+    given = {**folders, "ctm": tmp_path / "all.ctm"}
     table = datasets.read(manifest, transcripts=given)
     for name in given:
         assert table[name].tolist() == ["one two", "tree"], name
 
 
 def test_transcripts_of_other_recordings_are_told(manifest, tmp_path):
-    (tmp_path / "all.trn").write_text("one two (a)\n")
+    (tmp_path / "all.ctm").write_text("a 1 0.0 0.1 one\na 1 0.1 0.1 two\n")
     with pytest.warns(UserWarning, match="1 of 2 rows have no transcript of 'old'"):
-        assert datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})["old"].isna().tolist() == [
+        assert datasets.read(manifest, transcripts={"old": tmp_path / "all.ctm"})["old"].isna().tolist() == [
             False,
             True,
         ]
-    (tmp_path / "all.trn").write_text("one two (c)\n")
+    (tmp_path / "all.ctm").write_text("c 1 0.0 0.1 one\n")
     with pytest.raises(InvalidRequestError, match="no transcript of these recordings; its names are c"):
-        datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})
-    (tmp_path / "all.trn").write_text("one two\n")
-    with pytest.raises(InvalidRequestError, match="does not end with an id in parentheses"):
-        datasets.read(manifest, transcripts={"old": tmp_path / "all.trn"})
+        datasets.read(manifest, transcripts={"old": tmp_path / "all.ctm"})
+    (tmp_path / "all.ctm").write_text("one two\n")
+    with pytest.raises(InvalidRequestError, match=r"cannot be read as a transcript: .*has 2 fields"):
+        datasets.read(manifest, transcripts={"old": tmp_path / "all.ctm"})
     with pytest.raises(InvalidRequestError, match="already has a column 'text'"):
-        datasets.read(manifest, transcripts={"text": tmp_path / "all.trn"})
+        datasets.read(manifest, transcripts={"text": tmp_path / "all.ctm"})
     with pytest.raises(InvalidRequestError, match="has no transcripts; give a file or folder of"):
         datasets.read(manifest, transcripts={"old": tmp_path / "none"})

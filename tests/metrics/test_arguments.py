@@ -46,7 +46,7 @@ ONE_TEXT = {"text": "好"}
 FUNCTIONS = {
     "error_rate": (
         metrics.error_rate,
-        {"references": ["a"], "hypotheses": ["b"], **COMPARED, "counts": "levenshtein"},
+        {"references": ["a"], "hypotheses": ["b"], **COMPARED},
     ),
     "ErrorRate.confidence_interval": (RATE.confidence_interval, {**DRAWS, "groups": None}),
     "score": (
@@ -58,7 +58,6 @@ FUNCTIONS = {
             "language": "language",
             "unit": "auto",
             "normalize": "auto",
-            "counts": "levenshtein",
         },
     ),
     "summarize": (metrics.summarize, {"scored": SCORED, "by": (), **DRAWS, "groups": None}),
@@ -368,9 +367,9 @@ ACCEPTED_BY = {
 def test_every_public_function_is_tested_here():
     ours = {name for name in metrics.__all__ if callable(getattr(metrics, name)) and name[0].islower()}
     named = {name.split(" of ")[0] for name in FUNCTIONS}
-    # The first three need weights, and their clips are those of speech_measures; the others take files.
+    # These need weights, and their clips are those of speech_measures.
     networks = {"dnsmos", "speaker_embedding", "speaker_similarity"}
-    assert ours - named == networks | {"read_trn", "write_trn"}
+    assert ours - named == networks
     assert {name for name in text.__all__ if name[0].islower()} <= named
 
 

@@ -1,8 +1,6 @@
-"""Scores against pyannote.metrics, NIST's md-eval, a count of moments, and by hand."""
+"""Scores against pyannote.metrics, a count of moments, and by hand."""
 
 import math
-import re
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.errors import SegmentError
 from support import segment_tables
-from support.programs import program
 
 tables, lines = segment_tables.tables, segment_tables.lines
 
@@ -66,52 +63,6 @@ def test_pyannote_agrees(reference, hypothesis, collar):
             if score.hypothesis_s > 0:
                 assert score.precision == pytest.approx(precision, abs=1e-9)
                 assert score.f1 == pytest.approx(f1, abs=1e-9)
-
-
-def md_eval(folder, reference, hypothesis, lengths, collar):
-    """Seconds of speech scored, missed and invented, as NIST counts them."""
-    for name, frame in (("ref", reference), ("sys", hypothesis)):
-        lines = [
-            f"SPEAKER {row.file} 1 {row.start:.6f} {row.end - row.start:.6f} <NA> <NA> speech <NA> <NA>\n"
-            for row in frame.itertuples()
-        ]
-        (folder / f"{name}.rttm").write_text("".join(lines))
-    uem = "".join(f"{file} 1 0.000 {length:.3f}\n" for file, length in lengths.items())
-    (folder / "all.uem").write_text(uem)
-    program_file = program("/usr/lib/sctk/bin/md-eval.pl", package="sctk")
-    command = ["perl", program_file, "-c", str(collar), "-r", "ref.rttm", "-s", "sys.rttm", "-u", "all.uem"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    text = done.stdout
-    part = text[text.index("ALL") if "*** Performance analysis" in text else 0 :]
-    return {
-        name: float(re.search(rf"{pattern}\s*=\s*([\d.]+) secs", part)[1])
-        for name, pattern in (
-            ("said", "SCORED SPEAKER TIME"),
-            ("missed", "MISSED SPEECH"),
-            ("invented", "FALARM SPEECH"),
-        )
-    }
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("collar", [0.0, 0.25])
-def test_nist_agrees(tmp_path, seed, collar):
-    generator = np.random.default_rng(seed)
-    lengths = {"a": 60.0, "b": 45.0}
-    pair = []
-    for _ in range(2):
-        rows = []
-        for file, length in lengths.items():
-            edges = np.sort(generator.choice(int(length * 100), size=24, replace=False)) / 100
-            rows += [
-                {"file": file, "start": s, "end": e} for s, e in zip(edges[::2], edges[1::2], strict=True)
-            ]
-        pair.append(segments.frame(rows))
-    result = segments.score(*pair, extent=lengths, collar=collar).lenient
-    found = md_eval(tmp_path, *pair, lengths, collar)
-    assert result.reference_s == pytest.approx(found["said"], abs=0.005)  # md-eval prints two digits
-    assert result.miss_s == pytest.approx(found["missed"], abs=0.005)
-    assert result.false_alarm_s == pytest.approx(found["invented"], abs=0.005)
 
 
 def moments(rows, file):

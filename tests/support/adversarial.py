@@ -1,4 +1,4 @@
-"""Words that break scorers: for the comparisons with jiwer, sacrebleu, sclite and sc_stats alike."""
+"""Words that break scorers: for the comparisons with jiwer, sacrebleu and sc_stats alike."""
 
 WORDS = [
     "a",

@@ -64,8 +64,8 @@ def read(
             (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
         corrections: Corrections of the texts, as of :func:`corrected`: a table, or a CSV file. None for the texts as
             they are.
-        transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.trn``, ``.ctm``,
-            ``.stm``, a table of segments with ``file``), or a folder with one for each recording (a reply as of
+        transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.ctm``, ``.stm``,
+            a table of segments with ``file``), or a folder with one for each recording (a reply as of
             :func:`transcript_of`, subtitles, plain text), such as ``{"deepgram": "out/deepgram"}``. A row gets the
             transcript with the name of its recording, or with its ``id``.
 

@@ -1,4 +1,4 @@
-"""Transcripts that exist: replies of vendors as they document them, and files of CTM, TRN and subtitles."""
+"""Transcripts that exist: replies of vendors as they document them, and files of CTM and subtitles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FORMS = (
 )
 _TIMED = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
 _NONE: tuple[object, ...] = (None, "", [])
-_ENDINGS = (".json", ".txt", ".trn", *_TIMED)
+_ENDINGS = (".json", ".txt", *_TIMED)
 
 
 def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,8 +239,8 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     r"""Read the transcripts of a file or folder.
 
     Args:
-        path: A file with the transcripts of several recordings (``.trn``, ``.ctm``, ``.stm``, or a table of
-            segments with a column ``file``), or a folder with a file for each recording: a reply as of
+        path: A file with the transcripts of several recordings (``.ctm``, ``.stm``, or a table of segments
+            with a column ``file``), or a folder with a file for each recording: a reply as of
             :func:`transcript_of` (``.json``), subtitles, or plain text (``.txt``).
 
     Returns:
@@ -250,8 +250,8 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
         InvalidRequestError: The path does not exist, or a file cannot be read.
 
     Example:
-        >>> _ = Path("week-1.trn").write_text("good morning (s1-001)\n")
-        >>> transcripts_in("week-1.trn")
+        >>> _ = Path("s1-001.txt").write_text("good morning\n")
+        >>> transcripts_in("s1-001.txt")
         {'s1-001': 'good morning'}
     """
     where = user_path(path)
@@ -285,17 +285,6 @@ def _text_file(file: Path) -> dict[str, str]:
     return {file.stem: " ".join(file.read_text("utf-8-sig").split())}
 
 
-def _trn_file(file: Path) -> dict[str, str]:
-    texts = {}
-    for line in file.read_text("utf-8-sig").splitlines():
-        text, bracket, name = line.rstrip().rpartition("(")
-        if bracket and name.endswith(")"):
-            texts[name[:-1]] = text.strip()
-        elif line.strip():
-            raise ValueError(f"the line {line[:40]!r} does not end with an id in parentheses")
-    return texts
-
-
 def _timed_file(file: Path) -> dict[str, str]:
     from speechlab import segments
 
@@ -308,4 +297,4 @@ def _timed_file(file: Path) -> dict[str, str]:
     return {name: _joined(pieces) for name, pieces in texts_of.items()}
 
 
-_READERS = {".json": _json_file, ".txt": _text_file, ".trn": _trn_file}
+_READERS = {".json": _json_file, ".txt": _text_file}

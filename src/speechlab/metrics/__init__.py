@@ -22,7 +22,6 @@ from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
 from speechlab.metrics._reports.edits import alignments_html, confusions, edits
 from speechlab.metrics._reports.suspects import suspects
-from speechlab.metrics._reports.trn import read_trn, write_trn
 from speechlab.metrics._sound.measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
@@ -76,7 +75,6 @@ __all__ = [
     "loudness",
     "partial_stability",
     "rank",
-    "read_trn",
     "score",
     "score_translations",
     "sequential_test",
@@ -87,7 +85,6 @@ __all__ = [
     "suspects",
     "timed_error_rate",
     "word_times",
-    "write_trn",
 ]
 
 _name_after(__name__, globals())

@@ -1,8 +1,7 @@
-"""Times of words and the calibration of confidences: by brute force, by hand, and against sclite."""
+"""Times of words and the calibration of confidences: by brute force, and by hand."""
 
 import itertools
 import math
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError, SegmentError
 from speechlab.metrics import calibration, word_times
-from support.programs import program
 
 
 def words(*rows, file=None):
@@ -194,37 +192,6 @@ def test_missing_confidences_are_counted():
     assert math.isnan(empty.aurc)
     assert len(empty.reliability) == len(empty.risk_coverage) == 0
     assert calibration(table.assign(confidence=1.0)).normalized_cross_entropy == -math.inf
-
-
-def test_sclite_has_the_same_cross_entropy(tmp_path):
-    generator = np.random.default_rng(3)
-    said, heard, rows = [], [], []
-    for number in range(200):
-        word = f"w{generator.integers(0, 50)}"
-        right = generator.random() < 0.7
-        sure = round(float(np.clip(generator.normal(0.75 if right else 0.45, 0.15), 0.02, 0.98)), 3)
-        said.append(f"a 1 {number}.000 0.900 {word}")
-        heard.append(f"a 1 {number}.000 0.900 {word if right else 'x' + word} {sure}")
-        rows.append((right, sure))
-    (tmp_path / "ref.ctm").write_text("\n".join(said) + "\n")
-    (tmp_path / "hyp.ctm").write_text("\n".join(heard) + "\n")
-    command = [
-        program("sctk"),
-        "sclite",
-        "-r",
-        "ref.ctm",
-        "ctm",
-        "-h",
-        "hyp.ctm",
-        "ctm",
-        "-o",
-        "sum",
-        "stdout",
-    ]
-    text = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    line = next(line for line in text.splitlines() if "Sum/Avg" in line)
-    found = calibration(pd.DataFrame(rows, columns=["correct", "confidence"]))
-    assert found.normalized_cross_entropy == pytest.approx(float(line.split()[-2]), abs=5.1e-4)
 
 
 def test_a_reference_of_texts_tells_which_words_are_right_and_no_times():

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
-_HOW = {"unit": "unit", "norm": "normaliser", "counts": "way of counting"}
+_HOW = {"unit": "unit", "norm": "normaliser"}
 _FAILED = "rows that failed"
 NAMES = ("earlier", "now")
 _SCORED = (

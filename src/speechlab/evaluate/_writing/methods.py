@@ -34,15 +34,11 @@ _UNITS = {
     "pinyin": "syllables with their tones",
     "toneless": "syllables without tones",
 }
-_COUNTS = {
-    "levenshtein": "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis",
-    "sclite": "the substitutions, deletions and insertions of NIST's sclite",
-}
+_COUNTED = "the fewest substitutions, deletions and insertions that turn the reference into the hypothesis"
 _LEVENSHTEIN = (
     "V. I. Levenshtein, Binary codes capable of correcting deletions, insertions, and reversals, "
     "Soviet Physics Doklady 10 (1966)"
 )
-_SCLITE = "NIST, Speech Recognition Scoring Toolkit (SCTK) 2.4.10, sclite"
 _WHISPER = "A. Radford et al., Robust speech recognition via large-scale weak supervision, appendix C (2022)"
 _MIXED = (
     "N. T. Vu et al., A first speech recognition system for Mandarin-English code-switch conversational speech "
@@ -88,8 +84,8 @@ def values_of(table: pd.DataFrame, column: str) -> list[str]:
 
 def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     """The scoring of rows with one signature, in words."""
-    counts, norm = parts.get("counts", ""), parts.get("norm", "none")
-    sources = [_SCLITE if counts == "sclite" else _LEVENSHTEIN]
+    norm = parts.get("norm", "none")
+    sources = [_LEVENSHTEIN]
     unit = _UNITS.get(parts.get("unit", ""), parts.get("unit", ""))
     if "mixed_" in norm:
         unit = "words, and single characters of languages without spaces"
@@ -97,12 +93,12 @@ def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
     if norm.startswith(("en-", "open-asr-")) or "whisper" in norm:
         sources.append(_WHISPER)
     normalized = "not normalised" if norm.split("-")[0] == "none" else f"normalised by {norm}"
-    how = _COUNTS.get(counts, counts)
+    how = _COUNTED
     if "compounds" in parts:
         how += ", words written together or apart being alike"
     if "variants" in parts:
         normalized += f" and by a list of variants ({parts['variants']})"
-    tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts and counts == "levenshtein" else ""
+    tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts else ""
     code = code_or_none(parts.get("lang"))
     subject = language_name(code) if code else "The text"
     return f"{subject} was counted by {unit}, {normalized}: {how}{tool}.", tuple(sources)

@@ -1,38 +1,20 @@
-"""Alignments of reference and hypothesis by token, and their display.
-
-An alignment has the lowest cost under unit costs, as in rapidfuzz and jiwer, or is that of NIST's sclite, which
-minimises a cost, not the number of errors. A substitution costs 4, an insertion or a deletion 3. So a substitution is
-preferred to a deletion with an insertion. But three deletions with three insertions (18) are preferred to five
-substitutions (20), so an alignment may have more errors than necessary. Among alignments of equal cost, sclite
-prefers, from the end backwards, a pair of words to an insertion and an insertion to a deletion. With these rules, the
-counts agree with the program in all cases of the tests. Transcripts with alternates ``{a / b}`` are refused.
-
-Source: NIST Scoring Toolkit (SCTK) 2.4.10, sclite. The order of preference was found by experiment.
-"""
+"""Alignments of reference and hypothesis by token, at the lowest cost under unit costs, and their display."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-import numpy as np
 from rapidfuzz.distance import Editops, Levenshtein, Opcodes
 
 from speechlab.display import Html, diff
-from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from speechlab.metrics._alignment.units import Counts, Tokens
+    from speechlab.metrics._alignment.units import Tokens
 
 Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
 _Blocks: TypeAlias = tuple[tuple[Operation, int, int, int, int], ...]
 """Runs of one operation, each with its start and end in the reference and in the hypothesis."""
-_SUBSTITUTION, _GAP = 4, 3
-_DIAGONAL, _INSERTION, _DELETION = 0, 1, 2
-_MAX_CELLS = 200_000_000  # one byte each
 
 
 class Edit(NamedTuple):
@@ -63,7 +45,6 @@ class Alignment:
     Attributes:
         separator: Separator of tokens for display: a space for words, empty for characters.
         language: ISO 639-1 code, or None; browsers choose glyphs by it.
-        counts: ``"levenshtein"``, or ``"sclite"`` for NIST's rules.
 
     Example:
         >>> alignment = Alignment(("good", "morning"), ("good", "mourning"))
@@ -71,7 +52,7 @@ class Alignment:
         'good [-morning-]{+mourning+}'
     """
 
-    __slots__ = ("_found", "_heard", "_said", "_uncut", "counts", "language", "separator")
+    __slots__ = ("_found", "_heard", "_said", "_uncut", "language", "separator")
 
     def __init__(
         self,
@@ -79,7 +60,6 @@ class Alignment:
         hypothesis: Tokens,
         separator: str = " ",
         language: str | None = None,
-        counts: Counts = "levenshtein",
         blocks: _Blocks | Editops | None = None,
         uncut: bool = False,
     ) -> None:
@@ -90,7 +70,6 @@ class Alignment:
         self._heard = hypothesis
         self.separator = separator
         self.language = language
-        self.counts: Counts = counts
         self._found = blocks
 
     @property
@@ -117,10 +96,8 @@ class Alignment:
             if same or reference == hypothesis:
                 hits: _Blocks = (("equal", 0, len(reference), 0, len(reference)),)
                 blocks = hits if reference else ()
-            elif self.counts == "levenshtein":
-                blocks = Levenshtein.editops(reference, hypothesis)
             else:
-                blocks = sclite_blocks(reference, hypothesis)
+                blocks = Levenshtein.editops(reference, hypothesis)
         if not isinstance(blocks, tuple):
             opcodes = cast("list[Any]", Opcodes.from_editops(blocks).as_list())
             # rapidfuzz calls a substitution "replace".
@@ -179,11 +156,11 @@ class Alignment:
 
     def _key(self) -> tuple[object, ...]:
         sides = tuple(self.reference), tuple(self.hypothesis)
-        return (*sides, self.separator, self.language, self.counts)
+        return (*sides, self.separator, self.language)
 
     def __reduce__(self) -> tuple[object, ...]:
         # The edits of rapidfuzz cannot be pickled.
-        how = self.separator, self.language, self.counts
+        how = self.separator, self.language
         return Alignment, (self._said, self._heard, *how, self.blocks, self._uncut)
 
     def _repr_html_(self) -> str:
@@ -191,55 +168,3 @@ class Alignment:
 
     def __repr__(self) -> str:
         return f"Alignment({self.text[:200]!r})"
-
-
-def sclite_blocks(reference: Tokens, hypothesis: Tokens) -> _Blocks:
-    """Align one pair as sclite does."""
-    if len(reference) * len(hypothesis) > _MAX_CELLS:
-        message = (
-            f"sclite's counts need a table of {len(reference)} x {len(hypothesis)} tokens, more than {_MAX_CELLS} "
-            "cells; cut the texts into utterances, or use counts='levenshtein'"
-        )
-        raise InvalidRequestError(message, parameter="counts")
-    numbers = {token: number for number, token in enumerate(dict.fromkeys(chain(reference, hypothesis)))}
-    first, second = (
-        np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
-    )
-    return _blocks(_moves(first, second), reference, hypothesis)
-
-
-def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The best last move into each cell, row by row."""
-    gaps = _GAP * np.arange(len(other) + 1, dtype=np.int64)
-    moves = np.full((len(one) + 1, len(other) + 1), _INSERTION, dtype=np.uint8)
-    above = gaps
-    for i, token in enumerate(one, start=1):
-        diagonal = above[:-1] + np.where(other == token, 0, _SUBSTITUTION)
-        row = above + _GAP
-        np.minimum(row[1:], diagonal, out=row[1:])
-        # Insertions run along the row: the cheapest start so far, plus one gap for each step.
-        row = np.minimum.accumulate(row - gaps) + gaps
-        moves[i, 0] = _DELETION
-        inserted = np.where(row[1:] == row[:-1] + _GAP, _INSERTION, _DELETION)
-        moves[i, 1:] = np.where(row[1:] == diagonal, _DIAGONAL, inserted)
-        above = row
-    return moves
-
-
-def _blocks(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> _Blocks:
-    i, j = len(reference), len(hypothesis)
-    backwards: list[tuple[Operation, int, int, int, int]] = []
-    while i or j:
-        end = (i, j)
-        move = moves[i, j]
-        i -= move != _INSERTION
-        j -= move != _DELETION
-        if move == _DIAGONAL:
-            kind: Operation = "equal" if reference[i] == hypothesis[j] else "substitute"
-        else:
-            kind = "insert" if move == _INSERTION else "delete"
-        if backwards and backwards[-1][0] == kind:
-            _, _, i1, _, j1 = backwards.pop()
-            end = (i1, j1)
-        backwards.append((kind, int(i), int(end[0]), int(j), int(end[1])))
-    return tuple(reversed(backwards))

@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rapidfuzz.distance import Editops, Levenshtein
 from rapidfuzz.process import cpdist
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import Counts, Preparation, Tokens, as_normalizer, merged
+from speechlab.metrics._alignment.units import Preparation, Tokens, as_normalizer, merged
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,14 +26,13 @@ if TYPE_CHECKING:
 # same. It is found several times faster, but up to twice as slowly if most tokens are wrong. Edits are found without
 # this hint, because it could lead to other edits than jiwer's with the same number of errors.
 _LONG = 500
-_ALTERNATES = re.compile(r"\{[^{}]*/[^{}]*\}")
 
 
 class Pairs:
     """Many pairs, prepared and counted in one way.
 
     Every result is computed on first use and kept. Errors come from distances; counts and alignments come from the
-    same edits. With sclite's rules, all results come from the alignments. So the time for one result does not depend
+    same edits. So the time for one result does not depend
     on earlier requests.
     """
 
@@ -44,28 +41,15 @@ class Pairs:
         references: list[str],
         hypotheses: list[str],
         preparation: Preparation,
-        counts: Counts,
         normalized: tuple[list[str], list[str]] | None = None,
     ) -> None:
         self.texts = (references, hypotheses)  # as written
         self.preparation = preparation
-        self.counts: Counts = counts
         sides = normalized or map(preparation.normalized, self.texts)
         # Only canonical texts are kept: lists of words would take more time and memory than the comparison.
         self._said, self._heard = map(preparation.canonical_of, sides)
         if preparation.merge_compounds:
             self._heard = merged(self._said, self._heard)
-        self._by_sclite = counts == "sclite"
-        if self._by_sclite:
-            # Alternates would be counted as words.
-            marked = next((text for text in chain(*self.texts) if _ALTERNATES.search(text)), None)
-            if marked is not None:
-                message = (
-                    f"alternates in braces are not read, as in {marked[:60]!r}; write one of them in their place, "
-                    "and name words that count as one with variants="
-                )
-                raise InvalidRequestError(message, parameter="counts")
-            _ = self.tallies  # a pair that is too long is refused here, not in the middle of a report
 
     def __len__(self) -> int:
         return len(self._said)
@@ -78,8 +62,6 @@ class Pairs:
     @cached_property
     def errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Errors and reference tokens of each pair."""
-        if self._by_sclite:
-            return self.tallies[:, 1:].sum(axis=1), self.tallies[:, :3].sum(axis=1)
         # Distances take less time than edits.
         said, heard = self._said, self._heard
         distance = Levenshtein.distance
@@ -109,25 +91,17 @@ class Pairs:
     @cached_property
     def tallies(self) -> NDArray[np.int64]:
         """Hits, substitutions, deletions and insertions (columns) of each pair (rows)."""
-        if self._by_sclite:
-            tallies = [alignment.tally for alignment in self.alignments]
-            return np.array(tallies, dtype=np.int64).reshape(-1, 4)
         return self._edits_and_tallies[1]
 
     @cached_property
     def alignments(self) -> tuple[Alignment, ...]:
         """One alignment for each pair."""
         preparation = self.preparation
-        if self._by_sclite:
-            sides = zip(map(preparation.cut, self._said), map(preparation.cut, self._heard), strict=True)
-            return tuple(
-                Alignment(*side, preparation.separator, preparation.language, self.counts) for side in sides
-            )
         separator, language, uncut = preparation.separator, preparation.language, bool(preparation.separator)
         triples = zip(self._said, self._heard, self._edits_and_tallies[0], strict=True)
         return tuple(
             [
-                Alignment(reference, hypothesis, separator, language, "levenshtein", edits, uncut)
+                Alignment(reference, hypothesis, separator, language, edits, uncut)
                 for reference, hypothesis, edits in triples
             ]
         )

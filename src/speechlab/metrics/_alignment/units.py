@@ -143,7 +143,6 @@ def _compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, 
 
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
-Counts: TypeAlias = Literal["levenshtein", "sclite"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
 Variants: TypeAlias = Iterable[Iterable[str]]
 """Groups of words or phrases that count as one."""
@@ -190,13 +189,12 @@ class Preparation:
             return list(map(reading_key, normalized))
         return [" ".join(pinyin(text, tone=self.unit == "pinyin")) for text in normalized]
 
-    def signature(self, counts: Counts, *, also: Iterable[str] = ()) -> str:
+    def signature(self, *, also: Iterable[str] = ()) -> str:
         """The computation of the figures of this unit, in one line."""
         fields = {
             "unit": self.unit,
             "lang": self.language or "any",
             "norm": self.normalizer,
-            "counts": counts,
             **({"variants": self.variants} if self.variants else {}),
             **({"compounds": "merged"} if self.merge_compounds else {}),
             "rapidfuzz": installed_version("rapidfuzz"),
@@ -234,6 +232,8 @@ def prepare(
 ) -> Preparation:
     """The preparation for a unit, a language and a normaliser."""
     check_choice(unit, _UNITS, "unit", "there is no unit")
+    if not is_bool(merge_compounds):
+        raise refused("merge_compounds", merge_compounds, "True or False")
     code = None if language is None else language_code(language)
     spoken_language = _SPOKEN.get(unit)
     if spoken_language and code not in {None, spoken_language}:
@@ -252,16 +252,6 @@ def prepare(
     function, marked = with_variants(function, variants)
     merged = merge_compounds and unit == "word"
     return Preparation(unit, code, function, name, marked, merged)  # type: ignore[arg-type]  # the unit is checked above
-
-
-def check_counts(counts: str, *, merge_compounds: bool = False) -> None:
-    """Refuse unknown rules of counting, and sclite's with merged compounds."""
-    check_choice(counts, get_args(Counts), "counts", "there are no counts")
-    if not is_bool(merge_compounds):
-        raise refused("merge_compounds", merge_compounds, "True or False")
-    if merge_compounds and counts != "levenshtein":
-        message = "merge_compounds=True needs counts='levenshtein': sclite has no such rule"
-        raise InvalidRequestError(message, parameter="merge_compounds")
 
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str) -> None:

@@ -17,16 +17,14 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._rates.tables import Scorable, as_scored, differing, joined
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
-from speechlab.metrics._statistics.significance import (
+from speechlab.metrics._statistics.mapsswe import (
     Places,
     SegmentTest,
     errors_by_place,
-    holm,
-    judge,
     mapsswe,
     segment_differences,
-    sign_flip,
 )
+from speechlab.metrics._statistics.significance import holm, judge, sign_flip
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,7 +274,7 @@ class _System:
 
     @cached_property
     def places(self) -> list[Places] | None:
-        """Errors by place in each row; None if a row is too long for NIST's alignment."""
+        """Errors by place in each row; None if a row is too long for the matched-pair test."""
 
         @cache
         def errors_of(unit: str, reference: str, hypothesis: str) -> Places:

@@ -109,7 +109,7 @@ def entity_scores(
             _counted(entities_of[number], reference, hypothesis, preparation, forms, tolerant)
             for number, reference, hypothesis in rows
         ]
-        signatures.append(preparation.signature("levenshtein"))
+        signatures.append(preparation.signature())
     within = bootstrap.within(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
     signature = joined(signatures)
     class_rows = []

@@ -17,13 +17,11 @@ import numpy as np
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
 from speechlab.metrics._alignment.units import (
-    Counts,
     Normalize,
     Preparation,
     Tokens,
     Unit,
     Variants,
-    check_counts,
     prepare,
     warn_if_unspaced,
 )
@@ -58,7 +56,6 @@ class ErrorRate:
     Attributes:
         unit: The unit of counting, such as ``"word"``.
         language: ISO 639-1 code, or None.
-        counts: ``"levenshtein"`` or ``"sclite"``.
         rows: The scored table, the index of the Series, or None.
 
     Example:
@@ -72,10 +69,9 @@ class ErrorRate:
         references: list[str],
         hypotheses: list[str],
         preparation: Preparation,
-        counts: Counts = "levenshtein",
         rows: pd.DataFrame | pd.Index[Any] | None = None,
     ) -> None:
-        self._pairs = Pairs(references, hypotheses, preparation, counts)
+        self._pairs = Pairs(references, hypotheses, preparation)
         self.rows = rows
 
     @property
@@ -97,10 +93,6 @@ class ErrorRate:
     def hypotheses(self) -> list[Tokens]:
         """Tokens of each hypothesis, after normalisation."""
         return self._pairs.tokens[1]
-
-    @property
-    def counts(self) -> Counts:
-        return self._pairs.counts
 
     @property
     def unit(self) -> Unit:
@@ -273,7 +265,7 @@ class ErrorRate:
     @property
     def signature(self) -> str:
         """Unit, normaliser and versions of the rate in one line, to be reported with it."""
-        return self._pairs.preparation.signature(self.counts)
+        return self._pairs.preparation.signature()
 
     def __float__(self) -> float:
         return self.rate
@@ -326,7 +318,6 @@ def error_rate(
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
-    counts: Counts = "levenshtein",
     *,
     variants: Variants = (),
     merge_compounds: bool = False,
@@ -345,12 +336,10 @@ def error_rate(
             have no spaces between words give a warning if the unit is words.
         normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
             normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
-        counts: ``"levenshtein"`` for the fewest errors, as jiwer counts; ``"sclite"`` for NIST's, whose
-            split into substitutions, deletions and insertions differs, and seldom the total.
-        variants: Groups of words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``, as
-            in sclite's GLM files. The first of a group takes the place of the others, after normalisation.
+        variants: Groups of words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``.
+            The first of a group takes the place of the others, after normalisation.
         merge_compounds: Adjacent words cost nothing if they are together one word of the other side (white
-            paper/whitepaper), as kaldialign and the Open ASR Leaderboard count; for words and ``"levenshtein"`` only.
+            paper/whitepaper), as kaldialign and the Open ASR Leaderboard count; for words only.
         reference: Column of references in a table.
         hypothesis: Column of hypotheses in a table.
 
@@ -368,10 +357,9 @@ def error_rate(
         >>> error_rate("三時に会議", "3時に会議", unit="char", language="ja").rate
         0.0
     """
-    check_counts(counts, merge_compounds=merge_compounds)
     preparation = prepare(unit, language, normalize, variants, merge_compounds=merge_compounds)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
     reference_texts, hypothesis_texts, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":
         warn_if_unspaced(reference_texts, "use unit='char' and name the language, as in language='ja'")
-    return ErrorRate(reference_texts, hypothesis_texts, preparation, counts, rows)
+    return ErrorRate(reference_texts, hypothesis_texts, preparation, rows)

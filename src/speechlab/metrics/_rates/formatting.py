@@ -111,7 +111,7 @@ def formatting_rates(
         preparation = prepare(auto_unit(code), code, "auto")
         tallies_of = [_tallies(reference, hypothesis, preparation) for _, reference, hypothesis in found_in]
         within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
-        how = {"utterances": len(tallies_of), "signature": preparation.signature("levenshtein")}
+        how = {"utterances": len(tallies_of), "signature": preparation.signature()}
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
             figures = within.rate_of_counts(counts)

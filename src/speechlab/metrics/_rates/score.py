@@ -11,13 +11,11 @@ from speechlab._arguments import has_column, is_dask, is_missing, require_column
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import Pairs
 from speechlab.metrics._alignment.units import (
-    Counts,
     Normalize,
     Preparation,
     Unit,
     Variants,
     auto_unit,
-    check_counts,
     prepare,
 )
 from speechlab.metrics._arguments import as_cells
@@ -72,7 +70,6 @@ def score(
     language: str = "language",
     unit: str = "auto",
     normalize: Normalize = "auto",
-    counts: Counts = "levenshtein",
     variants: Variants = (),
     merge_compounds: bool = False,
 ) -> pd.DataFrame:
@@ -87,7 +84,6 @@ def score(
         unit: ``"auto"`` (characters for Japanese, Chinese and other languages without spaces, words for the rest),
             or a unit of :func:`speechlab.metrics.error_rate`.
         normalize: As for :func:`speechlab.metrics.error_rate`.
-        counts: As for :func:`speechlab.metrics.error_rate`.
         variants: As for :func:`speechlab.metrics.error_rate`.
         merge_compounds: As for :func:`speechlab.metrics.error_rate`; it concerns counts by words alone.
 
@@ -101,7 +97,7 @@ def score(
           ``reference_length`` (tokens), all in ``unit``.
         - ``alignment``: the difference as text, ``[-reference-]{+hypothesis+}``.
         - ``score_error``: the reason for a row without scores: its language does not exist or does not have the unit,
-          a cell is not a text, or has sclite's alternates. Such a row does not stop the others. A row without
+          or a cell is not a text. Such a row does not stop the others. A row without
           reference, hypothesis or language has missing scores, but no error.
 
         And for the languages of the table:
@@ -120,16 +116,17 @@ def score(
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,
-            normaliser, rules of counting or language of all rows does not exist; or this language does not have the
+            normaliser or language of all rows does not exist; or this language does not have the
             unit.
 
     Example:
         >>> score(["good morning"], ["good mourning"], language="en")["alignment"][0]
         'good [-morning-]{+mourning+}'
     """
-    check_counts(counts, merge_compounds=merge_compounds)
     variants = [group if isinstance(group, str) else tuple(group) for group in variants]
-    prepare("char" if str(unit) == "auto" else unit, None, normalize, variants)
+    prepare(
+        "char" if str(unit) == "auto" else unit, None, normalize, variants, merge_compounds=merge_compounds
+    )
     columns = (reference, hypothesis, language)
     how = {"normalize": normalize, "variants": variants, "merge_compounds": merge_compounds}
     if is_dask(references):
@@ -139,16 +136,16 @@ def score(
 
         def scored(part: pd.DataFrame) -> pd.DataFrame:
             # Each partition with the columns of all languages; their categories differ.
-            rows = _scored(part, sorted(map(str, tags)), columns, unit, counts, **how)
+            rows = _scored(part, sorted(map(str, tags)), columns, unit, **how)
             return rows.astype({"unit": "string", "signature": "string"})
 
         table: pd.DataFrame = lazy.map_partitions(scored, meta=scored(lazy._meta), enforce_metadata=False)  # noqa: SLF001 - as above
         return table
-    return _scored(as_cells(references, hypotheses, reference, hypothesis), (), columns, unit, counts, **how)
+    return _scored(as_cells(references, hypotheses, reference, hypothesis), (), columns, unit, **how)
 
 
 def _scored(
-    frame: pd.DataFrame, tags: Iterable[str], columns: Sequence[str], unit: str, counts: Counts, **ways: Any
+    frame: pd.DataFrame, tags: Iterable[str], columns: Sequence[str], unit: str, **ways: Any
 ) -> pd.DataFrame:
     """The scores of a table, with the columns of further languages."""
     reference, hypothesis, language = columns
@@ -157,9 +154,7 @@ def _scored(
     require_columns(frame, *dict.fromkeys(frame.columns))
     languages = _languages(frame, language)
     automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
-    scorer_of = cache(
-        partial(_Scorer, unit=unit, prepared=partial(prepare, **ways), counts=counts, automatic=automatic)
-    )
+    scorer_of = cache(partial(_Scorer, unit=unit, prepared=partial(prepare, **ways), automatic=automatic))
     if not has_column(frame, language, "language"):
         scorer_of(language)  # an error of all rows is an error of the call
         tags = [*tags, language]
@@ -209,11 +204,8 @@ def _columns(
 class _Scorer:
     """The scorer of rows in one language."""
 
-    def __init__(
-        self, tag: str, unit: str, prepared: Callable[..., Preparation], counts: Counts, automatic: bool
-    ) -> None:
+    def __init__(self, tag: str, unit: str, prepared: Callable[..., Preparation], automatic: bool) -> None:
         self.language = language = language_code(tag)
-        self.counts: Counts = counts
         self.main = prepared(auto_unit(language) if unit == "auto" else unit, language)
         kinds = [self.main.unit]
         if self.main.unit == "word":
@@ -229,7 +221,7 @@ class _Scorer:
             self.classes = CLASSES[language]
         self.base: Unit = base
         self.kinds: dict[str, Preparation] = {kind: prepared(kind, language) for kind in kinds}
-        self.signature = self.main.signature(counts, also=kinds)
+        self.signature = self.main.signature(also=kinds)
 
     @property
     def names(self) -> list[str]:
@@ -267,7 +259,7 @@ class _Scorer:
     def _scores(self, said: list[str], heard: list[str]) -> _Columns:
         texts = said, heard
         reference, hypothesis = normal = self.main.normalized(said), self.main.normalized(heard)
-        pairs = Pairs(*texts, self.main, self.counts, normal)
+        pairs = Pairs(*texts, self.main, normal)
         if self.main.merge_compounds:
             hypothesis = pairs.canonical_hypotheses
         tallies = pairs.tallies.T.tolist()
@@ -280,9 +272,7 @@ class _Scorer:
         for kind, preparation in self.kinds.items():
             counted = pairs
             if kind != self.main.unit:
-                counted = Pairs(
-                    *texts, preparation, self.counts, normal if self._is_normal_for(preparation) else None
-                )
+                counted = Pairs(*texts, preparation, normal if self._is_normal_for(preparation) else None)
             errors, lengths = (side.tolist() for side in counted.errors_and_lengths)
             rate = next(column for column, unit in RATES.items() if unit == kind)
             columns |= {f"{kind}_errors": errors, f"{kind}_length": lengths, rate: _rates(errors, lengths)}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import check_counts, prepare
+from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._columns import COUNTS
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.score import score
@@ -24,7 +24,7 @@ Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
 """A result of :func:`score` or :func:`error_rate`, a table without scores, or references."""
 
 _SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
-_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "counts", "variants", "merge_compounds")
+_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "variants", "merge_compounds")
 """Arguments of :func:`score` except the texts."""
 
 
@@ -99,17 +99,15 @@ def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:
 def aligned(row: ScoredRow) -> Alignment:
     """The alignment of a row, from its compared texts."""
     preparation = prepare(row.unit, None, None)
-    counts: Any = parts(row.signature)["counts"]
-    check_counts(counts)
+    parts(row.signature)
     return Alignment(
         preparation.split(row.reference),
         preparation.split(row.hypothesis),
         preparation.separator,
-        counts=counts,
     )
 
 
-_NEEDED = ("unit", "lang", "norm", "counts")
+_NEEDED = ("unit", "lang", "norm")
 _WORDS = {"norm": "normaliser", "lang": "language"}
 
 
@@ -120,7 +118,7 @@ def parts(signature: str) -> dict[str, str]:
     if absent:
         message = (
             f"the signature {signature!r:.80} does not say {', '.join(map(repr, absent))}, as in "
-            "'unit:word|lang:en|norm:none|counts:levenshtein'; score the texts again"
+            "'unit:word|lang:en|norm:none'; score the texts again"
         )
         raise InvalidRequestError(message, parameter="signature")
     return fields

@@ -1,1 +1,1 @@
-"""Reports of scores: tables of errors, transcripts in NIST's format, alignments as HTML."""
+"""Reports of scores: tables of errors, alignments as HTML."""

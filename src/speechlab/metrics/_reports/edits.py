@@ -75,18 +75,17 @@ def edits(
         rules = fields["norm"].partition("#")[0] if has_places else None
         columns = (reference, hypothesis) if has_places else ("reference_normalized", "hypothesis_normalized")
         references, hypothesis_texts = (list(map(str, rows_alike[column])) for column in columns)
-        counts: Any = fields["counts"]
         how_cut = prepare(
             fields["unit"], language, rules, merge_compounds=has_places and "compounds" in fields
         )
-        pairs = Pairs(references, hypothesis_texts, how_cut, counts)
+        pairs = Pairs(references, hypothesis_texts, how_cut)
         rows = edit_table(pairs, rows_alike.index.tolist(), equal=equal).assign(unit=fields["unit"])
         if not has_places:
             rows[list(PLACES)] = pd.NA
         tables.append(rows)
     if not tables:
         empty = prepare("word", None, None)
-        tables = [edit_table(Pairs([], [], empty, "levenshtein"), [], equal=equal).assign(unit="")]
+        tables = [edit_table(Pairs([], [], empty), [], equal=equal).assign(unit="")]
     joined = pd.concat(tables, ignore_index=True)
     order = {label: place for place, label in enumerate(scored_rows.index.tolist())}
     joined = joined.sort_values("utterance", key=lambda labels: labels.map(order), kind="stable")

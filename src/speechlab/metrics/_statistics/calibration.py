@@ -35,7 +35,7 @@ class Calibration:
             number of values in the bin. From 0 (calibrated) to 1. It depends on the bins.
         brier_score: Mean square of confidence minus 1 (right) or 0 (wrong), from 0 to 1.
         normalized_cross_entropy: Information that the confidences add to knowing the accuracy, from minus infinity (a
-            word of confidence 1 is wrong) to 1; NaN if all are right or all are wrong. NIST's figure for confidences.
+            word of confidence 1 is wrong) to 1; NaN if all are right or all are wrong.
         aurc: Area under the curve of risk and coverage: the mean, over all numbers of values that might be kept by
             confidence, of the share of wrong ones among them. Values of equal confidence are kept in random order.
         reliability: A row for each bin that has values: ``low``, ``high``, ``count``, ``confidence`` (mean) and
@@ -77,7 +77,7 @@ def calibration(
 
     Sources: ECE by equal bins, C. Guo et al., On calibration of modern neural networks (ICML 2017); risk and
     coverage, Y. Geifman and R. El-Yaniv, Selective classification for deep neural networks (NeurIPS 2017); G. W.
-    Brier, Verification of forecasts expressed in terms of probability (1950); normalized cross entropy, NIST sclite.
+    Brier, Verification of forecasts expressed in terms of probability (1950); normalized cross entropy, as of NIST.
 
     Args:
         table: A row for each word, or for anything else that is right or wrong.
