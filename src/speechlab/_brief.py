@@ -1,4 +1,4 @@
-"""Short tracebacks: an error shows the name of the called function and no frames of this package.
+"""Short tracebacks: an error shows no frames of this package.
 
 The message of a :class:`~speechlab.errors.SpeechLabError` explains the failure. The frames between a notebook cell
 and the socket would hide it, so public functions remove them. Other exceptions are faults and keep all their frames.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from functools import wraps
-from types import FunctionType
 from typing import Any, TypeVar, cast
 
 from speechlab._traces import show_briefly, without_ours
@@ -56,15 +55,7 @@ def briefly(function: F) -> F:
             finally:
                 args, kwargs = (), {}
 
-    carry_name(call, behind.__qualname__)
     return cast("F", call)
-
-
-def carry_name(function: FunctionType, name: str) -> None:
-    """Set the name that a function has in tracebacks and in errors about its arguments."""
-    function.__qualname__ = name
-    function.__name__ = name.rpartition(".")[2]
-    function.__code__ = function.__code__.replace(co_name=function.__name__, co_qualname=name)
 
 
 def rename_call(error: TypeError, called: str, name: str) -> bool:

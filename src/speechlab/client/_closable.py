@@ -10,14 +10,14 @@ from contextlib import suppress
 from types import FunctionType, TracebackType
 from typing import Any, Self
 
-from speechlab._brief import briefly, carry_name
+from speechlab._brief import briefly
 from speechlab.errors import ConfigurationError
 
 _ROOM = f"{__package__}."
 
 
 def own_methods(cls: type) -> None:
-    """Wrap the public methods of a class, inherited ones included, so that errors and tracebacks name this class."""
+    """Wrap the public methods of a class, inherited ones included, so that errors name this class."""
     if not cls.__module__.startswith(_ROOM):  # derived by a user
         return
     for name in dir(cls):
@@ -27,7 +27,7 @@ def own_methods(cls: type) -> None:
             continue
         if name.startswith("__") or not name.startswith("_"):
             method = briefly(function)
-            carry_name(method, f"{cls.__qualname__}.{name}")
+            method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
             method.__module__ = cls.__module__
             setattr(cls, name, classmethod(method) if isinstance(value, classmethod) else method)
 
