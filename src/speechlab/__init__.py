@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
+from speechlab import _hooks
+
 __version__ = "0.1.0"
 
 with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib is slow to load
@@ -30,29 +28,12 @@ with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, in the order of the alphabet
 
 
-class _BesidePandas:
-    """Module finder that registers ``DataFrame.speech`` right after pandas, without loading pandas, which is slow."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:  # noqa: ARG002 - the import system's signature
-        if name != "pandas" or self not in sys.meta_path:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_both(module: ModuleType) -> None:
-                load(module)
-                import_module("speechlab._accessor")
-
-            spec.loader.exec_module = load_both  # type: ignore[method-assign]  # the loader of this one import
-        return spec
+def _make_preview() -> Any:
+    return import_module("speechlab.widgets").display_preview()
 
 
-if "pandas" in sys.modules:
-    import_module("speechlab._accessor")
-else:
-    sys.meta_path.insert(0, _BesidePandas())
+_hooks.register_with_pandas(lambda: import_module("speechlab._accessor"))
+_hooks.register_notebook_display(_make_preview)
 
 
 def __getattr__(name: str) -> Any:
@@ -62,6 +43,7 @@ def __getattr__(name: str) -> Any:
     home = import_module(_HOMES[name])
     value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
     globals()[name] = value
+    _hooks.call_registered()  # where a user has loaded pandas in between
     return value
 
 

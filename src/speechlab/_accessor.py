@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 if TYPE_CHECKING:
-    from speechlab.widgets import AudioTable, BatchPreview
+    from speechlab.widgets import AudioTable
 
 
 class _Batch:
@@ -36,17 +36,6 @@ class SpeechAccessor:
 
     def __init__(self, table: pd.DataFrame | pd.Series[Any]) -> None:
         self.table = table
-
-    @staticmethod
-    def preview_of_batch() -> BatchPreview:
-        """A preview in the output of a notebook's cell; batches ask for it."""
-        from IPython.display import display
-
-        from speechlab.widgets import BatchPreview
-
-        preview = BatchPreview()
-        display(preview)  # type: ignore[no-untyped-call]  # IPython's display has no types
-        return preview
 
     def show(self, **options: Any) -> AudioTable:
         """Show and play the table: calls ``speechlab.show`` with the same options."""

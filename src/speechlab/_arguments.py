@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import Any, TypeGuard
 
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def is_dask(value: object) -> bool:
@@ -21,8 +19,6 @@ def is_dask(value: object) -> bool:
 
 def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
     """Whether a value is a pandas DataFrame."""
-    import pandas as pd
-
     return isinstance(value, pd.DataFrame)
 
 

@@ -7,10 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pandas as pd
+from speechlab._pandas import pd
 
 
 def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
@@ -43,8 +42,6 @@ def package_version() -> str:
 @cache
 def text_dtype() -> pd.StringDtype[Any]:
     """The dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
-    import pandas as pd
-
     dtype: Any = pd.StringDtype
     try:
         text_type: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
@@ -55,8 +52,6 @@ def text_dtype() -> pd.StringDtype[Any]:
 
 def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Tables one below the other, without the warning of pandas 2 that columns without values will count."""
-    import pandas as pd
-
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
         return pd.concat(list(tables))

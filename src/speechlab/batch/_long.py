@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
 from speechlab._arguments import is_number, no_column, refused
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._caller import plan_table, run_plan
@@ -28,14 +28,10 @@ from speechlab.segments import frame as segment_frame
 from speechlab.tables import stand_in
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.batch._history import Run
     from speechlab.batch._plan.source import Table
     from speechlab.client import Client
     from speechlab.store import Store
-else:
-    pd = later("pandas")
 
 PIECE_S = 300.0
 """Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the embedded

@@ -6,17 +6,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from speechlab._pandas import pd
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import ResultDigest, row_text
 from speechlab.batch._table.timed import column_of_recordings
 from speechlab.store import PART_SUFFIX, RunRecord, Store
 from speechlab.tables import read_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
 """The path of a file in a store: its name is its digest, and its folder the first two digits of it."""
@@ -92,8 +89,6 @@ def in_store(cell: object, store: Store) -> Path | None:
 
 def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
     """Return a table with the current paths of files in a store; other paths are unchanged."""
-    import pandas as pd
-
     result = frame.copy(deep=False)
     for at in range(frame.shape[1]):
         column = frame.iloc[:, at]

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import is_frame, is_missing, require_columns
 from speechlab._files import user_path
+from speechlab._pandas import pd
 from speechlab.audio import FileSegment
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import read_texts
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")
 """Columns of a file of corrections."""
@@ -81,8 +79,6 @@ def corrected(
         >>> corrected(data, fixes)["text"].tolist()
         ['ten hats', 'two dogs']
     """
-    import pandas as pd
-
     require_columns(frame, text, hint="Name the right one, as in text='sentence'")
     fixes = read_corrections(corrections)
     keys = row_keys(frame, audio=audio)

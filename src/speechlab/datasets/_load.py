@@ -6,18 +6,11 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from speechlab._files import file_sha256
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import ConfigurationError, InvalidRequestError
 from speechlab.tables import read_texts
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
-
 
 LANGUAGES = ("ja", "en", "zh")
 CATEGORIES = (

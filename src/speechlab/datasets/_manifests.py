@@ -7,22 +7,16 @@ import warnings
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from speechlab._arguments import is_missing
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.audio import FileSegment, recording_length_s
 from speechlab.datasets._corpora import SOUNDS
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.tables import delimited, json_lines, text_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
-
 
 _ENDS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
 """Columns of starts and ends in seconds, which stand for segments if all their cells are numbers."""

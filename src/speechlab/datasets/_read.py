@@ -6,11 +6,12 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path
-from speechlab._require import later, require
+from speechlab._pandas import pd
+from speechlab._require import require
 from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, corpus_in, corpus_rows
 from speechlab.datasets._corrections import corrected
@@ -25,12 +26,6 @@ from speechlab.datasets._manifests import (
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
-
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _TOLD = 3  # maximum number of transcripts without a recording that a warning names

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
 from speechlab._arguments import refused, require_columns
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip, clip_of
 from speechlab.client import (
     AsyncClient,

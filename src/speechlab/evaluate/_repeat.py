@@ -11,9 +11,8 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import pandas as pd
-
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._writing.folder import SOUNDS

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from speechlab._arguments import is_whole_number, refused
 from speechlab._brief import briefly
 from speechlab._files import whole_file
+from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.earlier import report_of_01

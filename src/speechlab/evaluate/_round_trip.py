@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from speechlab import batch
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab.evaluate._arguments import check_client, columns_of, keep_free
 from speechlab.evaluate._cast import Cast, cast_of, recorded_voices
 from speechlab.evaluate._made import SPEECH

@@ -9,11 +9,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from speechlab import batch
 from speechlab._arguments import no_column, refused
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError

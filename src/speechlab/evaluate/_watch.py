@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-import pandas as pd
-
 from speechlab._arguments import refused
 from speechlab._brief import briefly
 from speechlab._files import user_path
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import listed
 from speechlab.errors import InvalidRequestError

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pandas as pd
 
 from speechlab._arguments import is_frame, require_columns
 from speechlab._files import user_path
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse

@@ -7,7 +7,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+from speechlab._pandas import pd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

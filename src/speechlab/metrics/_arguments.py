@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, require_columns
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
 Groups: TypeAlias = Hashable | Iterable[Any] | None
@@ -82,8 +83,6 @@ def _check_numbers(references: list[Any], hypotheses: list[Any]) -> None:
 
 def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
     """A table with references and hypotheses, some of which may be missing: the given one, or one of two lists."""
-    import pandas as pd
-
     refuse_other_tables(references, "references" if hypotheses is not None else "frame")
     if is_frame(references) or hypotheses is None:
         refuse_hypotheses(hypotheses)
@@ -104,8 +103,6 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
 
 
 def _cells(values: list[Any], index: Any) -> Any:
-    import pandas as pd
-
     try:
         return pd.Series(values, index)
     except UnicodeEncodeError:  # lone surrogates, which Arrow cannot encode

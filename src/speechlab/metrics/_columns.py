@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from speechlab._arguments import is_missing
-from speechlab._require import later
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
+from speechlab._pandas import pd
 
 
 def with_columns(

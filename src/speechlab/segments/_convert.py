@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab._require import require
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import refuse_rows, seconds_of, ticks_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LEVELS = ["file", "start", "end"]
 
@@ -31,8 +29,6 @@ def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
         SegmentError: The table is not a segment frame, or two rows have the same file, start and end, which audformat
             does not allow.
     """
-    import pandas as pd
-
     checked = frame(table)
     times = [pd.to_timedelta(ticks_of(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
     index = pd.MultiIndex.from_arrays([checked["file"].astype("string"), *times], names=_LEVELS)
@@ -60,8 +56,6 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
             file   text
         0  a.wav  hello
     """
-    import pandas as pd
-
     if isinstance(data, pd.Series):
         data = data.to_frame("text" if data.name is None else data.name)
     index = data.index if isinstance(data, pd.DataFrame) else data

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 
@@ -65,8 +65,6 @@ def text_of(path: Path) -> str:
 
 def delimited(text: str, usual: str) -> pd.DataFrame:
     """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
-    import pandas as pd
-
     head = text.lstrip().splitlines()[0]
     separator = next((character for character in (usual, ";", "\t", "|") if character in head), usual)
     rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
@@ -156,7 +154,6 @@ def check_file(path: Path) -> None:
 
 def columns_of(path: Path) -> tuple[Any, ...]:
     """Return the names of a file's columns; for JSON Lines, those in its first lines."""
-    import pandas as pd
     import pyarrow.parquet as pq
 
     with _readable(path):
@@ -172,8 +169,6 @@ def columns_of(path: Path) -> tuple[Any, ...]:
 
 def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
     """Read a file, or a folder of Parquet files in the order of their names."""
-    import pandas as pd
-
     with _readable(path):
         if path.is_dir() or table_format(path).kind == "parquet":
             yield from _frames(_folder_batches(path, rows) if path.is_dir() else _batches(path, rows))
@@ -258,8 +253,6 @@ def _folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
 
 
 def _frames(tables: Iterator[pa.Table]) -> Iterator[pd.DataFrame]:
-    import pandas as pd
-
     start = 0
     for table in tables:
         frame: pd.DataFrame = table.to_pandas()

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, FileSegment
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 _LABELS = b"speechlab_columns"
@@ -32,8 +32,6 @@ _DEEP = 50
 
 def storable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the same rows in the same order that a Parquet file can store, with unique names."""
-    import pandas as pd
-
     names = _texts_of(frame.columns)
     columns = {name: _plain(frame.iloc[:, at]).array for at, name in enumerate(names)}
     storable = pd.DataFrame(columns, index=frame.index)
@@ -60,8 +58,6 @@ def arrow_table(frame: pd.DataFrame) -> pa.Table:
 
 def pandas_table(table: pa.Table) -> pd.DataFrame:
     """Convert a table of :func:`arrow_table` to pandas, with its original column labels."""
-    import pandas as pd
-
     frame: pd.DataFrame = table.to_pandas()
     if str(text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
         texts = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.StringDtype)]
@@ -103,8 +99,6 @@ def stand_in(value: object) -> str | None:
 
 
 def _labels_of(noted: bytes) -> pd.Index[Any]:
-    import pandas as pd
-
     header = orjson.loads(noted)
     names = header["names"]
     labels = [tuple(label) if isinstance(label, list) else label for label in header["labels"]]
@@ -144,8 +138,6 @@ def _text_of(label: object) -> str:
 
 
 def _level(index: pd.Index[Any], at: int) -> pd.Series[Any]:
-    import pandas as pd
-
     return pd.Series(index.get_level_values(at), index=pd.RangeIndex(len(index)))
 
 
@@ -159,8 +151,6 @@ def _is_json(name: object, value: object) -> bool:
 
 def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
     """The first form of a column that a file keeps without loss."""
-    import pandas as pd
-
     for form in _forms(column):
         try:
             converted = form()
@@ -178,8 +168,6 @@ def _is_object(column: pd.Series[Any]) -> bool:
 
 
 def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
-    import pandas as pd
-
     dtype: Any = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         sparse: Any = column.sparse
@@ -209,7 +197,6 @@ def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
 
 def _fits(column: pd.Series[Any]) -> bool:
     """Whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
-    import pandas as pd
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -229,7 +216,6 @@ def _fits(column: pd.Series[Any]) -> bool:
 def _is_plain(dtype: Any) -> bool:
     """Whether any column of a type can be written: numbers of up to 64 bits, and texts that Arrow holds already."""
     import numpy as np
-    import pandas as pd
 
     if isinstance(dtype, np.dtype):
         return dtype.kind in "biuf" and dtype.itemsize <= 8

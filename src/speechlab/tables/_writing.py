@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.tables._files import TableFormat, guarded
 from speechlab.tables._storable import arrow_table, stand_in
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
 _FEW = 8
@@ -64,8 +64,6 @@ def write_table(
 
 def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows with their index labels as columns, unless the index only counts the rows."""
-    import pandas as pd
-
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
     single = frame.index.nlevels == 1

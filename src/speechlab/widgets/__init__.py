@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._door import name_after as _name_after
 from speechlab.widgets._preview.preview import BatchPreview
+from speechlab.widgets._preview.preview import display_preview as display_preview
 from speechlab.widgets._table.shown import ShownTable as ShownTable
 from speechlab.widgets._table.table import AudioTable, show
 

@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
-from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.batch._plan.steps import RowStep
-else:
-    pd = later("pandas")
 
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 """The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not asked,

@@ -8,18 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import is_dask
 from speechlab._files import user_path
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
 
 Table = Any
 """A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV, TSV or

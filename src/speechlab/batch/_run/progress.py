@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
 
+from speechlab._hooks import make_notebook_display
+
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
 
@@ -59,13 +61,9 @@ BAR: Final = "bar"
 
 
 def shown_as(progress: Progress) -> Progress:
-    """The display of a batch: in a notebook a preview for True, where the widgets have registered theirs."""
-    if progress is not True or not _in_notebook():
-        return progress
-    import pandas as pd
-
-    make = getattr(getattr(pd.DataFrame, "speech", None), "preview_of_batch", None)
-    return True if make is None else make()
+    """Return the display of a batch: in a notebook, for True, the one that is registered."""
+    display: Progress | None = make_notebook_display() if progress is True and _in_notebook() else None
+    return progress if display is None else display
 
 
 class Tally:

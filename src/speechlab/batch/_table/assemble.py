@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab._platform import installed_version
-from speechlab._require import later, require
+from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
     BOOKKEEPING,
@@ -27,13 +28,9 @@ from speechlab.contract import CONTRACT_VERSION
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.steps import RowStep
     from speechlab.store import Stored
-else:
-    pd = later("pandas")
 
 RUN_ATTRIBUTE = "speechlab_run"
 """Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
@@ -164,8 +161,6 @@ def join_frames(
     frames: Sequence[pd.DataFrame], step: type[RowStep], prefix: str, *, from_files: bool = False
 ) -> pd.DataFrame:
     """Join the pieces of a table to one with the types of a table that was never divided."""
-    from pandas.api.types import union_categoricals
-
     if len(frames) == 1 and not from_files:
         return frames[0]
     joined = _concatenated(frames) if frames else pd.DataFrame()
@@ -179,7 +174,7 @@ def join_frames(
         if name in added:
             continue
         if _categories_agree(name, frames):
-            columns = union_categoricals([frame[name] for frame in frames], ignore_order=True)
+            columns = pd.api.types.union_categoricals([frame[name] for frame in frames], ignore_order=True)
             joined[name] = pd.Series(columns, index=joined.index)
     return joined
 

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.batch._plan.columns import make_frame
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TOLD = 3
 """Maximum number of reasons in the warning, each with its first row."""
@@ -68,8 +66,6 @@ class Failures:
 
     def table(self) -> pd.DataFrame:
         """Return the reasons, the most frequent first; see ``speechlab.batch.failures``."""
-        import pandas as pd
-
         ordered = sorted(self._reasons.items(), key=lambda item: -item[1][0])
         lines = [(count, kind, status, error) for (kind, status, _), (count, error, _) in ordered]
         table = make_frame(lines, _COLUMNS)

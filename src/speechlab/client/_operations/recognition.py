@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import is_bool, is_number, refused
+from speechlab._pandas import pd
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
 from speechlab.client._operations.operation import Operation, sendable, timeouts, words
@@ -28,9 +29,6 @@ from speechlab.contract import (
 )
 from speechlab.display import audio_figure, table
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _S_PER_S = 2.5
 _UNKNOWN_SIZE = 1 << 20
@@ -82,8 +80,6 @@ class Transcript:
 
         None if the system gave none. The contract has no words: those of OpenAI's API and of functions are read.
         """
-        import pandas as pd
-
         times = _words_of(self.reply)
         if not times:
             return None
@@ -96,8 +92,6 @@ class Transcript:
 
         Times are seconds since the first sample was spoken. A final text is that of a segment.
         """
-        import pandas as pd
-
         names = ["time_s", "text", "final"]
         if not isinstance(texts := _extra(self.reply).get("partials"), list):
             return None

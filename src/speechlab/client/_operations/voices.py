@@ -5,16 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
+from speechlab._pandas import pd
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.client._operations.operation import timeouts
 from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, canonical_uuid
 from speechlab.display import Html, details, element, join, table
 from speechlab.errors import InvalidRequestError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHOWN = 6
 _NAMED = 20
@@ -183,8 +181,6 @@ class VoiceCatalogue(Sequence[Voice]):
 
     def frame(self) -> pd.DataFrame:
         """One row for each voice: id, description, language, gender, formats, sample_rates and streaming."""
-        import pandas as pd
-
         columns = ("id", "description", "language", "gender", "formats", "sample_rates", "streaming")
         return pd.DataFrame(
             {name: [getattr(voice, name) for voice in self._voices] for name in columns}, columns=columns

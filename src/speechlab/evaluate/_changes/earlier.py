@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._writing.contents import Conclusion, Contents, ShownRows, findings_of
 

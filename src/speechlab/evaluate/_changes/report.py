@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from speechlab._arguments import refused
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import listed
 from speechlab.errors import InvalidRequestError

@@ -7,8 +7,7 @@ from functools import partial
 from math import comb, isnan
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, merged

@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from speechlab._arguments import is_number, is_whole_number, refused
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.summary import tests_of

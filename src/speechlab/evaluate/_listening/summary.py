@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.evaluate._listening.statistics import (
     answers_needed,

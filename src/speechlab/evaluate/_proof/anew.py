@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pandas as pd
-
 from speechlab import datasets
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import changes_between

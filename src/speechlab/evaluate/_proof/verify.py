@@ -15,11 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from speechlab import batch
 from speechlab._brief import briefly
 from speechlab._files import user_path
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError

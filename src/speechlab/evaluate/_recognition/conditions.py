@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from speechlab._arguments import is_number, refused
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import AudioError
 

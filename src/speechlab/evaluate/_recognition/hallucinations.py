@@ -7,9 +7,9 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE
 from speechlab.evaluate._speech.rows import HEAR

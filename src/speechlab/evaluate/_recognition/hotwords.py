@@ -7,8 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK

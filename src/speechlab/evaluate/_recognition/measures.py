@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.client import functions_of
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import SIDES, STREAMED

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,

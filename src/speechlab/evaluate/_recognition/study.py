@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from speechlab import batch
 from speechlab._arguments import require_columns
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab._platform import stacked
 from speechlab.datasets import usual_columns
 from speechlab.evaluate._arguments import (

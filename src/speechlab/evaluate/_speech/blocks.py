@@ -9,8 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import in_words, plural
 

@@ -14,9 +14,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from speechlab import batch
+from speechlab._pandas import pd
 from speechlab._platform import stacked
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._arguments import code_or_none, languages_of

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-import pandas as pd
-
 from speechlab._arguments import is_number, refused
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
 

@@ -10,11 +10,11 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from speechlab import batch
 from speechlab._arguments import is_missing, is_whole_number, refused
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, asking_afresh
 from speechlab.errors import SpeechLabError
 from speechlab.evaluate._arguments import check_client, code_or_none, count_of

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-import pandas as pd
-
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.display import percent
 from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import NO_SPEAKER, SIDES

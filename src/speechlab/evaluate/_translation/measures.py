@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
-
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.scorers import SCORE, Scorer, with_scores
 from speechlab.evaluate._speech.speed import summary_of_calls

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-import pandas as pd
-
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import listed
 from speechlab.evaluate._speech.scorers import SCORE

@@ -6,11 +6,10 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import pandas as pd
-
 from speechlab import batch
 from speechlab._arguments import is_missing
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.contract import Voice
 from speechlab.display import percent

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, languages_of
 from speechlab.evaluate._speech.advice import advised, answer_of

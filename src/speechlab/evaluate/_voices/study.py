@@ -8,10 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pandas as pd
-
 from speechlab import batch
 from speechlab._brief import briefly
+from speechlab._pandas import pd
 from speechlab.evaluate._arguments import code_or_none, columns_of, count_of, keep_free, whole_number
 from speechlab.evaluate._cast import cast_of, engines_of, recorded_voices
 from speechlab.evaluate._made import VOICES

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.evaluate._writing.columns import View, plain_columns
 from speechlab.evaluate._writing.methods import Methods

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pandas as pd
 
 from speechlab._arguments import is_missing, refused
 from speechlab._files import user_path, whole_file
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip, sniff
 from speechlab.errors import AudioError, InvalidRequestError, StoreError
 from speechlab.evaluate._writing.columns import View

@@ -14,9 +14,9 @@ from hashlib import sha256
 from typing import Any
 
 import orjson
-import pandas as pd
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.display import Html, details, element, escape, join, listed
 from speechlab.evaluate._made import FOLLOWING, NO_SPEAKER, SCORED
 from speechlab.evaluate._writing.columns import named, plural

@@ -15,11 +15,11 @@ import numpy as np
 from rapidfuzz.distance import Editops, Levenshtein
 from rapidfuzz.process import cpdist
 
+from speechlab._pandas import pd
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import Preparation, Tokens, as_normalizer, merged
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 # From this many tokens on, rapidfuzz gets the hint that an error rate of at most 20 % is likely. The distance is the
@@ -160,8 +160,6 @@ _WORD = re.compile(r"\S+")
 
 def edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd.DataFrame:
     """One row for each step of each alignment, with the number or the given label of its utterance."""
-    import pandas as pd
-
     rows: list[tuple[Any, ...]] = []
     for utterance, (reference, hypothesis, alignment) in enumerate(
         zip(*pairs.texts, pairs.alignments, strict=True)

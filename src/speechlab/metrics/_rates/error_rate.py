@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
 from speechlab.metrics._alignment.units import (
@@ -29,7 +30,6 @@ from speechlab.metrics._arguments import Groups, as_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.alignment import Alignment
@@ -228,8 +228,6 @@ class ErrorRate:
             The columns of :func:`speechlab.metrics.summarize` that every unit has, and
             ``word_information_preserved``.
         """
-        import pandas as pd
-
         low, high = self.confidence_interval(level=level, draws=draws, seed=seed, groups=groups)
         row = {
             "unit": self.unit,

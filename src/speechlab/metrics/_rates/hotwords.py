@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._arguments import Groups, as_texts
@@ -17,9 +18,6 @@ from speechlab.metrics._columns import COUNTS, RATE, found_figures, typed_table
 from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _TYPES = {
     "hotword": "string",
@@ -197,8 +195,6 @@ def hotword_counts(
         >>> hotword_counts(["ask Ada now"], ["ask Ada Ada"], hotwords=["Ada"], language="en").values.tolist()
         [[1, 1, 1, 1, 2]]
     """
-    import pandas as pd
-
     table = as_scored(scored, hypotheses, how)
     aliases = _aliases(hotwords)
     names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import column_names, is_dask, require_columns
-from speechlab._require import later, require
+from speechlab._pandas import pd
+from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE, with_columns
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
@@ -17,13 +18,10 @@ from speechlab.metrics._rates.tables import as_scored, joined_of
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._rates.tables import Scorable
-else:
-    pd = later("pandas")
 
 
 def summarize(

@@ -7,18 +7,16 @@ computations are never added up or compared; the error names the differences.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require_columns
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._columns import COUNTS
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.score import score
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
 """A result of :func:`score` or :func:`error_rate`, a table without scores, or references."""
@@ -57,8 +55,6 @@ def as_scored(
 
 
 def _of_rate(rate: ErrorRate) -> pd.DataFrame:
-    import pandas as pd
-
     counts = rate.counts_by_utterance
     columns = {
         "unit": pd.Categorical([rate.unit] * rate.utterances),

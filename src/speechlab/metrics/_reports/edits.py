@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from speechlab._arguments import has_column, is_frame, is_whole_number
+from speechlab._pandas import pd
 from speechlab.display import Html, element, join, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
@@ -14,9 +15,6 @@ from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._columns import typed_table
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def edits(
@@ -54,8 +52,6 @@ def edits(
         >>> table[["operation", "reference", "reference_start"]].values.tolist()
         [['delete', 'well', 0], ['substitute', 'morning', 11]]
     """
-    import pandas as pd
-
     if isinstance(scored, ErrorRate):
         return scored.edits(equal=equal).assign(unit=scored.unit).astype({"unit": "string"})
     scored_already = is_frame(scored) and hypotheses is None and not how

@@ -22,6 +22,7 @@ from speechlab._arguments import (
     refuse_other_tables,
     require_columns,
 )
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._arguments import as_texts, check_number, named_functions
@@ -40,7 +41,6 @@ from speechlab.metrics._sound.signal import (
 from speechlab.text import language_code, mora_count, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
@@ -198,8 +198,6 @@ def _given(
     clips: Any, texts: Sequence[str] | None, audio: str, text: str
 ) -> tuple[pd.DataFrame, list[Any], list[Any]]:
     """The table for the measures, which may have no columns yet, the clips, and their intended texts."""
-    import pandas as pd
-
     refuse_other_tables(clips, "clips")
     if is_frame(clips):
         require_columns(clips, audio, hint="Name the right one, as in audio='path'")

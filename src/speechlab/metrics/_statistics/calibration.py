@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_frame, is_whole_number, refuse_other_tables, refused, require_columns
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
-else:
-    pd = later("pandas")
 
 
 _MOST_BINS = 1000

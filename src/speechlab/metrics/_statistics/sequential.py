@@ -18,15 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import is_whole_number, refused
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
-else:
-    pd = later("pandas")
 
 
 _DRAWS = 1_999

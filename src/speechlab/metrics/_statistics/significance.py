@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import is_missing, refused, require_columns
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
 from speechlab.metrics._columns import typed_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 _MAX_STEPS = 400_000_000  # of points times distinct differences: some seconds
@@ -129,8 +129,6 @@ def judge(
         >>> judge(rows)[["p_holm", "verdict"]].values.tolist()
         [[0.02, 'better'], [0.04, 'better']]
     """
-    import pandas as pd
-
     check_number(level, "level", 0.01, 0.9999, "the share of draws inside")
     if not isinstance(more, str):
         raise refused("more", more, "a word, such as 'worse'")

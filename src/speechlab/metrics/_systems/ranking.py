@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from speechlab._arguments import is_number, refused, require_columns
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.display import listed, percent, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import typed_table
@@ -22,12 +22,9 @@ from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import is_shown, judge
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._rates.tables import Scorable
-else:
-    pd = later("pandas")
 
 
 def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:

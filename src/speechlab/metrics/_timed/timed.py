@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
@@ -25,12 +25,9 @@ from speechlab.segments import cheapest_assignment
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
-else:
-    pd = later("pandas")
 
 
 _Token = tuple[int, float, float, float, int]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.timed import alignments, check_collar
@@ -19,11 +19,7 @@ from speechlab.segments import MatchScore
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
-else:
-    pd = later("pandas")
 
 
 _TOLERANCES = (0.05, 0.1, 0.2)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import is_frame
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import Groups, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -27,7 +28,6 @@ from speechlab.metrics._translation.measures import Scorer, make_metrics, measur
 from speechlab.metrics._translation.texts import Translations, check_some, of_systems
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 _CELLS_AT_ONCE = 4_000_000  # of draws x blocks: 32 MB
@@ -171,8 +171,6 @@ def compare_translations(
         >>> table[["a", "b", "verdict"]].values.tolist()
         [['old', 'new', 'better']]
     """
-    import pandas as pd
-
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
     texts, bootstrap = _read(references, systems, bootstrap, sources, reference, source)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 from speechlab._arguments import column_names, has_column, require_columns
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._arguments import check_choice, named_functions
@@ -20,13 +20,9 @@ from speechlab.metrics._translation.texts import check_some, of_one_system
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
     from speechlab.metrics._translation.measures import Measured, Scorer
-else:
-    pd = later("pandas")
 
 
 _INTERVALS: dict[str, Any] = {"level": 0.95, "draws": 1_000, "seed": 0, "groups": None}

@@ -6,19 +6,17 @@ import math
 import re
 import unicodedata
 from itertools import accumulate, groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from speechlab._arguments import is_whole_number, refused
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame, in_order
 from speechlab.segments._frame.ticks import check_seconds
 from speechlab.text import join_texts, loops
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LINE_WIDTH, LINES, LONGEST_S, PACE = 42, 2, 7.0, 17.0
 _SENTENCE, _CLAUSE, _WORD, _WITHIN = 0.0, 0.3, 0.6, 1.2
@@ -77,8 +75,6 @@ def captions(
         >>> shown[["start", "end", "text"]].values.tolist()[1]
         [4.289, 8.0, 'and it will be fine\nagain tomorrow, they say.']
     """
-    import pandas as pd
-
     checked = frame(table)
     for name, value in (("line_width", line_width), ("lines", lines)):
         if not is_whole_number(value) or value < 1:
@@ -265,8 +261,6 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
         >>> doubts(heard).tolist()
         ['', 'sparse', 'stock phrase']
     """
-    import pandas as pd
-
     checked = frame(table)
     letters = [_SIGNS.sub("", text).casefold() for text in checked["text"]]
     repeated = _repeated(checked.assign(text=letters, place=range(len(checked))))

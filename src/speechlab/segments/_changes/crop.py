@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from speechlab._arguments import is_number
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, clip_of
 from speechlab.errors import SegmentError
@@ -16,9 +17,6 @@ from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, le
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, Stretches, refuse_rows, seconds_of, ticks_of
 from speechlab.segments._joins.overlap import intersections
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
@@ -40,8 +38,6 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     Raises:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
-    import pandas as pd
-
     spans, within, files = _laid(table, extent)
     layers = layers_of([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
@@ -75,8 +71,6 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
            covered_s  overlapped_s  share
         0        3.0           1.0   0.75
     """
-    import pandas as pd
-
     spans, within, files = _laid(table, extent)
     count = len(files)
     layers = layers_of([spans, within], count)
@@ -170,8 +164,6 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
         >>> shift(frame([(0.0, 2.0)]), by=1.5)["start"].tolist()
         [1.5]
     """
-    import pandas as pd
-
     checked = frame(table)
     files = checked["file"]
     shifts = dict(by.items()) if isinstance(by, (Mapping, pd.Series)) else dict.fromkeys(files.unique(), by)

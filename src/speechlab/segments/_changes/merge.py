@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.audio import merge_short_spans, pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
@@ -44,7 +45,6 @@ from speechlab.segments._joins.overlap import intersections
 from speechlab.text import join_texts
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -93,8 +93,6 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     Raises:
         SegmentError: As :func:`merge`.
     """
-    import pandas as pd
-
     checked, spans, count = _grouped(table, gap, by)
     runs = runs_of(spans, count, int(ticks_of(gap)) - 1)
     of_run = runs.spans.codes
@@ -170,8 +168,6 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
         >>> resegment(words, lines)["text"].tolist()
         ['good morning', 'anna']
     """
-    import pandas as pd
-
     checked, targets = frame(table), frame(reference)
     absent = sorted(set(checked["file"]) - set(targets["file"]))
     if absent:
@@ -201,8 +197,6 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
 
 def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: Stretches) -> pd.DataFrame:
     """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share."""
-    import pandas as pd
-
     rows = table.iloc[runs.order]
     result = rows.iloc[heads].reset_index(drop=True)
     result = result[[name for name in COLUMNS if name in result.columns]].copy()

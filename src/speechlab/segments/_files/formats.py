@@ -10,19 +10,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._brief import briefly
 from speechlab._files import user_path, whole_file
+from speechlab._pandas import pd
 from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, subtitles, tables
 from speechlab.segments._files.source import Row, Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MILLISECOND, CENTISECOND, MICROSECOND = 1e-3, 1e-2, 1e-6
 
@@ -52,8 +50,6 @@ class Format:
 
     def read(self, source: SourceFile) -> pd.DataFrame:
         """Read a file as a segment frame."""
-        import pandas as pd
-
         rows = self.rows(source)
         return rows if isinstance(rows, pd.DataFrame) else source.table(rows, exact=self.exact)
 
@@ -152,8 +148,6 @@ def formats() -> pd.DataFrame:
         >>> formats().query("format == 'rttm'")["recordings"].tolist()
         ['many']
     """
-    import pandas as pd
-
     return pd.DataFrame(
         [
             {
@@ -253,8 +247,6 @@ def write(
         >>> written.rows, written.precision_s
         (1, 0.001)
     """
-    import pandas as pd
-
     place = user_path(path)
     form = _format(format, _unpacked(place), "write")
     pieces_or_table: object = table  # type hints are not enforced at run time
@@ -333,8 +325,6 @@ def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
 
 
 def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    import pandas as pd
-
     frames = list(pieces)
     return frames[0] if len(frames) == 1 else frame(pd.concat(frames) if frames else [])
 

@@ -6,16 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from speechlab._pandas import pd
 from speechlab.segments._convert import from_seglst, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, column_of
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import seconds_of, ticks_of
 from speechlab.tables import guard, unguarded
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
 LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
@@ -84,7 +82,6 @@ def _cells(table: pd.DataFrame, name: Any) -> list[str]:
 
 def read_parquet(source: SourceFile) -> pd.DataFrame:
     """Read Parquet."""
-    import pandas as pd
     from pyarrow import ArrowException
 
     try:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Line, Stretches, refuse_rows, ticks_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFrame"
@@ -22,8 +22,6 @@ Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFra
 
 def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
     """Return an extent as a segment frame."""
-    import pandas as pd
-
     distinct = list(dict.fromkeys(files))
     if isinstance(extent, pd.DataFrame):
         table = frame(extent)
@@ -78,8 +76,6 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
 
 def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]]:
     """Return several segment frames as stretches, with the files' names in order of first appearance."""
-    import pandas as pd
-
     lengths = [len(table) for table in tables]
     codes, files = pd.factorize(pd.concat([table["file"] for table in tables], ignore_index=True))
     codes_of = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import LATEST_S, refuse_rows, ticks_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 COLUMNS: dict[str, str] = {
@@ -55,8 +55,6 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
             an end is before its start. The message names the first such row.
     """
-    import pandas as pd
-
     table = data if isinstance(data, pd.DataFrame) else _table(data)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
@@ -87,8 +85,6 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
 
 
 def _table(data: object) -> pd.DataFrame:
-    import pandas as pd
-
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         message = f"segments are given as a table or as rows, not as {type(data).__name__}"
         raise SegmentError(f"{message}; read a file with speechlab.segments.read")
@@ -117,8 +113,6 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
 
 def _texts(column: pd.Series[Any], name: str) -> Any:
     """The texts as an array, because a Series for each column takes longer than all checks."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.StringDtype):
         texts: Any = _array(column.array, name)
         return texts.fillna("") if texts.isna().any() else texts
@@ -130,8 +124,6 @@ def _texts(column: pd.Series[Any], name: str) -> Any:
 
 
 def _array(values: Any, name: str) -> Any:
-    import pandas as pd
-
     try:
         return pd.array(values, dtype=text_dtype())
     except UnicodeEncodeError as error:
@@ -142,14 +134,10 @@ def _array(values: Any, name: str) -> Any:
 
 
 def _filled(files: Any, file: str | None) -> Any:
-    import pandas as pd
-
     return pd.Series(files).mask(files == "", file).array if file else files
 
 
 def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
-    import pandas as pd
-
     if pd.api.types.is_timedelta64_dtype(column):
         message = f"{name} holds time deltas; convert them to seconds: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)
@@ -191,8 +179,6 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
         >>> in_order(frame([(2.0, 3.0), (0.0, 1.0)]))["start"].tolist()
         [0.0, 2.0]
     """
-    import pandas as pd
-
     table = frame(table)
     codes = pd.factorize(table["file"])[0]
     order = np.lexsort((ticks_of(table["end"]), ticks_of(table["start"]), codes))
@@ -210,8 +196,6 @@ def keys(table: pd.DataFrame) -> pd.MultiIndex:
     Raises:
         SegmentError: The table is not a segment frame.
     """
-    import pandas as pd
-
     checked = frame(table)
     columns: list[Any] = [checked["file"], ticks_of(checked["start"]), ticks_of(checked["end"])]
     return pd.MultiIndex.from_arrays(columns, names=["file", "start_us", "end_us"])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import ArrayLike, NDArray
 
 TICKS = 1_000_000
@@ -53,8 +53,6 @@ def check_seconds(value: object, name: str) -> None:
 
 def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[list[NDArray[np.int64]], int]:
     """Number the groups of the rows of several tables."""
-    import pandas as pd
-
     lengths = [len(table) for table in tables]
     codes: NDArray[np.int64] = np.zeros(sum(lengths), dtype=np.int64)
     count = 1

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import seconds_of
 from speechlab.segments._joins.overlap import LaidTables, lay_out, pairs
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 How: TypeAlias = Literal["all", "largest", "nearest"]
@@ -131,8 +131,6 @@ def _beside(
     *,
     distance: bool = False,
 ) -> pd.DataFrame:
-    import pandas as pd
-
     shared = ["file"] if by is None else [by] if isinstance(by, str) else list(by)
     added = b.drop(columns=[name for name in shared if name in b.columns])
     partners = added.reset_index(drop=True).reindex(right).add_suffix(suffix)

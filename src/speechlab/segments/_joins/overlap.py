@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import (
     LATEST_S,
@@ -29,7 +30,6 @@ from speechlab.segments._frame.ticks import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     Numbers = NDArray[np.int64]
@@ -175,8 +175,6 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
         SegmentError: A column is missing or does not have numbers, an end is before its start, or more than 100
             million pairs share time.
     """
-    import pandas as pd
-
     sides = lay_out(a, b, by)
     left, right = sides.pairs()
     return pd.DataFrame(
@@ -237,8 +235,6 @@ def lay_out(
 
 def check_table(table: object, which: str) -> None:
     """Refuse a value that is not a table, or a table with two columns of one name."""
-    import pandas as pd
-
     if not isinstance(table, pd.DataFrame):
         kind = type(table).__name__
         raise SegmentError(f"{which} is a {kind}; expected a table with the columns 'start' and 'end'")
@@ -284,8 +280,6 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTabl
 
 
 def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
-    import pandas as pd
-
     if name not in table.columns:
         raise SegmentError(f"table {which} has no column {name!r}", column=name)
     column = table[name]

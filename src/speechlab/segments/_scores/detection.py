@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.segments._frame.extent import layers_of, length_by_file, union
 from speechlab.segments._frame.ticks import Line, Stretches, seconds_of
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 
@@ -267,8 +267,6 @@ def deviations(
     reference: Stretches, hypothesis: Stretches, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return the deviation of the edges of each couple: positive if the edge of the hypothesis is later."""
-    import pandas as pd
-
     return pd.DataFrame(
         {
             "reference": left,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import layers_of, union
@@ -17,7 +18,6 @@ from speechlab.segments._joins.overlap import intersections
 from speechlab.segments._scores.detection import ratio
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 _FINE = 1 << 20
@@ -124,8 +124,6 @@ class Turns(NamedTuple):
 
 def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
     """The stretches of each speaker of a segment frame, in which every row must have one."""
-    import pandas as pd
-
     if "speaker" not in table.columns:
         message = f"the {which} has no column 'speaker'; add it, or leave by_speaker out"
         raise SegmentError(message, column="speaker")
@@ -152,8 +150,6 @@ def diarized(
     words: Stretches | None,
 ) -> DiarizationScore:
     """Compare the speakers of two tables within stretches (None for all time), with a collar in ticks."""
-    import pandas as pd
-
     count, spans = len(files), reference.spans
     edges = np.concatenate([spans.starts, spans.ends])
     zones = Stretches(np.concatenate([spans.codes, spans.codes]), edges - collar, edges + collar)
@@ -211,8 +207,6 @@ def _assigned(
     said: Turns, found: Turns, count: int
 ) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
     """The speakers of the reference with their partners; the time they share, by file; each speaker's partner."""
-    import pandas as pd
-
     left, right, parts = intersections(said.spans, found.spans, count)
     ours, theirs = said.lengths, found.lengths
     by_file = (said.files, found.files, said.files[said.who[left]])  # all in order of the files

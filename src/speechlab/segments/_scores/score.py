@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import is_bool
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
@@ -30,7 +31,6 @@ from speechlab.segments._scores.detection import (
 from speechlab.segments._scores.diarization import DiarizationScore, diarized, spoken
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 _PERCENTILES = (5, 25, 75, 95)
@@ -94,8 +94,6 @@ class SegmentScore:
         With ``by_speaker=True``, with the columns ``confusion_s``, ``diarization_error_rate`` and
         ``jaccard_error_rate``.
         """
-        import pandas as pd
-
         rows = []
         scores = ((self.detection, self.diarization), (self.lenient, self.lenient_diarization))
         for detection, speakers in scores:
@@ -110,8 +108,6 @@ class SegmentScore:
         couples: ``mean_s``, ``median_s``, percentiles ``p5_s`` to ``p95_s``, and the mean absolute deviation
         ``mean_abs_s``.
         """
-        import pandas as pd
-
         rows = []
         for edge, score in (("start", self.starts), ("end", self.ends)):
             values = self.deviations[f"{edge}_deviation_s"]
@@ -272,8 +268,6 @@ def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[n
 
 
 def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
-    import pandas as pd
-
     columns: dict[str, object] = {"file": pd.Series(files, dtype=text_dtype())}
     columns |= strict._asdict()
     columns |= {name.replace("_s", "_lenient_s"): values for name, values in lenient._asdict().items()}

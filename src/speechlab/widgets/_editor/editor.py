@@ -15,8 +15,8 @@ import orjson
 import traitlets
 
 from speechlab._arguments import is_frame, is_number, is_whole_number, refused
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
-from speechlab._require import later
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
@@ -24,12 +24,8 @@ from speechlab.widgets._shared.browser import module_source, style_sheet
 from speechlab.widgets._shared.live import RefreshedWidget
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.contract import AudioFormat
     from speechlab.widgets._player.tiers import Tier
-else:
-    pd = later("pandas")
 
 _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"

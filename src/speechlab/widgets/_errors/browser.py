@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from speechlab._arguments import require_columns
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._errors.systems import shown_errors
 from speechlab.widgets._table.shown import ShownTable, naming
 from speechlab.widgets._table.table import AudioTable
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _HINT = "Give report.suspects(), or what speechlab.metrics.suspects returned with a column row"
 
@@ -172,8 +170,6 @@ class ReferenceBrowser(AudioTable):
             ``row``, ``old``, ``new`` (equal to ``old`` where the reference was found right), ``by``, ``when`` (UTC)
             and ``why``, one row for each decision.
         """
-        import pandas as pd
-
         now = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"
         rows: list[dict[Any, Any]] = self._rows.frame.to_dict("records")
         decided = [

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from speechlab._arguments import is_frame, require_columns
-from speechlab._require import later
+from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import edits, score
 from speechlab.widgets._table.shown import ShownTable
-
-if TYPE_CHECKING:
-    import pandas as pd
-else:
-    pd = later("pandas")
 
 _OPERATIONS = {"substitutions": "substitution", "deletions": "deletion", "insertions": "insertion"}
 _CLASSES = ("notation", "homophone", "tone", "recognition")

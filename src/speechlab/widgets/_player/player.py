@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from speechlab._arguments import is_number
+from speechlab._pandas import pd
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._player.recordings import (
@@ -28,8 +29,6 @@ from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.sounds import small_peaks
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.audio import SoundReader
     from speechlab.contract import AudioFormat
 
@@ -191,8 +190,6 @@ class Player(LiveWidget):
     @property
     def tiers(self) -> dict[str, pd.DataFrame]:
         """The tiers as tables with ``start``, ``end`` and ``text``, by name."""
-        import pandas as pd
-
         columns = ["start", "end", "text"]
         return {tier["name"]: pd.DataFrame(tier["segments"], columns=columns) for tier in self._all_tiers()}
 

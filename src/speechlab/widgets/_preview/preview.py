@@ -194,3 +194,12 @@ def _time(seconds: float) -> str:
     if rounded < 3600:
         return f"{rounded // 60} min {rounded % 60} s"
     return f"{rounded // 3600} h {rounded % 3600 // 60} min"
+
+
+def display_preview() -> BatchPreview:
+    """Display a new preview in the output of a notebook's cell, and return it."""
+    from IPython.display import display
+
+    preview = BatchPreview()
+    display(preview)  # type: ignore[no-untyped-call]  # IPython's display has no types
+    return preview

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from speechlab._arguments import is_missing, is_number, plain_number
+from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import Sounds
 from speechlab.widgets._table.columns import Layout, cell_value, known_language
 from speechlab.widgets._table.differences import Piece, differences
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 NOTED = ("mark", "rating", "note")
 """Columns that are filled in the browser."""
@@ -133,8 +131,6 @@ class Rows:
 
     def with_notes(self) -> pd.DataFrame:
         """Return the table with the columns ``mark``, ``rating`` and ``note``."""
-        import pandas as pd
-
         frame = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
         text = text_dtype()
         return frame.assign(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._pandas import pd
 from speechlab.audio import AudioClip
 from speechlab.batch import Arrivals, timed
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
@@ -18,8 +19,6 @@ from speechlab.text import ANY_LANGUAGE, languages_in
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.client import Client, SpeechClip, SpeechStream
     from speechlab.contract import Voice
     from speechlab.widgets._stream.stream import StreamPlayer
@@ -164,8 +163,6 @@ def sample_of(voice: Voice) -> str:
 
 def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
     """Return one row for each voice, with empty columns for its future results."""
-    import pandas as pd
-
     properties = {
         "voice": [voice.short_name for voice in voices],
         "description": [voice.description for voice in voices],

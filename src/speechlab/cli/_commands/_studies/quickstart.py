@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from speechlab._pandas import pd
 from speechlab.cli._console import console, headline, say, stages, stoppable, warnings_told
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from speechlab.client import Client
     from speechlab.evaluate import Report
 
@@ -95,8 +94,6 @@ def _check_space(out: Path) -> None:
 def _study(
     lab: Client, sentences: int, told: Callable[[str, int, int], None], *, concurrency: int
 ) -> tuple[Report, Report]:
-    import pandas as pd
-
     from speechlab import datasets, evaluate
 
     names = {"synthesize": "speaking with every voice", "transcribe": "recognising what was said"}
