@@ -139,21 +139,6 @@ def test_public_names_are_pinned_and_there():
         _ = sl.nothing
 
 
-def test_old_names_lead_to_the_new_ones_with_a_warning():
-    for module, old, new in (
-        (sl.batch, "segments", sl.batch.to_segments),
-        (sl.plots, "segments", sl.plots.timeline),
-        (sl.metrics, "compare_all", sl.metrics.compare),
-    ):
-        with pytest.warns(FutureWarning, match=rf"\.{old} is now .*\.{new.__name__}"):
-            assert getattr(module, old) is new
-    with pytest.warns(FutureWarning, match="'ja'"):
-        old_comparison = sl.metrics.compare_japanese
-    assert [one.kind for one in old_comparison("三割", "四割").differences] == ["recognition"]
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = sl.metrics.nothing
-
-
 @pytest.mark.parametrize("room", ROOMS)
 def test_each_room_has_one_door(room):
     module = importlib.import_module(f"speechlab.{room}")

@@ -1,9 +1,7 @@
-"""What a room's door does: objects have its name, completion its promised names, and old names lead to new ones."""
+"""What a room's door does: objects have its name, and completion its promised names."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any
 
@@ -23,17 +21,3 @@ def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) 
             value.__module__ = room
     if "__all__" in names:
         names["__dir__"] = lambda: sorted(names["__all__"])
-
-
-def old_names(room: str, renamed: Mapping[str, tuple[str, Any]]) -> Callable[[str], Any]:
-    """Make a room's ``__getattr__`` that serves names of 0.1 (old name: new name, value) with a warning."""
-
-    def __getattr__(name: str) -> Any:  # noqa: N807 - a module's own hook, PEP 562
-        if name not in renamed:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}", name=name)
-        new, value = renamed[name]
-        message = f"{room}.{name} is now {room}.{new}; the old name goes in version 0.3"
-        warnings.warn(message, FutureWarning, stacklevel=2)
-        return value
-
-    return __getattr__

@@ -20,7 +20,6 @@ from speechlab.evaluate._writing import contents, page
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score, score_translations
 from support.cells import cells
-from support.first_version import as_first_version
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
 
@@ -406,34 +405,14 @@ def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
     assert evaluate.Report.load(report.save(tmp_path / "failed")).table["error"].tolist() == [HOSTILE] * 2
 
 
-@pytest.mark.slow
-def test_a_report_of_the_first_version_is_read(tmp_path):
-    """Its record names a class, and its tables have other names."""
-    report = made(tmp_path, rows=4)
-    folder = report.save(tmp_path / "speech")
-    pd.DataFrame({"language": ["en"], "voice_name": ["a"]}).to_parquet(folder / "choice.parquet")
-    timed = pd.DataFrame(
-        {"voice": ["a"], "voice_name": "a", "language": "en", "first_sound_s": 0.1, "error": None}
-    )
-    timed.to_parquet(folder / "speed.parquet")
-    as_first_version(folder, "VoicesReport", title="Old", text="text", language="language", notes=["a note"])
-    again = evaluate.Report.load(folder)
-    assert (again.title, again.study, again.notes) == ("Old", "voices", ("a note",))
-    assert again.answer == report.answer
-    assert again.headline().equals(report.headline())
-    assert again.tables["choice"]["voice_name"].tolist() == ["a"]
-    assert again.speed["first_byte_s"].tolist() == [0.1]
-    assert not again.compare(report).worse
-    answers = pd.DataFrame({"listener": ["x", "y"], "system": ["a", "a"], "score": [4, 5]})
-    heard = tmp_path / "listening"
-    heard.mkdir()
-    for name in ("results", "summary"):
-        answers.to_parquet(heard / f"{name}.parquet")
-    as_first_version(heard, "ListeningReport", title="Heard", findings=["one left"], method="mos")
-    again = evaluate.Report.load(heard)
-    assert (again.answer, tuple(map(str, again.findings))) == ("one left", ("one left",))
-    assert again.headline()["listener"].tolist() == ["x", "y"]
-    assert "one left" in again.to_html()
+def test_a_report_that_another_version_saved_is_refused(tmp_path):
+    folder = made(tmp_path, rows=2).save(tmp_path / "report")
+    record = json.loads((folder / "record.json").read_text("utf-8"))
+    (folder / "record.json").write_text(json.dumps({**record, "format": 99}), "utf-8")
+    with pytest.raises(
+        StoreError, match=r"another version of speechlab saved .*\(its format is 99, the one known"
+    ):
+        evaluate.Report.load(folder)
 
 
 def test_translations_have_the_same_names(tmp_path):
@@ -457,6 +436,7 @@ def test_translations_have_the_same_names(tmp_path):
             "source_lang": ["ja"],
             "target_lang": ["en"],
             "utterances": [2],
+            "texts": [2],
             "chrf": [80.0],
             "signature": "nrefs:1",
         }

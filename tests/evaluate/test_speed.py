@@ -17,7 +17,6 @@ from speechlab.audio import AudioClip, leading_silence_s
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.speed import summary_of_calls
 from speechlab.evaluate._statistics import quantile
-from support.first_version import as_first_version
 from support.http_server import FaultServer, chunked, reply
 from support.samples import VOICE
 
@@ -269,25 +268,6 @@ def test_the_summary_has_quantiles_only_of_enough_calls():
         assert low <= value <= high
     assert "total_s_p99" not in found.columns
     assert found.loc["b"].filter(like="_p").isna().all()
-
-
-@pytest.mark.slow
-def test_a_report_of_version_01_has_the_names_of_today(server, tmp_path):
-    server.script(speaking(lambda *_: chunked(sound(tone(0.5)).encode("wav"))))
-    frame = pd.DataFrame({"text": ["One."], "language": "en"})
-    with Client(server.base_url) as lab:
-        report = evaluate.round_trip(lab, frame, "plain", speed=1, store=tmp_path / "store", progress=False)
-    folder = report.save(tmp_path / "out")
-    for name in ("speed", "summary"):
-        old = pd.read_parquet(folder / f"{name}.parquet")
-        dropped = [column for column in old.columns if "audible" in column or column == "refusals"]
-        names = {column: column.replace("first_byte_s", "first_sound_s") for column in old.columns}
-        old.drop(columns=dropped).rename(columns=names).to_parquet(folder / f"{name}.parquet")
-    as_first_version(folder, "SpeechReport", title="Old", text="text", language="language", notes=[])
-    again = evaluate.Report.load(folder)
-    assert again.summary["first_byte_s"].tolist() == report.summary["first_byte_s"].tolist()
-    assert "first sound (s)" in again.to_html()
-    assert "time to the first samples" in set(report.compare(again).differences["measure"])
 
 
 def test_the_silence_before_a_sound():

@@ -9,7 +9,6 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab._door import old_names as _old_names
 from speechlab.batch._arguments import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
@@ -61,4 +60,3 @@ __all__ = [
 ]
 
 _name_after(__name__, globals())
-__getattr__ = _old_names(__name__, {"segments": ("to_segments", to_segments)})

@@ -104,8 +104,7 @@ def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     request = report.record.get("asked")
     if not request or report.study not in _STUDIES:
         message = (
-            "the record does not say what was asked: it was made by an earlier version, of other reports, or by "
-            "a study of your own"
+            "the record does not say what was asked: it was made of other reports, or by a study of your own"
         )
         raise InvalidRequestError(f"{message}; call the study itself", parameter="report")
     if absent := [name for name in request["without"] if name not in options]:

@@ -15,7 +15,6 @@ from speechlab._files import whole_file
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.earlier import report_of_01
 from speechlab.evaluate._changes.report import changes_between
 from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.report import joined, part_of, rows_of, speech_report, wide_table
@@ -300,7 +299,7 @@ class Report(Shared):
             **options: Arguments of the study that differ, such as ``store``, and functions, which no record holds.
 
         Raises:
-            InvalidRequestError: The record does not say what was asked, as of earlier versions and of joined reports;
+            InvalidRequestError: The record does not say what was asked, as of joined reports;
                 or the report lacks what was asked.
         """
         report: Report = repeat_study(self, lab, options)
@@ -371,12 +370,12 @@ class Report(Shared):
     @staticmethod
     @briefly
     def load(folder: str | os.PathLike[str]) -> Report:
-        """Read a report back that :meth:`save` wrote into a folder, also one of version 0.1.
+        """Read a report back that :meth:`save` wrote into a folder.
 
         Raises:
-            StoreError: It is no such folder, or a file of it is missing or damaged.
+            StoreError: It is no such folder, another version of speechlab saved it, or a file is missing or damaged.
         """
-        return Report.of(read_folder(folder, report_of_01))
+        return Report.of(read_folder(folder))
 
     def __repr__(self) -> str:
         size = f"Report({self.title!r}, {len(self.table)} rows)"

@@ -6,10 +6,7 @@ tables, and measures clips; it makes no calls and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
-from functools import partial as _partial
-
 from speechlab._door import name_after as _name_after
-from speechlab._door import old_names as _old_names
 from speechlab.metrics._alignment.alignment import Alignment, Edit
 from speechlab.metrics._differences.compare import classify_differences
 from speechlab.metrics._differences.differences import Difference, TextComparison
@@ -88,12 +85,3 @@ __all__ = [
 ]
 
 _name_after(__name__, globals())
-
-_OLD = {
-    "compare_all": ("compare(systems)", compare),
-    "compare_chinese": ("classify_differences(…, 'zh')", _partial(classify_differences, language="zh")),
-    "compare_japanese": ("classify_differences(…, 'ja')", _partial(classify_differences, language="ja")),
-    "rank_each": ("rank(…, by=…)", lambda scored, by, **options: rank(scored, by=by, **options)),
-    "translation_score": ("score_translations", score_translations),
-}
-__getattr__ = _old_names(__name__, _OLD)

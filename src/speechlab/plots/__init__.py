@@ -7,7 +7,6 @@ Live views are in ``widgets``; the numbers come from the rooms below. Used by pe
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab._door import old_names as _old_names
 from speechlab.plots._lines import reliability, series
 from speechlab.plots._listeners import listeners
 from speechlab.plots._measures import confusions, distributions, error_by_measure
@@ -28,4 +27,3 @@ __all__ = [
 ]
 
 _name_after(__name__, globals(), __all__)
-__getattr__ = _old_names(__name__, {"segments": ("timeline", timeline)})

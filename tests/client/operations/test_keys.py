@@ -172,7 +172,7 @@ def test_minus_zero_is_zero(http, wav, zero):
     assert (len(keys), len(spoken)) == (1, 1)
 
 
-def test_what_older_stores_hold_is_found(http, wav):
+def test_the_keys_of_calls_are_pinned(http, wav):
     voice = http.VOICE_ID
     spoken = {"voice_id": voice, "text": "あ", "format": "wav", "sample_rate": 24_000, "temperature": None}
     assert Synthesize("あ", voice=voice).key("s") == request_key("synthesize", spoken, service="s")

@@ -117,7 +117,6 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if where.is_dir():
         stands: Contents = Report.load(where)
         anew = recomputed(stands)
-        shown: str = escape(" ".join(head for view in stands.views for head in view.heads))
         compared.contents(stands, anew)
         if stands.study == "voices":
             further.append(compare_sounds(compared, stands))
@@ -132,7 +131,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         text = _text_of(where)
         held = held_in(text, *_READ)
         stands = _held(text, held, where)
-        anew, shown = recomputed(stands), text.partition("<main>")[2]
+        anew = recomputed(stands)
         _compare_page(compared, text, held, Report.of(anew))
         seal, digest = seal_of(text)
         compared.digest("page, sha256", seal, digest)
@@ -141,7 +140,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if store is not None:
         further.append(compare_with_store(compared, stands, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    notes = (*further, *(_causes(stands, anew, shown) if len(unequal) else ()), *_notes(stands))
+    notes = (*further, *(_causes(stands) if len(unequal) else ()), *_notes(stands))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
 
 
@@ -172,15 +171,17 @@ def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
     data = held.get("report")
     if data is None:
         message = (
-            f"{page.name} lacks its rows as data: it was saved by an earlier version, or is no page of a report; "
-            "save the report again, or give its folder"
+            f"{page.name} lacks its rows as data, so it is no page that this version of speechlab saved; save the "
+            "report again, or give its folder"
         )
         raise InvalidRequestError(message, parameter="path")
     try:
         record = _RECORD.search(text)
         return read_report(data, json.loads(unescape(record[1])) if record else {})
     except (ValueError, KeyError, TypeError, OSError, lzma.LZMAError) as error:
-        raise StoreError(f"the rows in {page} are damaged ({type(error).__name__}: {error})") from error
+        cause = f"({type(error).__name__}: {error})"
+        message = f"the rows in {page} are damaged, or of another version of speechlab {cause}; save the report again"
+        raise StoreError(message) from error
 
 
 def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> None:
@@ -208,20 +209,12 @@ def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], ane
             compared.digest(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
-def _causes(report: Contents, anew: Contents, shown: str) -> list[str]:
-    """What makes an honest report differ: another version saved it, maybe without a column of this one."""
+def _causes(report: Contents) -> list[str]:
+    """What makes an honest report differ: another version made it."""
     made_by, version = str(report.record.get("speechlab", "")), package_version()
-    causes = []
-    if made_by and made_by != version:
-        causes.append(
-            f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."
-        )
-    added = [head for view in anew.views for head in view.heads if escape(head) not in shown]
-    if added:
-        causes.append(
-            f"The report lacks the column {added[0]!r}, which an earlier version may not have had; save it again."
-        )
-    return causes
+    if not made_by or made_by == version:
+        return []
+    return [f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."]
 
 
 def _notes(report: Contents) -> tuple[str, ...]:

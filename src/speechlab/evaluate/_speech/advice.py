@@ -186,8 +186,7 @@ def rates_answer(
     unscored = int(table["errors"].isna().sum())
     verbs = ("has", "counts") if unscored == 1 else ("have", "count")
     unscored_words = f"{unscored:,} of {plural(len(table), 'row')} {verbs[0]} no score and {verbs[1]} nowhere"
-    rates = summary.get("common_rate", summary["ranking_rate"])  # reports of 0.1 have the latter alone
-    rated = summary.assign(unit=ranking_units(summary), common_rate=rates, voice_name=full_names(summary))[
+    rated = summary.assign(unit=ranking_units(summary), voice_name=full_names(summary))[
         summary["ranking_rate"].notna()
     ]
     if not len(rated):

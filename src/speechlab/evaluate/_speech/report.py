@@ -159,8 +159,6 @@ def joined(title: str, reports: Sequence[Contents]) -> Contents:
 
 def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
     """Return a summary with the rates on the rows that all lines have, where some line lacks a row."""
-    if "common_utterances" not in summary.columns:  # reports of 0.1
-        return summary
     on_common = summary["common_utterances"].notna()
     bounds = {end: summary[end].mask(on_common) for end in ("ranking_rate_low", "ranking_rate_high")}
     counts = summary["utterances_scored"].mask(on_common, summary["common_utterances"])

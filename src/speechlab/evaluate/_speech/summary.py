@@ -44,7 +44,7 @@ def summarized(
     groups = BLOCK if groups is None and BLOCK in scored.columns else groups
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     utterances = scored[scored["voice"].notna()]
-    if "loop" not in utterances.columns:  # tables of studies of other versions
+    if "loop" not in utterances.columns:  # of rows that were scored elsewhere
         utterances = utterances.assign(loop=False)
     rates = _without_rough(_rated(utterances, by, groups))
     ranking = _ranking(utterances, rates, by, groups)
@@ -184,8 +184,8 @@ def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFram
     return pd.concat(tables, ignore_index=True)[columns] if tables else empty
 
 
-_STARTS = ("first_audible_s", "first_sound_s", "first_byte_s", "total_s")
-"""Times that people wait for, the first that a table has; the second is of reports of 0.1."""
+_STARTS = ("first_audible_s", "first_byte_s", "total_s")
+"""Times that people wait for, the first that a table has."""
 UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 
 

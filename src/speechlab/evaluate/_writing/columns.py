@@ -211,8 +211,7 @@ def of_all(head: str, part: str, whole: str) -> Shown:
     """Return a column of how many rows there are, of how many in all."""
 
     def cell(row: Row) -> str:
-        counted = row[part]
-        total = row.get(whole, counted)  # reports of 0.1 have none
+        counted, total = row[part], row[whole]
         return f"{counted:,.0f}" if counted == total else f"{counted:,.0f} of {total:,.0f}"
 
     return Shown(head, cell, figure=True)

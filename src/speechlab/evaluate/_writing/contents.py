@@ -70,16 +70,9 @@ class Finding:
         return self.text
 
 
-def findings_of(values: Iterable[Any]) -> tuple[Finding, ...]:
-    """Return findings from findings, texts (of reports of 0.1) or their plain form in a saved report."""
-    return tuple(
-        value
-        if isinstance(value, Finding)
-        else Finding(**{**value, "systems": tuple(value.get("systems", ()))})
-        if isinstance(value, Mapping)
-        else Finding(str(value))
-        for value in values
-    )
+def findings_of(values: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+    """Return findings from their plain form in a saved report."""
+    return tuple(Finding(**{**value, "systems": tuple(value["systems"])}) for value in values)
 
 
 @dataclass(frozen=True)

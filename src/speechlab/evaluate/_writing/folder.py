@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import re
 import shutil
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from errno import EACCES, ENOTDIR
 from os import W_OK, PathLike, access, strerror
 from pathlib import Path
@@ -26,7 +26,7 @@ from speechlab.metrics import judge
 from speechlab.tables import guarded
 
 _RECORD = "record.json"
-_FORMAT = 2
+_FORMAT = 1
 SOUNDS = ("audio", "spoken")
 """Columns of recordings, and folders of their copies."""
 _UNSAFE = re.compile(r"[^\w.-]+")
@@ -181,7 +181,7 @@ def _fits(cells: pd.Series[Any]) -> bool:
     return True
 
 
-def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Contents:
+def read_folder(folder: str | PathLike[str]) -> Contents:
     """Read a report that :func:`write_folder` wrote. Its tables have the current paths of the recordings."""
     if not isinstance(folder, str | PathLike):
         raise refused("folder", folder, "a folder that report.save wrote")
@@ -191,10 +191,12 @@ def read_folder(folder: str | PathLike[str], old: Callable[..., Contents]) -> Co
         raise StoreError(f"{path} holds no report: it {problem}; name a folder that report.save wrote")
     try:
         saved = orjson.loads((path / _RECORD).read_bytes())
+        if saved["format"] != _FORMAT:
+            raise StoreError(
+                f"another version of speechlab saved the report in {path} (its format is {saved['format']}, the one "
+                f"known here {_FORMAT}); read it with that version, or do the study again"
+            )
         fields = {**saved["fields"], "record": saved["record"]}
-        if saved["format"] == 1:
-            names = [Path(name).stem for name in saved["files"] if "/" not in name]
-            return old(saved["kind"], fields, {name: _read(path, name) for name in names})
         frames = {name: _read(path, _NAMES.get(name, name), empty=name not in _NAMES) for name in _FRAMES}
         if not len(frames["differences"]):
             frames["differences"] = judge([])
