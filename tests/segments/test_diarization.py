@@ -186,26 +186,6 @@ def test_by_hand():
     assert "diarization error rate" not in segments.score(said, found)._repr_html_()
 
 
-def test_words_are_counted_at_their_middles():
-    said = segments.frame([(0, 2), (2, 4)], file="a").assign(speaker=["ann", "bob"])
-    found = segments.frame([(0, 2.5), (2.5, 3.5)], file="a").assign(speaker=["1", "2"])
-    starts = [0.2, 1.9, 2.1, 2.8, 3.6]
-    words = pd.DataFrame({"file": "a", "start": starts, "end": [at + 0.2 for at in starts], "word": "w"})
-    score = segments.score(said, found, extent=4.0, by_speaker=True, words=words, collar=0.25)
-    one = score.diarization
-    assert (one.words, one.missed_words, one.wrong_words) == (5, 1, 3)
-    assert one.speaker_word_error_rate == 0.6
-    lenient = score.lenient_diarization  # without what is within 0.25 s of 0, 2 and 4
-    assert (lenient.words, lenient.missed_words, lenient.wrong_words) == (3, 1, 1)
-    nobody = segments.score(said, found, by_speaker=True).diarization
-    assert nobody.words == 0
-    assert math.isnan(nobody.speaker_word_error_rate)
-    with pytest.raises(SegmentError, match="row 0 of the words is of '', of which there are no segments"):
-        segments.score(said, found, by_speaker=True, words=words.drop(columns="file"))
-    with pytest.raises(SegmentError, match="give by_speaker=True, too"):
-        segments.score(said, found, words=words)
-
-
 def test_what_is_refused():
     some = segments.frame([(0, 1), (2, 3)], file="a")
     with pytest.raises(SegmentError, match="the hypothesis has no column 'speaker'"):

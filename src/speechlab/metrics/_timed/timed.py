@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from speechlab.metrics._alignment.units import prepare
 from speechlab.metrics._timed.distance import (
     TimedCounts,
     TimedTokens,
-    cheapest_streams,
     timed_counts,
     timed_edits,
 )
@@ -34,8 +33,6 @@ _Token = tuple[int, float, float, float, int]
 """A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
 _Matched = tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]
 """A speaker, the assigned one, the tokens of both, and their errors."""
-_ASSIGNED = ("speaker", "segment")
-_NUMBER = "speechlab: number of the segment"
 _SHOWN = 20  # maximum number of streams in HTML
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
@@ -56,8 +53,6 @@ class TimedErrorRate:
         segments: With ``by_segment=True``, the rows of the reference with the counts of each segment,
             ``reference_length`` and ``rate`` (NaN without tokens); else None. An insertion counts for the segment of
             its stream that is nearest in time. In a stream of the hypothesis only, it counts for no segment.
-        aligned: With ``speaker_words=True``, the tokens that were hit or substituted, whoever spoke; else 0.
-        wrong_speaker: Those of them under a wrong speaker.
 
     Example:
         >>> said = sl.segments.frame([(0.0, 2.0, "good morning")], file="a.wav")
@@ -73,17 +68,6 @@ class TimedErrorRate:
     reference_length: int
     streams: pd.DataFrame = field(compare=False)
     segments: pd.DataFrame | None = field(default=None, compare=False)
-    aligned: int = 0
-    wrong_speaker: int = 0
-
-    @property
-    def word_diarization_error_rate(self) -> float:
-        """WDER: hits and substitutions under a wrong speaker over all hits and substitutions; NaN without any.
-
-        Source: L. El Shafey, H. Soltau, I. Shafran, Joint speech recognition and speaker diarization via sequence
-        transduction (Interspeech 2019).
-        """
-        return self.wrong_speaker / self.aligned if self.aligned else math.nan
 
     @property
     def errors(self) -> int:
@@ -127,9 +111,7 @@ def timed_error_rate(
     *,
     collar: float = 5.0,
     by_speaker: bool = False,
-    assign: Literal["speaker", "segment"] = "speaker",
     by_segment: bool = False,
-    speaker_words: bool = False,
     unit: Unit = "word",
     language: str | None = None,
     normalize: Normalize = "auto",
@@ -140,7 +122,7 @@ def timed_error_rate(
     segments. A token can be a hit or a substitution only of a token at its time. The time of a reference's segment is
     divided among its tokens by their length. A token of a hypothesis has the middle of its share, extended by the
     collar on both sides. A token at another time counts as a deletion and an insertion. These are meeteval's
-    definitions of tcpWER and cpWER, and of tcorcWER and ORC-WER.
+    definitions of tcpWER and cpWER; it has further rates, such as ORC-WER.
 
     The time is proportional to the pairs of tokens that are near enough in time: to the tokens times the collar, and
     for ``math.inf`` to the square of a recording's tokens.
@@ -159,13 +141,7 @@ def timed_error_rate(
             less. ``math.inf`` ignores time except for the order.
         by_speaker: Compare each speaker (column ``speaker``) of the reference with a speaker of the hypothesis. The
             assignment of each recording is the one with the fewest errors: tcpWER, and cpWER with an infinite collar.
-        assign: What is assigned with ``by_speaker``: each speaker of the reference; or ``"segment"``, each segment of
-            the reference, to any speaker of the hypothesis, so that segments under a wrong name are no errors
-            (tcorcWER, and ORC-WER with an infinite collar). What the rate of speakers exceeds it by is the cost of
-            wrong names. The work for segments grows with the product of the words of all speakers near in time.
         by_segment: Also count the errors of each reference segment, which keeps the alignments in memory.
-        speaker_words: With ``by_speaker``, also align all words of a recording whoever spoke them, and count those
-            under a wrong speaker (WDER). Speakers stand for each other one to one, so that the fewest are wrong.
         unit: The unit of counting, as for :func:`error_rate`.
         language: ISO 639-1 code of the texts.
         normalize: As for :func:`error_rate`.
@@ -173,21 +149,16 @@ def timed_error_rate(
     Raises:
         SegmentError: A table is not a segment frame.
         InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
-            speakers; unit, language and normaliser do not match; or with ``by_segment``, ``speaker_words`` or
-            ``assign="segment"`` so many tokens are near in time that the work would not fit into memory.
+            speakers; unit, language and normaliser do not match; or with ``by_segment``
+            so many tokens are near in time that the alignment would not fit into memory.
     """
     check_collar(collar)
-    flags = {"by_speaker": by_speaker, "by_segment": by_segment, "speaker_words": speaker_words}
-    for name, value in flags.items():
+    for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
         if not is_bool(value):
             raise refused(name, value, "True or False")
-    if assign not in _ASSIGNED or (assign == "segment" and not by_speaker):
-        raise refused("assign", assign, "'speaker', or 'segment' together with by_speaker=True")
-    if speaker_words and not by_speaker:
-        raise refused("speaker_words", speaker_words, "False, or True together with by_speaker=True")
     preparation = prepare(unit, language, normalize)
     codes: dict[str, int] = {}
-    sides, tables = [], []
+    sides = []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
         refuse_other_tables(table, name)
         checked = segment_frame(table)
@@ -195,50 +166,18 @@ def timed_error_rate(
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)
         point = collar if name == "hypothesis" else None
-        by: str | None = "speaker" if by_speaker else None
-        if by_speaker and assign == "segment" and name == "reference":
-            checked, by = checked.assign(**{_NUMBER: range(len(checked))}), _NUMBER
-        tables.append(checked)
-        sides.append(streams_of(checked, preparation, codes, point, by=by))
+        sides.append(streams_of(checked, preparation, codes, point, by="speaker" if by_speaker else None))
     reference_side, hypothesis_side = sides
     rows, pairs = [], []
     for file in dict.fromkeys([*reference_side, *hypothesis_side]):
-        ours, theirs = reference_side.get(file, {}), hypothesis_side.get(file, {})
-        matched = _by_stream(list(ours.values()), theirs) if assign == "segment" else _assigned(ours, theirs)
+        matched = _assigned(reference_side.get(file, {}), hypothesis_side.get(file, {}))
         for speaker, assigned, pair, counts in matched:
             rows.append((file, speaker, assigned, *counts, len(pair[0].codes)))
             pairs.append(pair)
     streams = pd.DataFrame(rows, columns=_COLUMNS)
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
     segments = _by_segment(segment_frame(reference), pairs) if by_segment else None
-    speakers = _speaker_words(tables[0], tables[1], preparation, collar) if speaker_words else (0, 0)
-    return TimedErrorRate(
-        unit,
-        float(collar),
-        **totals,
-        streams=streams,
-        segments=segments,
-        aligned=speakers[0],
-        wrong_speaker=speakers[1],
-    )
-
-
-def _speaker_words(
-    reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
-) -> tuple[int, int]:
-    """Aligned tokens of all speakers together, and those under a wrong speaker."""
-    aligned = right = 0
-    for ours, theirs, place in alignments(reference, hypothesis, preparation, collar):
-        hits = np.flatnonzero(place >= 0)
-        counts = pd.crosstab(
-            reference["speaker"].to_numpy()[ours.rows[hits]],
-            hypothesis["speaker"].to_numpy()[theirs.rows[place[hits]]],
-        ).to_numpy()
-        size = max(counts.shape)
-        costs = np.pad(-counts, [(0, size - side) for side in counts.shape]).tolist()
-        right -= sum(costs[row][column] for row, column in enumerate(cheapest_assignment(costs)))
-        aligned += len(hits)
-    return aligned, aligned - right
+    return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
 
 
 def alignments(
@@ -307,19 +246,6 @@ def _tokens(stream: list[_Token]) -> TimedTokens:
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
     integers = (np.array(values, dtype=np.int64) for values in (codes, rows))
     return TimedTokens(next(integers), begin, stop, np.array(middles, dtype=np.float64), next(integers))
-
-
-def _by_stream(said: list[TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:
-    """The speakers of the hypothesis, each with the segments of the reference that fit it best, and the errors."""
-    nobody = _tokens([])
-    streams = heard or {"": nobody}
-    chosen = cheapest_streams(said, list(streams.values()))
-    rows: list[_Matched] = []
-    for number, (name, stream) in enumerate(streams.items()):
-        own_segments = [segment for segment, at in zip(said, chosen, strict=True) if at == number] or [nobody]
-        tokens = TimedTokens(*map(np.concatenate, zip(*own_segments, strict=True)))
-        rows.append(("", name, (tokens, stream), timed_counts(tokens, stream)))
-    return rows
 
 
 def _assigned(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:

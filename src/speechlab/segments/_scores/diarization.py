@@ -42,10 +42,6 @@ class DiarizationScore:
             speaker of the hypothesis; empty for none), ``reference_s``, ``hypothesis_s`` (of the assigned speaker),
             ``shared_s`` and ``jaccard_error_rate``.
         files: A row for each recording, with the seconds.
-        words: With ``words``, the number of words whose middle is scored.
-        missed_words: Words at whose middle the hypothesis has no speaker.
-        wrong_words: Words at whose middle the speakers of the hypothesis are not exactly the partners of those of the
-            reference; missed ones are among them.
 
     Example:
         >>> said = frame([(0.0, 2.0), (2.0, 4.0)], file="a.wav").assign(speaker=["ann", "bob"])
@@ -63,14 +59,6 @@ class DiarizationScore:
     confusion_s: float
     speakers: pd.DataFrame = field(compare=False)
     files: pd.DataFrame = field(compare=False)
-    words: int = 0
-    missed_words: int = 0
-    wrong_words: int = 0
-
-    @property
-    def speaker_word_error_rate(self) -> float:
-        """Words with wrong speakers over all scored words, as NIST's md-eval counts them; NaN without words."""
-        return ratio(self.wrong_words, self.words)
 
     @property
     def reference_s(self) -> float:
@@ -147,7 +135,6 @@ def diarized(
     collar: int,
     *,
     overlap: bool,
-    words: Stretches | None,
 ) -> DiarizationScore:
     """Compare the speakers of two tables within stretches (None for all time), with a collar in ticks."""
     count, spans = len(files), reference.spans
@@ -170,8 +157,7 @@ def diarized(
             np.minimum(many, many_found),
         )
     )
-    speakers, correct, partner = _assigned(ours, theirs, count)
-    counts = _words(words, counted_time, ours, theirs, partner, count) if words is not None else (0, 0, 0)
+    speakers, correct = _assigned(ours, theirs, count)
     seconds = {
         "correct_s": correct / 1e6,
         "miss_s": miss / 1e6,
@@ -181,37 +167,16 @@ def diarized(
     speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype=text_dtype())
     right, missed, made_up, confused = (float(values.sum()) for values in seconds.values())
     by_file = pd.DataFrame({"file": pd.Series(files, dtype=text_dtype()), **seconds})
-    return DiarizationScore(
-        collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file, *counts
-    )
+    return DiarizationScore(collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file)
 
 
-def _words(
-    words: Stretches, kept: Stretches, said: Turns, found: Turns, partner: NDArray[np.int64], count: int
-) -> tuple[int, int, int]:
-    """The numbers of scored, missed and wrong words, by the speakers at their middles."""
-    middles = (words.starts + words.ends) // 2
-    points = Stretches(words.codes, middles, middles + 1)
-    scored = np.isin(np.arange(len(points)), intersections(points, kept, count)[0])
-    ours, said_by = intersections(points, said.spans, count)[:2]
-    theirs, found_by = intersections(points, found.spans, count)[:2]
-    many, many_found = (np.bincount(side, minlength=len(points)) for side in (ours, theirs))
-    size = len(found.names) + 1  # partners of those without one are the last, whom nobody is
-    expected, present = ours * size + partner[said.who[said_by]], theirs * size + found.who[found_by]
-    right = np.bincount(ours[np.isin(expected, present)], minlength=len(points))
-    is_wrong = (many != many_found) | (right != many)
-    return int(scored.sum()), int((scored & (many_found == 0)).sum()), int((scored & is_wrong).sum())
-
-
-def _assigned(
-    said: Turns, found: Turns, count: int
-) -> tuple[pd.DataFrame, NDArray[np.int64], NDArray[np.int64]]:
-    """The speakers of the reference with their partners; the time they share, by file; each speaker's partner."""
+def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """The speakers of the reference with their partners, and the time they share, by file."""
     left, right, parts = intersections(said.spans, found.spans, count)
     ours, theirs = said.lengths, found.lengths
     by_file = (said.files, found.files, said.files[said.who[left]])  # all in order of the files
     bounds = [np.searchsorted(codes, np.arange(count + 1)).tolist() for codes in by_file]
-    rows, correct, partner = [], np.zeros(count, dtype=np.int64), np.full(len(said.names), len(found.names))
+    rows, correct = [], np.zeros(count, dtype=np.int64)
     for file in range(count):
         (first, last), (begin, end), pairs = (side[file : file + 2] for side in bounds)
         mine, yours = first + np.flatnonzero(ours[first:last]), np.arange(begin, end)
@@ -234,14 +199,14 @@ def _assigned(
             time, error = coarse[row][columns[row]], float(errors[row, columns[row]])
             name, hypothesis_s = "", 0.0
             if time:
-                partner[who] = their_speaker = yours[columns[row]]
+                their_speaker = yours[columns[row]]
                 name, hypothesis_s = str(found.names[their_speaker]), theirs[their_speaker] / 1e6
             rows.append((file, str(said.names[who]), name, ours[who] / 1e6, hypothesis_s, time / 1e6, error))
             correct[file] += time
     seconds = ["reference_s", "hypothesis_s", "shared_s", "jaccard_error_rate"]
     table = pd.DataFrame(rows, columns=["file", "speaker", "assigned", *seconds])
     kinds = {"file": "int64", "speaker": "str", "assigned": "str"} | dict.fromkeys(seconds, "float64")
-    return table.astype(kinds), correct, partner
+    return table.astype(kinds), correct
 
 
 def _sums(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:

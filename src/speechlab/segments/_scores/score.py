@@ -15,7 +15,7 @@ from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Stretches, check_seconds, refuse_rows, ticks_of
+from speechlab.segments._frame.ticks import Stretches, check_seconds, ticks_of
 from speechlab.segments._joins.overlap import intersections
 from speechlab.segments._scores.detection import (
     Detected,
@@ -162,7 +162,6 @@ def score(
     collar: float = 0.25,
     by_speaker: bool = False,
     overlap: bool = True,
-    words: pd.DataFrame | None = None,
 ) -> SegmentScore:
     """Score detected segments against a reference, by their times and, if asked, their speakers.
 
@@ -188,12 +187,10 @@ def score(
         collar: Seconds on either side of an edge, as ``-c`` of md-eval. The collar of pyannote.metrics is twice that.
         by_speaker: Also compare who spoke (column ``speaker`` of both tables): diarization and Jaccard error rate.
         overlap: Whether these rates count the time in which several speakers of the reference speak at once.
-        words: The words of the reference, a table with ``start`` and ``end`` (and ``file``), to be counted by whether
-            the speakers at their middles are right; only with ``by_speaker``.
 
     Raises:
         SegmentError: A table is not a segment frame, a recording has no extent, the collar is not usable, or
-            ``by_speaker`` is set and a segment has no speaker, or ``words`` is given without it.
+            ``by_speaker`` is set and a segment has no speaker.
     """
     check_seconds(collar, "collar")
     for name, value in (("by_speaker", by_speaker), ("overlap", overlap)):
@@ -218,12 +215,7 @@ def score(
             spoken(tables[0], reference_spans, "reference"),
             spoken(tables[1], hypothesis_spans, "hypothesis"),
         )
-        points = None if words is None else _words_of(words, files)
-        speakers = [
-            diarized(ours, theirs, within, files, size, overlap=overlap, words=points) for size in (0, zone)
-        ]
-    elif words is not None:
-        raise SegmentError("words are counted by their speakers; give by_speaker=True, too")
+        speakers = [diarized(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)]
 
     rows = [_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
     reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
@@ -245,19 +237,6 @@ def score(
         diarization=speakers[0],
         lenient_diarization=speakers[1],
     )
-
-
-def _words_of(words: pd.DataFrame, files: list[str]) -> Stretches:
-    """The times of words, in files that are known."""
-    table = frame(words.rename(columns={"word": "text"}) if "text" not in words else words)
-    codes = table["file"].map({name: code for code, name in enumerate(files)})
-    which = table["file"]
-    refuse_rows(
-        codes.isna(),
-        "file",
-        lambda row: f"row {row} of the words is of {which.iloc[row]!r}, of which there are no segments",
-    )
-    return Stretches(codes.to_numpy().astype(np.int64), ticks_of(table["start"]), ticks_of(table["end"]))
 
 
 def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
