@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database, default_data_dir
     from speechlab.service._accounts.keys import Access, StoredKey
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
-    from speechlab.service._accounts.limits import KeyLimits, Quotas
+    from speechlab.service._accounts.limits import KeyLimits, StoredLimits
     from speechlab.service._app import create_app
     from speechlab.service._config import ServiceConfig, given_settings, load_config
     from speechlab.service._engines.voices import voice_uuid
@@ -32,7 +32,7 @@ _NAMES = {
     "_accounts.database": "Database default_data_dir",
     "_accounts.ledger": "Ledger UsageRow UsageTotal",
     "_accounts.keys": "Access StoredKey",
-    "_accounts.limits": "KeyLimits Quotas",
+    "_accounts.limits": "KeyLimits StoredLimits",
     "_app": "create_app",
     "_config": "ServiceConfig given_settings load_config",
     "_engines.voices": "voice_uuid",

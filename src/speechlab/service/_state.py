@@ -21,7 +21,7 @@ from speechlab.contract import HandshakeCode
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Access, Keyring
 from speechlab.service._accounts.ledger import Counters, Ledger
-from speechlab.service._accounts.limits import Quotas
+from speechlab.service._accounts.limits import StoredLimits
 from speechlab.service._accounts.metering import Meter, Metering
 from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.health import Readiness, Upkeep
@@ -152,10 +152,8 @@ class ServiceState:
         self.keyring = Keyring(config.api_keys, access, operators=config.operator_keys)
         ledger = Ledger(self.database) if self.database else None
         self.counters = Counters()
-        quotas = Quotas(self.database) if self.database else None
-        if quotas is not None:
-            quotas.load()
-        self.metering = Metering(config, self.counters, ledger, quotas)
+        stored = StoredLimits(self.database) if self.database else None
+        self.metering = Metering(config, self.counters, ledger, stored)
         self.engines = Engines(config)
         self.in_flight = InFlight(config.ws_connections)
         self.readiness = Readiness(self.engines, self.database, lambda: self.in_flight.draining)

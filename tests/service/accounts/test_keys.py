@@ -401,24 +401,22 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
         voice = voice_uuid("hibari", "heart")
         assert "(1 of their voices)" in command("keys", "allow", "Anna [b]", "--voice", voice.upper())[0]
         command("keys", "allow", "Anna [b]", "--voice", "all")
-        limits = ("characters_per_day=1000", "concurrent=0")
+        limits = ("requests_per_minute=1000", "concurrent=0")
         assert (
-            "concurrent: no limit, 1,000 characters per day" in command("keys", "limit", key[:9], *limits)[0]
+            "1,000 requests per minute, concurrent: no limit" in command("keys", "limit", key[:9], *limits)[0]
         )
-        assert "1,000 characters per day" in command("keys", "list")[0]
-        assert (
-            "no limits of its own"
-            in command("keys", "limit", key[:9], "characters_per_day=", "concurrent=")[0]
-        )
+        assert "1,000 requests per minute" in command("keys", "list")[0]
+        no_limits = ("requests_per_minute=", "concurrent=")
+        assert "no limits of its own" in command("keys", "limit", key[:9], *no_limits)[0]
         assert (
             "service:tts: 5 at the same moment" in command("keys", "limit", "service:tts", "concurrent=5")[0]
         )
         assert "service:tts: 5 at the same moment" in command("keys", "list")[0]
-        assert "all: 5 operations per month" in command("keys", "limit", "all", "operations_per_month=5")[0]
+        assert "all: 5 requests per minute" in command("keys", "limit", "all", "requests_per_minute=5")[0]
         assert (
             "asr: 1 request per minute" in command("keys", "limit", "service:asr", "requests_per_minute=1")[0]
         )
-        assert "all: 5 operations per month" in command("keys", "list")[0]
+        assert "all: 5 requests per minute" in command("keys", "list")[0]
         command("keys", "revoke", "Anna [b]")
         assert http.request("GET", "/tts/voices").status == 401
         assert service.api_key not in listed
@@ -438,7 +436,7 @@ def test_the_command_refuses_what_cannot_be(command):
         ("keys", "limit", "all", "concurrent=-"),
         ("keys", "limit", "all", "concurrent=99999999999999999"),
         ("keys", "limit", "all", "weather=1"),
-        ("keys", "limit", "service:asr", "operations_per_day=1"),
+        ("keys", "limit", "all", "characters_per_day=1"),
         ("keys", "limit", "service:cook", "concurrent=1"),
         ("usage", "--by", "weather"),
     ):

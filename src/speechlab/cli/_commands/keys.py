@@ -68,10 +68,10 @@ def create(
 @command(app, "list", [DATA_DIR])
 def list_keys(**shared: Any) -> None:
     """List the keys: prefix, rights, limits and times of use."""
-    from speechlab.service import Access, Quotas
+    from speechlab.service import Access, StoredLimits
 
     with opened(**shared) as database:
-        keys, limits = Access(database).all_keys(), Quotas(database).own_limits()
+        keys, limits = Access(database).all_keys(), StoredLimits(database).own_limits()
     table = plain_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
         table.columns[column].no_wrap = True
@@ -156,20 +156,20 @@ def limit(
         list[str],
         typer.Argument(
             metavar="NAME=NUMBER...",
-            help="Such as characters_per_day=100000, operations_per_month=5000, requests_per_minute=60 or "
-            "concurrent=4. 0 is no limit; an empty value restores the general limit.",
+            help="Such as requests_per_minute=60 or concurrent=4. 0 is no limit; an empty value restores the "
+            "general limit.",
         ),
     ],
     **shared: Any,
 ) -> None:
-    """Limit the use of a key per minute, day and month (UTC), or of a service per minute; effective at once."""
-    from speechlab.service import Access, Quotas
+    """Limit the use of a key or a service, by the minute and at the same moment; effective at once."""
+    from speechlab.service import Access, StoredLimits
 
     changes = dict(map(_limit, limits))
     with opened(**shared) as database:
         no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
         key_id = which if no_stored_key else Access(database).get(which).key_id
-        now = Quotas(database).change(key_id, changes)
+        now = StoredLimits(database).change(key_id, changes)
     console.print(f"[green]✓[/] {key_id}: {', '.join(_limits(now)) or 'no limits of its own'}")
 
 
@@ -183,16 +183,14 @@ def _limit(text: str) -> tuple[str, int | None]:
 
 
 def _limits(limits: KeyLimits | None) -> list[str]:
-    """Write each limit as text, such as ``100,000 characters per day``."""
+    """Write each limit as text, such as ``60 requests per minute``."""
     texts = []
     for name, value in ({} if limits is None else asdict(limits)).items():
-        units, _, window = name.partition("_per_")
         if value == 0:
             texts.append(f"{name}: no limit")
-        elif value is not None and not window:
-            texts.append(f"{value:,} at the same moment")
         elif value is not None:
-            texts.append(f"{value:,} {units.removesuffix('s') if value == 1 else units} per {window}")
+            what = "at the same moment" if name == "concurrent" else f"request{'s' * (value != 1)} per minute"
+            texts.append(f"{value:,} {what}")
     return texts
 
 

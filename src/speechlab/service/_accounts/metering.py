@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service._accounts.ledger import Counters, Ledger, Status, UsageRow
-from speechlab.service._accounts.limits import UNLIMITED, LimitScope, NotAdmitted, Place, Quotas, RateLimiter
+from speechlab.service._accounts.limits import (
+    UNLIMITED,
+    LimitScope,
+    NotAdmitted,
+    Place,
+    RateLimiter,
+    StoredLimits,
+)
 from speechlab.service._faults import Fault, Gone
 from speechlab.service._logs import error_fields, log
 
@@ -99,12 +106,16 @@ class Metering:
     """Limits, ledger and counters of a service."""
 
     def __init__(
-        self, config: ServiceConfig, counters: Counters, ledger: Ledger | None, quotas: Quotas | None = None
+        self,
+        config: ServiceConfig,
+        counters: Counters,
+        ledger: Ledger | None,
+        stored: StoredLimits | None = None,
     ) -> None:
         self.limiter = RateLimiter(config)
         self.counters = counters
         self._ledger = ledger
-        self._quotas = quotas
+        self._stored = stored
 
     def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
         return Meter(self, UsageRow(0.0, principal.key_id, operation, transport))
@@ -113,11 +124,10 @@ class Metering:
         """Check the limits; a failing limiter admits no request."""
         try:
             limits = UNLIMITED
-            if self._quotas is not None and scope == "key":
-                limits = self._quotas.limits_of(name)
-                self._quotas.check(name, limits)
-            elif self._quotas is not None:
-                limits = self._quotas.limits_of_service(name)
+            if self._stored is not None and scope == "key":
+                limits = self._stored.limits_of(name)
+            elif self._stored is not None:
+                limits = self._stored.limits_of_service(name)
             return self.limiter.admit(scope, name, limits)
         except NotAdmitted:
             self.counters.refused.labels(scope).inc()
@@ -130,7 +140,5 @@ class Metering:
 
     def record(self, row: UsageRow) -> None:
         self.counters.used(row)
-        if self._quotas is not None:
-            self._quotas.used(row)
         if self._ledger is not None:
             self._ledger.add(row)
