@@ -28,7 +28,7 @@ from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
-_TOLD = 3  # maximum number of transcripts without a recording that a warning names
+_SHOWN = 3  # names of transcripts that an error shows
 _TEXTS = ("text", "speaker", "language", "split")
 
 
@@ -46,11 +46,9 @@ def read(
 
     Args:
         path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, ``.json``, also with ``.gz``; ``.parquet``), also of NeMo,
-            SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech, AISHELL-1, JSUT, Common Voice,
-            FLEURS, LJSpeech or MLS publish it, whole or in part; a data folder of Kaldi; or a folder with one
-            manifest.
-        layout: ``"librispeech"``, ``"aishell"``, ``"jsut"``, ``"common_voice"``, ``"fleurs"``, ``"ljspeech"``,
-            ``"mls"`` or ``"kaldi"``; None to detect it.
+            SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech or Common Voice publish it, whole or
+            in part; or a folder with one manifest.
+        layout: ``"librispeech"`` or ``"common_voice"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of the rows, for data that does not name it.
         columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalised"}``: for
@@ -99,16 +97,8 @@ def read(
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        rows, silent = corpus_rows(where.absolute(), *corpus, splits)
-        if silent:
-            first = ", ".join(silent[:_TOLD]) + (" …" if len(silent) > _TOLD else "")
-            count = f"{len(silent):,} of {len(rows) + len(silent):,}"
-            warnings.warn(f"{count} transcripts have no recording and are left out: {first}", stacklevel=2)
-        table = pd.DataFrame(rows, columns=list(_COLUMNS))
-        sounds = [str(cell) if isinstance(cell, Path) else cell for cell in table["audio"]]
+        table = pd.DataFrame(corpus_rows(*corpus, splits), columns=list(_COLUMNS))
         table = table.astype(dict.fromkeys(_COLUMNS, "string"))
-        if not all(isinstance(cell, str) for cell in sounds):
-            table["audio"] = pd.Series(sounds, dtype="object")
         table = table if language is None else table.fillna({"language": language})
         table = _kept(table, splits, f"{where.absolute()} ({corpus[0].name})")
     elif layout is not None or manifest is None:
@@ -142,7 +132,7 @@ def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str
     matched = [texts.get(str(row_id), texts.get(str(stem))) for row_id, stem in zip(ids, stems, strict=True)]
     count = sum(sound_name is not None for sound_name in matched)
     if not count:
-        some = ", ".join(list(texts)[:_TOLD])
+        some = ", ".join(list(texts)[:_SHOWN])
         message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
         raise InvalidRequestError(message, parameter="transcripts")
     if count < len(table):
@@ -208,7 +198,7 @@ def _unreadable(where: Path, layout: str | None) -> InvalidRequestError:
     if not where.is_dir():
         message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
         return InvalidRequestError(message, parameter="path")
-    names = layout or ", ".join(CORPORA)
+    names = layout or " or ".join(CORPORA)
     endings = {".csv", ".tsv", ".jsonl", ".json", ".parquet"}
     files = sorted(path.name for path in where.iterdir() if path.suffix in endings)
     hint = f", as {' or '.join(files[:3])} there" if files else ""

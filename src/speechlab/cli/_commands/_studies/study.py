@@ -51,8 +51,8 @@ _INPUT = inspect.Parameter(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech, AISHELL, "
-            "JSUT, Common Voice or FLEURS.",
+            help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech or "
+            "Common Voice.",
         ),
     ],
 )
