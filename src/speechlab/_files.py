@@ -4,20 +4,53 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from speechlab.errors import InvalidRequestError
+
+_DATA_URL = re.compile(r"\s*data:[\w.+-]*[/;,]", re.ASCII | re.IGNORECASE)
+_URL = re.compile(r"\s*([a-z][a-z0-9+.-]+://)(?:[^/@\s]*@)?([^/?#\s]{0,80})", re.ASCII | re.IGNORECASE)
+_SEPARATORS = re.compile(r"[/\\]")
+_LONGEST_NAME = 255  # characters, which no file system exceeds
+_LONG_PATH = 1_000
+
 
 def user_path(path: str | os.PathLike[str]) -> Path:
-    """Convert a user's path: a leading ``~`` becomes the home folder, as in a shell."""
+    """Convert a user's path: a leading ``~`` becomes the home folder, as in a shell.
+
+    Raises:
+        InvalidRequestError: It is a URL, or data in place of a path.
+    """
+    if isinstance(path, str):
+        _refuse_what_is_no_path(path)
     as_path = Path(path)
     try:
         return as_path.expanduser()
     except RuntimeError:  # no user of this name: ``~name`` is a file
         return as_path
+
+
+def _refuse_what_is_no_path(text: str) -> None:
+    """Raise for a URL, a ``data:`` URL and base64; the message repeats neither data nor what may be a secret."""
+    if _DATA_URL.match(text):
+        start = text[:30].partition(",")[0]
+        message = (
+            f"this is data of {len(text):,} characters ({start}…), where a path is meant; give the bytes: "
+            "base64.b64decode(text.partition(',')[2])"
+        )
+    elif url := _URL.match(text):
+        what_to_do = "download the file first, as by urllib.request.urlretrieve, and give its path"
+        message = f"{url[1]}{url[2]}… is a URL, where a path is meant; {what_to_do}"
+    elif len(text) > _LONG_PATH and max(map(len, _SEPARATORS.split(text))) > _LONGEST_NAME:
+        message = f"a text of {len(text):,} characters ({text[:20]!r}…) is no path; give bytes, or the path of a file"
+    else:
+        return
+    raise InvalidRequestError(message)
 
 
 def file_sha256(path: Path) -> str:

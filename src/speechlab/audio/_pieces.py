@@ -78,7 +78,8 @@ def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
     """The file for reading in blocks (None if its container does not confirm its length), and its name."""
     import soundfile
 
-    name = "the recording" if isinstance(source, bytes) else os.fspath(source)
+    path = None if isinstance(source, bytes) else user_path(source)
+    name = "the recording" if path is None else str(path)
     try:
         if isinstance(source, bytes):
             _check_whole(source)

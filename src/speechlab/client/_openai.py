@@ -18,7 +18,7 @@ import orjson
 from speechlab.client._operations.call import HttpCall, json_body
 from speechlab.client._operations.recording import RecordingBody
 from speechlab.client._systems.functions import catalogue_of, named_voices, voice_id
-from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, form_body
+from speechlab.contract import DEFAULT_SAMPLE_RATE, RECOGNITION_PATH, SPEECH_PATH, form_body, read_json_reply
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 _FORMATS = {"ogg": "opus"}
@@ -186,8 +186,8 @@ class OpenAIAdapter:
         """Status and body of a complete reply in the form of the contract."""
         try:
             streamed = status == 200 and content.lstrip()[:6] in {b"data: ", b"event:"}
-            fields = _of_events(content) if streamed else orjson.loads(content)
-        except orjson.JSONDecodeError:
+            fields = _of_events(content) if streamed else read_json_reply(content)
+        except ValueError:
             return status, content
         if not isinstance(fields, dict):
             return status, content
@@ -231,7 +231,7 @@ def _options(name: object, given: Mapping[str, Any]) -> dict[str, Any]:
 def _of_events(content: bytes) -> dict[str, Any]:
     """A streamed transcript (``transcript.text.delta``, ``transcript.text.done``) as one reply."""
     lines = [line[5:].strip() for line in content.splitlines() if line.startswith(b"data:")]
-    values = [orjson.loads(line) for line in lines if line != b"[DONE]"]
+    values = [read_json_reply(line) for line in lines if line != b"[DONE]"]
     events = [event for event in values if isinstance(event, dict)]
     last = next((event for event in events if event.get("type") == "transcript.text.done"), {})
     deltas = [event.get("delta") for event in events if event.get("type") == "transcript.text.delta"]

@@ -18,6 +18,7 @@ from speechlab.contract._base import (
     OperationName,
     join_url,
     read_json_object,
+    read_json_reply,
     realtime_base,
     request_key,
 )
@@ -27,6 +28,7 @@ from speechlab.contract._errors import (
     AUTHENTICATION_MESSAGE,
     ERRORS,
     RETRYABLE_STATUS,
+    UNREACHED_STATUS,
     CloseCode,
     ErrorBody,
     HandshakeCode,

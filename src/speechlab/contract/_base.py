@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import math
+from codecs import BOM_UTF8
 from typing import Any, Literal, Self
 
 import orjson
@@ -25,6 +28,46 @@ def read_json_object(data: bytes) -> dict[str, Any]:
         names = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
         kind = names.get(type(value), "null")
         raise InvalidRequestError(f"the body is a JSON {kind}, but must be a JSON object")
+    return value
+
+
+def read_json_reply(data: bytes | str) -> Any:
+    """Read a JSON value from a service, as tolerantly as other writers are loose.
+
+    NaN and Infinity, as written by Python, become None; half a surrogate pair, as by JavaScript, becomes U+FFFD.
+
+    Raises:
+        ValueError: The data is no JSON by these rules either.
+    """
+    if isinstance(data, bytes):
+        data = data.removeprefix(BOM_UTF8)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        strict = error
+    try:
+        text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
+        return _without_surrogates(json.loads(text, parse_constant=_missing_number, parse_float=_finite))
+    except (ValueError, RecursionError):
+        raise strict from None
+
+
+def _missing_number(_: str) -> None:
+    """Return the value of NaN and Infinity."""
+
+
+def _finite(digits: str) -> float | None:
+    return number if math.isfinite(number := float(digits)) else None
+
+
+def _without_surrogates(value: Any) -> Any:
+    """Return a JSON value with pairs of surrogates joined, and lone ones replaced."""
+    if isinstance(value, str):
+        return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if isinstance(value, list):
+        return [_without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
     return value
 
 

@@ -15,8 +15,11 @@ ASR_UNAVAILABLE = "Transcription service not available"
 ASR_FAILED = "Transcription failed: {detail}"
 """Message of a failed recognition, with the recogniser's error."""
 
-RETRYABLE_STATUS = frozenset({429, 500, 502, 503, 504})
-"""Statuses after which the same request may succeed later."""
+# These say nothing about the request: the service was not reached, or not in time, or has too much to do. Gateways
+# use those from 520 on.
+UNREACHED_STATUS = frozenset({408, 425, 502, 503, 504, 520, 521, 522, 523, 524, 527, 529, 530})
+# The same request may succeed later.
+RETRYABLE_STATUS = UNREACHED_STATUS | {429, 500}
 
 
 class ErrorBody(ReplyModel):

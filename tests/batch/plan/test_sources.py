@@ -107,7 +107,10 @@ def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
         "null\0.wav": "cannot be read",
         "": "is empty in this row",
         " ": "is empty in this row",
-        "https://example.com/a.wav": "is a URL",
+        "https://me:pw@example.com/a.wav?key=1": "https://example.com… is a URL",
+        "data:audio/wav;base64,"
+        + "UklG" * 9_000: "data of 36,022 characters (data:audio/wav;base64…), where a path",
+        "UklG" * 9_000: "a text of 36,000 characters ('UklGUklGUklGUklGUklG'…) is no path",
         7: "holds 7 (int) in this row, and must hold a path",
     }
     cells = [path if isinstance(path, int) else str(path) for path in words]
@@ -116,3 +119,4 @@ def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
     assert plan.summary()["invalid"] == len(words)
     for error, expected in zip(plan.rows, words.values(), strict=True):
         assert expected in str(error)
+        assert len(str(error)) < 500

@@ -93,6 +93,31 @@ def test_fields_beyond_the_contract_are_read_or_left_out(value):
     assert transcript.partials is None or transcript.partials.empty
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b'{"text":"a","confidence":NaN,"words":[{"word":"a","start":0,"end":Infinity}]}', "a"),
+        (b'\xef\xbb\xbf{"text":"a","confidence":-Infinity}', "a"),
+        (b'{"text":"a","confidence":1e999}', "a"),
+        (b'{"text":"a\\ud83d b","confidence":null}', "a\ufffd b"),
+        (b'{"text":"\\ud83d\\ude00 \\ude00"}', "\U0001f600 \ufffd"),
+        (b'{"text":"a\xed\xa0\xbd"}', "a\ufffd"),
+    ],
+)
+def test_json_as_loose_writers_make_it_keeps_its_text(body, text):
+    transcript = Transcribe(b"").read(RawResponse(200, {}, body))
+    assert (transcript.text, transcript.confidence, transcript.words) == (text, None, None)
+    assert RawResponse(400, {}, body.replace(b'"text"', b'"error"')).json()["error"] == text
+
+
+@pytest.mark.parametrize(
+    "body", [b"{'text': 'a'}", b'{"text":"a\xff"}', b"[" * 100_000, b'{"text":NaN,}', b""]
+)
+def test_what_is_no_json_is_a_contract_error(body):
+    with pytest.raises(ContractError, match=r"not JSON|is empty"):
+        RawResponse(200, {}, body).json()
+
+
 def test_a_transcript_of_openai_in_another_form_is_a_contract_error():
     bodies = [json.dumps({"text": "a", "segments": segments}) for segments in (5, [5])]
     bodies.append('data: {"type": "transcript.text.delta", "delta": 5}\n\ndata: 5\n\n')

@@ -8,7 +8,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.client import AsyncClient
-from speechlab.errors import ConfigurationError, InvalidRequestError, StreamTruncatedError
+from speechlab.errors import ConfigurationError, ContractError, InvalidRequestError, StreamTruncatedError
 
 
 @pytest.fixture
@@ -102,3 +102,21 @@ def test_saving_with_await(server, http, wav, folder):
             return b"".join([piece async for piece in stream])
 
     assert asyncio.run(main()) == wav == (folder / "a.wav").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["application/octet-stream", "binary/octet-stream", "video/ogg", ""])
+@pytest.mark.parametrize("form", ["pcm", "wav", "mp3"])
+def test_a_stream_of_another_media_type_is_whole(server, lab, http, clip, kind, form, tmp_path):
+    data = clip.encode(form)
+    pieces = [data[at : at + 5_000] for at in range(0, len(data), 5_000)]
+    server.script(http.chunked(*pieces, content_type=kind))
+    stream = lab.stream_speech("あ", voice=http.VOICE_ID, format=form).save_to(tmp_path / f"a.{form}")
+    assert stream.collect().frames == clip.frames
+    assert (tmp_path / f"a.{form}").read_bytes() == data
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/octet-stream", ""])
+def test_a_stream_that_is_an_error_text_is_no_sound(server, lab, http, kind):
+    server.script(http.chunked(b'{"error": "no quotas"}', content_type=kind))
+    with pytest.raises(ContractError, match="no quota"):
+        lab.stream_speech("あ", voice=http.VOICE_ID, format="pcm").collect()

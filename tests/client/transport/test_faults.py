@@ -132,7 +132,7 @@ def test_014_what_cannot_get_better_is_not_repeated(server, lab, http, status):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520, 524, 529])
 def test_what_can_get_better_is_repeated(server, lab, http, status):
     server.script(http.reply(status), http.reply(status, b"<html>"), http.reply(body=TRANSLATED))
     result = translate(lab)

@@ -297,8 +297,6 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
         return path.read_bytes()
     except FileNotFoundError:
         message = f"there is no file {str(path)!r}"
-        if "://" in str(recording):
-            message = f"{recording} is a URL; download the recording and give the path of the file"
     except IsADirectoryError:
         message = f"{path} is a folder; give the path of a recording"
     except (OSError, ValueError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -145,8 +144,8 @@ class RawResponse:
     def json(self) -> Any:
         """The body as JSON."""
         try:
-            return orjson.loads(self.content.removeprefix(BOM_UTF8))
-        except orjson.JSONDecodeError:
+            return contract.read_json_reply(self.content)
+        except ValueError:
             start = self.text[:2000]
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"
             text = f"the service answered {self.status}, but the body is {what}: {start[:200]!r}"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import html
 import re
 import time
-from codecs import BOM_UTF8
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-import orjson
-
 from speechlab.client._secret import redact
+from speechlab.contract import RETRYABLE_STATUS, read_json_reply
 from speechlab.errors import (
     APIError,
     AuthenticationError,
@@ -54,8 +52,8 @@ _MAX_WAIT_S = 86_400.0
 def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
     """Make the error of a reply. No reply makes this function fail."""
     try:
-        value: Any = orjson.loads(content.removeprefix(BOM_UTF8))
-    except orjson.JSONDecodeError:
+        value = read_json_reply(content)
+    except ValueError:
         value = None
     text = redact(content[: 4 * _BODY_CHARS].decode("utf-8", "replace"))[:_BODY_CHARS]
     return error_from_value(status, headers, value, text)
@@ -80,8 +78,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         "retry_after_s": retry_after_s(headers),
         "body": text or None,
     }
-    if status == 501 or status == 505:
-        facts["retryable"] = False
+    facts["retryable"] = status in RETRYABLE_STATUS
     kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
     error = kind(message, **facts)
     error.advice = _ADVICE.get(status, "")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 from speechlab._arguments import plain_rate
 from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, clip_figure, wav_chunks
 from speechlab.client._events import Timing
@@ -88,6 +90,8 @@ class ExpectedSpeech:
             raise ContractError("the service ended the speech as complete, but sent no byte of it")
         try:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
+                if not content_type.startswith("audio/") and _is_json(data):
+                    raise not_audio(content_type or "a JSON text", data[:2000].decode("utf-8", "replace"))
                 clip = AudioClip.from_pcm(data, pcm_rate(content_type, self.sample_rate))
             else:
                 clip = AudioClip.from_bytes(data)
@@ -197,8 +201,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, body, accept="audio/*", fields=fields)
 
     def read(self, reply: RawResponse) -> SpeechClip:
-        start = "" if reply.content_type.startswith("audio/") else reply.text[:2000]
-        check_audio_type(reply.content_type, start)
+        if not is_audio_type(reply.content_type):
+            raise not_audio(reply.content_type, reply.text[:2000])
         if not reply.content:
             raise ContractError("the service answered 200 without a single byte of audio")
         expected = self.expected
@@ -249,11 +253,26 @@ def pcm_rate(content_type: str, default: int) -> int:
     return default
 
 
-def check_audio_type(content_type: str, start: str = "") -> None:
-    """Check that a successful reply is audio."""
-    if content_type.endswith(("json", "xml")) or content_type.startswith("text/"):
-        text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
-        raise ContractError(text, body=start[:2000])
+def _is_json(data: bytes) -> bool:
+    """Return whether bytes of no stated type, which could be PCM of any kind, are a JSON object, as of an error."""
+    if data[:1] != b"{" or len(data) > _MAX_HEADER:
+        return False
+    try:
+        orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def is_audio_type(content_type: str) -> bool:
+    """Return whether a successful reply of this media type may be audio; services also send other types, or none."""
+    return not content_type.endswith(("json", "xml")) and not content_type.startswith("text/")
+
+
+def not_audio(content_type: str, start: str) -> ContractError:
+    """Return the error for a successful reply that is a text."""
+    text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
+    return ContractError(text, body=start[:2000])
 
 
 _MAX_HEADER = 1 << 16

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import orjson
 import pybase64
 
 from speechlab.client._events import logger
@@ -22,6 +21,7 @@ from speechlab.contract import (
     Usage,
     UsageStatus,
     parse_service_message,
+    read_json_reply,
 )
 from speechlab.errors import ContractError, RealtimeError
 
@@ -63,8 +63,8 @@ class Phase(StrEnum):
 def read_message(text: str) -> ServiceMessage:
     """Read a text message."""
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        value = read_json_reply(text)
+    except ValueError:
         value = None
     if value is None:
         raise ContractError(f"the service sent text that is not JSON: {text[:200]!r}", body=text[:2000])

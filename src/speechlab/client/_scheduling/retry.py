@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._scheduling.pressure import End, Ended
 from speechlab.client._scheduling.waiting import CallGroup, CallPlace, Patience, WaitingCall
-from speechlab.contract import RETRYABLE_STATUS
+from speechlab.contract import RETRYABLE_STATUS, UNREACHED_STATUS
 from speechlab.errors import (
     APIConnectionError,
     APIError,
@@ -66,7 +66,7 @@ class Failure:
         reason = str(self.error)
         if self.later:
             return Ended(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
-        if self.status in {502, 503, 504} or (spared and self.status == 500):
+        if self.status in UNREACHED_STATUS or (spared and self.status == 500):
             return Ended(End.FAILED, retry_after_s=self.retry_after_s, reason=reason)
         if self.status is not None:
             return Ended(End.ANSWERED)

@@ -15,7 +15,8 @@ from speechlab.client._operations.speech import (
     SampleReader,
     SpeechClip,
     StreamSpeech,
-    check_audio_type,
+    is_audio_type,
+    not_audio,
     spent_on_speech,
     what_is_missing,
 )
@@ -67,12 +68,8 @@ class AsyncSpeechStream(Playable, Stream):
         if self._copy is not None:
             self._copy.check(self._expected.format)
         body = await self._open(operation)
-        try:
-            start = "" if self._media_type.startswith("audio/") else await first_text(body)
-            check_audio_type(self._media_type, start)
-        except ContractError as error:
-            await self._failed(error)
-            raise
+        if not is_audio_type(self._media_type):
+            raise await self._failed(not_audio(self._media_type, await first_text(body)))
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

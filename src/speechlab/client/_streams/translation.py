@@ -8,8 +8,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import orjson
-
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_value
 from speechlab.client._operations.translation import (
@@ -20,7 +18,7 @@ from speechlab.client._operations.translation import (
 )
 from speechlab.client._streams.base import Stream, first_text
 from speechlab.client._transport.http import WireError
-from speechlab.contract import STREAM_END
+from speechlab.contract import STREAM_END, read_json_reply
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
@@ -145,8 +143,8 @@ class AsyncTranslationStream(Stream):
     async def _read(self, data: str) -> TranslationChunk:
         value, problem = None, None
         try:
-            value = orjson.loads(data)
-        except orjson.JSONDecodeError:
+            value = read_json_reply(data)
+        except ValueError:
             problem = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
         if problem is not None and self._at_end:
             raise await self._cut_short(self._fault or "it ends within an event")
