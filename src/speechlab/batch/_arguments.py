@@ -98,7 +98,7 @@ class WaitingOptions(TypedDict, total=False):
     give_up_after_s: float | None
 
 
-class RunOptions(WaitingOptions, total=False):
+class CallingOptions(WaitingOptions, total=False):
     """Options of a run; none of them can change a result."""
 
     concurrency: int
@@ -122,15 +122,15 @@ class TranslationPlanOptions(TranslationParameters, KeepingOptions, WaitingOptio
     """Arguments of :func:`speechlab.batch.plan_translation`."""
 
 
-class SynthesisOptions(SynthesisPlanOptions, RunOptions, total=False):
+class SynthesisOptions(SynthesisPlanOptions, CallingOptions, total=False):
     """Arguments of :func:`speechlab.batch.synthesize`."""
 
 
-class TranscriptionOptions(TranscriptionPlanOptions, RunOptions, total=False):
+class TranscriptionOptions(TranscriptionPlanOptions, CallingOptions, total=False):
     """Arguments of :func:`speechlab.batch.transcribe`."""
 
 
-class TranslationOptions(TranslationPlanOptions, RunOptions, total=False):
+class TranslationOptions(TranslationPlanOptions, CallingOptions, total=False):
     """Arguments of :func:`speechlab.batch.translate`."""
 
 

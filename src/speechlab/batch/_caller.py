@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from speechlab.batch._arguments import RunOptions, WaitingOptions, sort_options
+from speechlab.batch._arguments import CallingOptions, WaitingOptions, sort_options
 from speechlab.batch._history import Run
 from speechlab.batch._outcome import advise
 from speechlab.batch._plan.plan import Plan, check_plan, make_plan
@@ -52,7 +52,7 @@ _READING_S = 2.0
 class Caller:
     """The caller's thread, which blocks while the client's loop makes calls, shows progress and hears interrupts."""
 
-    def __init__(self, lab: object, options: WaitingOptions | RunOptions) -> None:
+    def __init__(self, lab: object, options: WaitingOptions | CallingOptions) -> None:
         if not isinstance(lab, Client):
             text = repr(lab)
             name = text if len(text.splitlines()) == 1 else f"a {type(lab).__name__}"
@@ -157,7 +157,9 @@ class Caller:
 def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
     """Plan an operation over a table."""
     lists = kind.parameters, KeepingOptions, WaitingOptions
-    if later := sorted(set(given) & (set(RunOptions.__annotations__) - set(WaitingOptions.__annotations__))):
+    if later := sorted(
+        set(given) & (set(CallingOptions.__annotations__) - set(WaitingOptions.__annotations__))
+    ):
         names = ", ".join(map(repr, later))
         message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
         raise InvalidRequestError(message, parameter=later[0])
@@ -168,7 +170,7 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
 
 def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
     """Run a plan. Its table is written to the store and not kept in memory."""
-    (options,) = sort_options("a run", given, RunOptions)
+    (options,) = sort_options("a run", given, CallingOptions)
     with Caller(lab, options) as caller:
         execution = Execution(check_plan(plan), options, keep=False)
         with opened(plan.store) as store:
@@ -179,7 +181,7 @@ def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
 
 def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> pd.DataFrame:
     """Plan an operation over a table, run the plan, and join its table."""
-    lists = kind.parameters, KeepingOptions, RunOptions
+    lists = kind.parameters, KeepingOptions, CallingOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
     with _planned(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
@@ -202,7 +204,7 @@ def _planned(
     table: Table,
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
-    patience: WaitingOptions | RunOptions,
+    patience: WaitingOptions | CallingOptions,
 ) -> Iterator[tuple[Caller, Plan, Store]]:
     """A caller, a plan, and its store, which is open for the block."""
     progress = patience["progress"]

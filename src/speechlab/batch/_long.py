@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from speechlab._arguments import is_number, no_column, refused
 from speechlab._pandas import pd
 from speechlab.audio import cut_at_silences
-from speechlab.batch._arguments import RunOptions, TranscriptionOptions, WaitingOptions, explicit
+from speechlab.batch._arguments import CallingOptions, TranscriptionOptions, WaitingOptions, explicit
 from speechlab.batch._caller import plan_table, run_plan
 from speechlab.batch._outcome import calls_from_outside
 from speechlab.batch._plan.columns import check_unique
@@ -112,7 +112,7 @@ def _transcribe(lab: Client, frame: Table, piece_s: float, options: Transcriptio
         raise InvalidRequestError(no_column(source.columns, column), parameter=str(column))
     if remaining.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
-    how = {name: remaining.pop(name) for name in RunOptions.__annotations__ if name in remaining}
+    how = {name: remaining.pop(name) for name in CallingOptions.__annotations__ if name in remaining}
     remaining.setdefault("prefix", "piece_")
     rows = _Rows()
     strict = how.get("on_error") == "raise"

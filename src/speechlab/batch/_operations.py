@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from speechlab.batch._arguments import (
-    RunOptions,
+    CallingOptions,
     SynthesisOptions,
     SynthesisPlanOptions,
     TranscriptionOptions,
@@ -44,8 +44,8 @@ def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPl
     return plan_table(lab, TranslationStep, source, options)
 
 
-@explicit(RunOptions)
-def run(plan: Plan, lab: Client, **options: Unpack[RunOptions]) -> Run:
+@explicit(CallingOptions)
+def run(plan: Plan, lab: Client, **options: Unpack[CallingOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
     The table is written to the store piece by piece and does not stay in memory: ``run(…).table()`` reads it,

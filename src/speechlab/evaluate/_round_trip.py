@@ -18,7 +18,13 @@ from speechlab.evaluate._speech.report import speech_report
 from speechlab.evaluate._speech.rows import SPEAK, recognised_by_one, scored_rows, spoken
 from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_voices
 from speechlab.evaluate._systems import ask_each, services_of, unreachable_notes
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
+from speechlab.evaluate._writing.record import (
+    RunOptions,
+    StageProgress,
+    record_of,
+    tell_estimate,
+    tell_failed,
+)
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -92,14 +98,12 @@ def round_trip(
         lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
     services = services_of(lab)
     keep_free(frame, SPEECH)
-    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
-    running |= {"concurrency": concurrency, "executor": executor}
+    run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     cast = cast_of(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {"recogniser": recogniser, "clock": clock, "progress": progress}
     scored, facts, batches = spoken_and_heard(
-        cast, services, columns, text, language, running=running, options=options, **arguments
+        cast, services, columns, text, language, run, recogniser=recogniser, clock=clock, options=options
     )
     tell_failed(scored)
     record = record_of("round_trip", store, *batches, speed=clock[0], **options)
@@ -112,11 +116,10 @@ def spoken_and_heard(
     columns: list[str],
     text: str,
     language: str,
+    run: RunOptions,
     *,
     recogniser: Client | None,
     clock: Clock,
-    progress: StageProgress,
-    running: dict[str, Any],
     options: dict[str, Any],
     takes: int = 1,
     temperature: float | None = None,
@@ -129,43 +132,42 @@ def spoken_and_heard(
     """
     if recogniser is not None:
         check_client("recogniser", recogniser)
-    settings: dict[str, Any] = {"text": text, "temperature": temperature, "store": running["store"]}
+    settings: dict[str, Any] = {"text": text, "temperature": temperature, "store": run.store}
     plans = [
         partial(batch.plan_synthesis, cast.part(name), client, prefix=SPEAK, repeat=take, **settings)
         for take in range(takes)
         for name, client in cast.services.items()
     ]
-    tell_estimate(progress, "speak", plans, next_action="recognise")
-    cast, sounds = _takes(cast, text, takes, progress, {**running, "temperature": temperature})
+    tell_estimate(run.progress, "speak", plans, next_action="recognise")
+    cast, sounds = _takes(cast, text, takes, run, temperature)
     transcripts, refusals = recognised_by_one(
         {"": recogniser} if recogniser is not None else cast.services or services,
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
         first_choice=next(iter(services)) if recogniser is None else "",
-        progress=stage_of(progress, "transcribe"),
-        **running,
+        **run.to_batch("transcribe"),
         **options,
     )
     first = transcripts[transcripts["take"] == 0]
     timed, untimed = timed_or_why(
         lambda: timed_voices(cast.services, cast.catalogues, first, text, language, clock), no_speed()
     )
-    scored, segments = scored_rows(transcripts, cast.unspoken, columns, text, language, running["store"])
+    scored, segments = scored_rows(transcripts, cast.unspoken, columns, text, language, run.store)
     notes = [*cast.skipped_notes(language), *unreachable_notes(cast.gone), *refusals, *untimed]
     return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 
 
 def _takes(
-    cast: Cast, text: str, takes: int, progress: StageProgress, options: dict[str, Any]
+    cast: Cast, text: str, takes: int, run: RunOptions, temperature: float | None
 ) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
     sounds: list[pd.DataFrame] = []
     pairs = []
     for take in range(takes):
-        stage = "synthesize" if takes == 1 else f"synthesize, take {take + 1} of {takes}"
+        detail = "" if takes == 1 else f"take {take + 1} of {takes}"
         rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
         take_cast = cast._replace(pairs=rows.assign(take=take))
-        arguments = {"repeat": take, "progress": stage_of(progress, stage), **options}
+        arguments = {"repeat": take, "temperature": temperature, **run.to_batch("synthesize", detail)}
         speak = partial(_spoken_part, take_cast, text, arguments)
         spoken_tables, unreachable = ask_each(cast.services, speak, needed=not sounds)
         cast = cast.without(unreachable)

@@ -36,7 +36,13 @@ from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, o
 from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers
 from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
 from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
+from speechlab.evaluate._writing.record import (
+    RunOptions,
+    StageProgress,
+    record_of,
+    tell_estimate,
+    tell_failed,
+)
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -171,12 +177,10 @@ def recognition(
     is_known = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
     unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
     unknown = unknown.assign(**{WHY: unknown[language].astype(object).map(no_language)})
-    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
-    running |= {"concurrency": concurrency, "executor": executor}
-    running["progress"] = stage_of(progress, "transcribe")
+    run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     callable_systems = [system for system in systems if system.lab is not None]
     tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(callable_systems))
-    by_system, unreachable = _transcripts_of(systems, rows, language, running)
+    by_system, unreachable = _transcripts_of(systems, rows, language, run)
     reached = [system for system in callable_systems if system.name not in unreachable]
     calls, untimed = _timed(reached, rows, text, language, clock)
     transcripts = _stacked(by_system, count)
@@ -189,25 +193,42 @@ def recognition(
     measures = measures_of(scored, text, language, formatting=formatting, entities=entities, scores=scores)
     calls = stream_calls(scored, text, language, reached, concurrency, calls)
     if len(silent):
-        of_silence, _ = _transcripts_of(reached, silent, "language", running, needed=False)
+        of_silence, _ = _transcripts_of(reached, silent, "language", run, needed=False)
         silent = recognised_silence(silent, of_silence)
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
-    recorded = _settings_of(systems) | ({"speed": clock[0]} if clock[0] else {})
-    recorded |= {"groups": blocks.column, "about": blocks.about}
-    recorded |= _settings_of_sound(conditions, noise, seed, silent_count)
+    recorded = {
+        **_settings_of(systems),
+        **({"speed": clock[0]} if clock[0] else {}),
+        "groups": blocks.column,
+        "about": blocks.about,
+        **_settings_of_sound(conditions, noise, seed, silent_count),
+    }
     record = record_of("recognition", store, *by_system.values(), **recorded)
-    facts: dict[str, Any] = {"segments": segments, "speed": calls, "systems": systems, "nothing": silent}
-    facts |= {"measures": measures, "record": record, "notes": notes, "about": blocks.about}
-    return Report.of(recognition_report(title, scored, text, language, **facts))
+    return Report.of(
+        recognition_report(
+            title,
+            scored,
+            text,
+            language,
+            segments=segments,
+            speed=calls,
+            systems=systems,
+            nothing=silent,
+            measures=measures,
+            record=record,
+            notes=notes,
+            about=blocks.about,
+        )
+    )
 
 
 def _transcripts_of(
     systems: Sequence[System],
     rows: pd.DataFrame,
     language: str,
-    options: Mapping[str, Any],
+    run: RunOptions,
     *,
     needed: bool = True,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
@@ -216,7 +237,7 @@ def _transcripts_of(
 
     def hear(name: str, client: Client) -> pd.DataFrame:
         system = by_name[name]
-        return recognised(client, rows, language, **options, **system.options)
+        return recognised(client, rows, language, **run.to_batch("transcribe"), **system.options)
 
     clients = {system.name: system.lab for system in systems if system.lab is not None}
     transcripts, unreachable = ask_each(clients, hear, needed=needed)

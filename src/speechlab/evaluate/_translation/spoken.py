@@ -35,7 +35,7 @@ from speechlab.evaluate._writing.columns import (
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import of_study
 from speechlab.evaluate._writing.methods import methods_of
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
+from speechlab.evaluate._writing.record import RunOptions, StageProgress, record_of, tell_failed
 from speechlab.metrics import ALIKE, BETTER, compare_translations, judge, score, score_translations
 from speechlab.text import normalizer
 
@@ -115,26 +115,23 @@ def speech_to_speech(
     keep_free(frame, SPEECH_TO_SPEECH)
     if code_or_none(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
-    running: dict[str, Any] = {"store": store, "concurrency": concurrency}
-    running |= {"executor": executor, "give_up_after_s": give_up_after_s}
+    run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     source, target = batch.Column(language), batch.Value(target_lang)
-    translating = {**running, **options, "source_lang": source, "target_lang": target}
+    translating = {**options, "source_lang": source, "target_lang": target}
     rows = frame.reset_index(drop=True)
-    routes = {name: _Route(client, name, rows, progress) for name, client in services.items()}
-    speakers = {
-        name: route.voice(voices[name], target_lang, store, give_up_after_s) for name, route in routes.items()
-    }
+    routes = {name: _Route(client, name, rows, run) for name, client in services.items()}
+    speakers = {name: route.voice(voices[name], target_lang) for name, route in routes.items()}
     for name, speaker in speakers.items():
         if isinstance(speaker, Voice) and not speaks(speaker, target_lang):
             whose = f"{name}{': ' if name else ''}"
             note = f"{whose}the catalogue does not say whether voice {voice_name(speaker)!r} speaks {target_lang}"
             warnings.warn(note, stacklevel=3)
     for name, route in routes.items():
-        route.go("recognise", batch.transcribe, audio, "hypothesis", **running, language=source)
+        route.go("recognise", batch.transcribe, audio, "hypothesis", language=source)
         route.go("translate what was said", batch.translate, text, "ideal", **translating)
         route.go("translate", batch.translate, "hypothesis", "translation", **translating)
-        route.go("speak", batch.synthesize, "translation", "spoken", **running, voice=speakers[name])
-        route.go("recognise again", batch.transcribe, "spoken", "again", **running, language=target)
+        route.go("speak", batch.synthesize, "translation", "spoken", voice=speakers[name])
+        route.go("recognise again", batch.transcribe, "spoken", "again", language=target)
     batches = [answers for route in routes.values() for answers in route.batches]
     errors = [route.failure for route in routes.values() if route.failure is not None]
     if errors and not batches:
@@ -143,8 +140,8 @@ def speech_to_speech(
         [route.rows.assign(system=name) if name else route.rows for name, route in routes.items()],
         ignore_index=True,
     )
-    roles = {"audio": audio, "text": text, "language": language}
-    roles |= {"reference": reference} if reference else {}
+    known_reference = {"reference": reference} if reference else {}
+    roles = {"audio": audio, "text": text, "language": language, **known_reference}
     record = record_of("speech_to_speech", store, *batches, target_lang=target_lang, **options)
     report = Report.of(report_of_stages(title, table, roles, record))
     tell_failed(report.table, "The report's table has them, with the step in 'failed_at'")
@@ -212,8 +209,8 @@ class _Route:
     }
     """The argument of an operation that names its column, and the column of its results."""
 
-    def __init__(self, client: Client, name: str, frame: pd.DataFrame, progress: StageProgress) -> None:
-        self._client, self._name, self._progress = client, name, progress
+    def __init__(self, client: Client, name: str, frame: pd.DataFrame, run: RunOptions) -> None:
+        self._client, self._name, self._run = client, name, run
         self.failure: SpeechLabError | None = None
         self.rows = frame.assign(error=None, failed_at=None).astype({"error": object, "failed_at": object})
         self.batches: list[pd.DataFrame] = []
@@ -229,10 +226,12 @@ class _Route:
         if not filled.any() or self.failure is not None:
             return
         argument, result = self._CALLS[operation.__name__]
-        options |= {argument: needs, "prefix": _STEP, "progress": stage_of(self._progress, step)}
+        columns = {argument: needs, "prefix": _STEP}
         try:
             with batch.failures_told_elsewhere():
-                answers = operation(self.rows[filled], self._client, **options)
+                answers = operation(
+                    self.rows[filled], self._client, **options, **columns, **self._run.to_batch(step)
+                )
         except UNUSABLE as error:
             self._stop(error, self.rows.index[filled], step)
             return
@@ -241,12 +240,12 @@ class _Route:
         self.rows[gives] = results.where(results.notna(), None).reindex(self.rows.index)
         self._fail(answers[f"{_STEP}error"], step)
 
-    def voice(
-        self, voice: Voice | str, language: str, store: Store | str | None, give_up_after_s: float | None
-    ) -> Voice | str:
+    def voice(self, voice: Voice | str, language: str) -> Voice | str:
         """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it."""
         try:
-            return one_voice(self._client, voice, language, self._name, store, give_up_after_s)
+            return one_voice(
+                self._client, voice, language, self._name, self._run.store, self._run.give_up_after_s
+            )
         except APIConnectionError as error:
             results = dict.fromkeys(("hypothesis", "ideal", "translation", "spoken", "again"))
             self.rows = self.rows.assign(**results)

@@ -33,7 +33,13 @@ from speechlab.evaluate._translation.measures import (
     with_back,
 )
 from speechlab.evaluate._translation.report import translation_report
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_estimate, tell_failed
+from speechlab.evaluate._writing.record import (
+    RunOptions,
+    StageProgress,
+    record_of,
+    tell_estimate,
+    tell_failed,
+)
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -133,10 +139,8 @@ def translation(
     clock = clock_of(speed, speed_concurrency, "texts, or 0 for none", progress)
     systems = systems_to_ask(lab, settings, options, _SETTINGS, existing, back=back)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
-    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
-    running |= {"concurrency": concurrency, "executor": executor}
-    running["progress"] = stage_of(progress, "translate")
-    by_system, unreachable = _ask_systems(systems, frame, columns, running, progress)
+    run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
+    by_system, unreachable = _ask_systems(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
         name: frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
@@ -151,9 +155,8 @@ def translation(
         rows = measured(translated.reset_index(drop=True), columns, terms)
         if back and name in reached:
             client, arguments = systems[name]
-            returning = {**running, "progress": stage_of(progress, "translate, back")}
-            returning |= {key: arguments[key] for key in ("model",) if key in arguments}
-            returned, why = _back(client, rows, columns, returning)
+            model = {"model": arguments["model"]} if "model" in arguments else {}
+            returned, why = _back(client, rows, columns, {**run.to_batch("translate", "back"), **model})
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
             batches.append(returned)
@@ -193,22 +196,23 @@ def _ask_systems(
     systems: Mapping[str, tuple[Client, dict[str, Any]]],
     rows: pd.DataFrame,
     columns: Columns,
-    running: dict[str, Any],
-    progress: object,
+    run: RunOptions,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Tell the estimate, and have each system translate; also the reasons of those that could not be asked."""
     text, _, source, target = columns
     request: dict[str, Any] = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
-    request["store"] = running["store"]
+    request["store"] = run.store
     plans = [
         partial(batch.plan_translation, rows, lab, text=text, **request, **arguments)
         for lab, arguments in systems.values()
     ]
     if plans:
-        tell_estimate(progress, "translate", plans)
+        tell_estimate(run.progress, "translate", plans)
     return ask_each(
         {name: client for name, (client, _) in systems.items()},
-        lambda name, client: _translated(client, rows, columns, {**running, **systems[name][1]}),
+        lambda name, client: _translated(
+            client, rows, columns, {**run.to_batch("translate"), **systems[name][1]}
+        ),
     )
 
 

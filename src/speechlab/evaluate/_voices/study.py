@@ -22,7 +22,7 @@ from speechlab.evaluate._speech.speed import clock_of
 from speechlab.evaluate._systems import services_of
 from speechlab.evaluate._voices.report import RATED, ordered, voice_keys, voices_report
 from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.record import StageProgress, record_of, stage_of, tell_failed
+from speechlab.evaluate._writing.record import RunOptions, StageProgress, record_of, stage_of, tell_failed
 from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
@@ -134,12 +134,21 @@ def voices(
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = cast_of(services, sentences, voices, language, store, give_up_after_s)
     cast = cast._replace(pairs=_named(cast.pairs).assign(take=0, engine=engines_of(cast, engines)))
-    running: dict[str, Any] = {"store": store, "give_up_after_s": give_up_after_s}
-    running |= {"concurrency": concurrency, "executor": executor}
+    run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    arguments: dict[str, Any] = {"recogniser": recogniser, "clock": clock, "progress": progress}
-    arguments |= {"takes": takes, "temperature": temperature, "running": running, "options": options}
-    scored, facts, batches = spoken_and_heard(cast, services, columns, text, language, **arguments)
+    scored, facts, batches = spoken_and_heard(
+        cast,
+        services,
+        columns,
+        text,
+        language,
+        run,
+        recogniser=recogniser,
+        clock=clock,
+        options=options,
+        takes=takes,
+        temperature=temperature,
+    )
     settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated}
     record = record_of("voices", store, *batches, **settings, **options)
     table = measured(scored, text, language, rated, stage_of(progress, "quality"), functions, store)

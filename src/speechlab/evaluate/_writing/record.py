@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,28 @@ if TYPE_CHECKING:
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 """True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one stage after the
 other."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a study makes its calls, keeps their results and shows them; the same for all studies."""
+
+    title: str
+    store: Store | str | None
+    concurrency: int
+    executor: Any
+    give_up_after_s: float | None
+    progress: StageProgress
+
+    def to_batch(self, stage: str, detail: str = "") -> dict[str, Any]:
+        """Return the arguments of the batch that is one stage of the study."""
+        return {
+            "store": self.store,
+            "concurrency": self.concurrency,
+            "executor": self.executor,
+            "give_up_after_s": self.give_up_after_s,
+            "progress": stage_of(self.progress, f"{stage}, {detail}" if detail else stage),
+        }
 
 
 ESTIMATE = "estimate: "
