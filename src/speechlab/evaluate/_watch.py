@@ -19,6 +19,7 @@ from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, keyed, largest_f
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.ranking import READINGS, count_ranking_errors
 from speechlab.evaluate._speech.rows import rescored
 from speechlab.evaluate._translation.measures import Columns, rescored_translations
 from speechlab.evaluate._writing.columns import Shown, View, number, plural, text
@@ -302,13 +303,10 @@ def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if "translation" in rows.columns:
         scores = {"measure": MEAN_CHRF, "unit": POINTS, "value": rows.get("chrf"), "length": 1.0}
     else:
-        errors, length, unit = rows["errors"], rows["reference_length"], rows["unit"].astype(object)
-        if "reading_errors" in rows.columns:
-            read = rows["reading_errors"].notna()
-            errors = errors.mask(read, rows["reading_errors"])
-            length = length.mask(read, rows["reading_length"])
-            unit = unit.mask(read, "reading")
-        scores = {"measure": "error rate", "unit": unit, "value": errors, "length": length}
+        counts = count_ranking_errors(rows, (READINGS,))
+        unit = rows["unit"].astype(object).mask(counts["ranked_by"] == READINGS.rate, "reading")
+        amounts = {"value": counts["errors"], "length": counts["reference_length"]}
+        scores = {"measure": "error rate", "unit": unit, **amounts}
     scored = pd.DataFrame({**facts, **scores}).dropna(subset=["value"])
     yield scored.astype({"value": float, "length": float, "unit": str})
     failures = {"group": "all rows", "measure": FAILED, "unit": "row", "value": failed, "length": 1.0}

@@ -11,6 +11,7 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, merged
+from speechlab.evaluate._speech.ranking import READINGS, has_errors
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, of_study
 from speechlab.metrics import (
@@ -38,7 +39,7 @@ _SCORED = (
     *("hits", "substitutions", "deletions", "insertions"),
 )
 """Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature."""
-_RECOGNISED = ("hypothesis", "status", "reading_errors", *_SCORED)
+_RECOGNISED = ("hypothesis", "status", READINGS.errors, *_SCORED)
 _NEEDED = {"text", "language", "hypothesis", "status", "signature", "unit", "errors", "reference_length"}
 _ADDED = ("_group", "_block", "_key", "_speaker")
 
@@ -186,8 +187,7 @@ def _sides(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the scores of both reports for :func:`speechlab.metrics.compare`; Japanese by readings."""
     texts = scored[["text", "language"]]
     sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]
-    readings = [name for name in ("reading_errors", "reading_errors_earlier") if name in scored.columns]
-    if len(readings) == 2 and scored[readings].notna().all(axis=None):
+    if has_errors(scored, READINGS, "", "_earlier"):
         try:
             return score(sides[0], unit="reading"), score(sides[1], unit="reading")
         except MissingDependencyError:

@@ -13,7 +13,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.advice import FAR, LEVEL, advised, answer_of
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.summary import UNITS, ranking_scores, ranking_units
+from speechlab.evaluate._speech.ranking import score_for_ranking
+from speechlab.evaluate._speech.summary import UNITS, ranking_units
 from speechlab.evaluate._statistics import FEWEST
 from speechlab.evaluate._writing.columns import interval_text, named, plural, sentence
 from speechlab.evaluate._writing.contents import Conclusion, Finding
@@ -80,7 +81,7 @@ def _rankable(
         label = ", ".join(filter(None, (code, str(condition))))
         where_shown = "page" if condition in {"", AS_RECORDED} else ""
         keep = ["system", "recording", *([BLOCK] if BLOCK in group.columns else [])]
-        scores = ranking_scores(group, text, language, keep)
+        scores = score_for_ranking(group, text, language, keep)
         alive = scores[scores["errors"].notna()]
         failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
         if failed:
@@ -208,7 +209,7 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
     options: dict[str, Any] = {"on": "recording", "draws": 2, "groups": next(iter(blocks), None)}
     for key, rows in table[table[language].notna()].groupby([*sides, language], observed=True, sort=False):
         scores_by_condition = {
-            str(name): ranking_scores(group, text, language, ["recording", *blocks])
+            str(name): score_for_ranking(group, text, language, ["recording", *blocks])
             for name, group in rows.groupby("condition", observed=True, sort=False)
         }
         unchanged = scores_by_condition.pop(AS_RECORDED, pd.DataFrame())

@@ -22,8 +22,9 @@ from speechlab.evaluate._recognition.hallucinations import flagged, silence_find
 from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
 from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
 from speechlab.evaluate._speech.advice import rates_answer
+from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
-from speechlab.evaluate._speech.summary import FLAGS, READING, ranking_units, summarized
+from speechlab.evaluate._speech.summary import FLAGS, ranking_units, summarized
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import differences_drawing, differences_view
 from speechlab.metrics import DIFFERENCES, judge
@@ -167,7 +168,7 @@ def _display(
         return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), wide
     ranked = [
         name
-        for name in (READING, "tolerant_wer")
+        for name in (READINGS.rate, "tolerant_wer")
         if name in present and (table[name].notna() & (table[name] != table["error_rate"])).any()
     ]
     flags = [name for name in FLAGS.values() if name in present and table[name].any()]

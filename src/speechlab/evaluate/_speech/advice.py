@@ -9,11 +9,11 @@ from speechlab.display import listed, percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.speed import alone
 from speechlab.evaluate._speech.summary import (
     UNITS,
     full_names,
-    ranking_scores,
     ranking_units,
     start_column,
     summarized,
@@ -265,7 +265,7 @@ def _ends_differ(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: 
     names = [name for name in (*SIDES, "voice") if name in lines.columns]
     best, worst = (tuple(lines[names].iloc[at]) for at in (0, -1))
     keys = table[names].apply(tuple, axis=1)
-    scores = ranking_scores(
+    scores = score_for_ranking(
         table.assign(**{_WHO: keys.map({best: "best", worst: "worst"})}), text, language, [_WHO]
     )
     scores = scores[scores["errors"].notna() & scores[_WHO].notna()]

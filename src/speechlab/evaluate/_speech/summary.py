@@ -8,26 +8,16 @@ from typing import Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import percent
-from speechlab.evaluate._arguments import code_or_none
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
 from speechlab.evaluate._speech.rows import is_mixed
 from speechlab.evaluate._speech.speed import summary_of_calls, under_load
 from speechlab.evaluate._writing.columns import Shown, View, count, number, of_all, plural, rate, text
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.metrics import classify_differences, score, summarize
+from speechlab.metrics import summarize
 
 _ENDS = ("error_rate_low", "error_rate_high")
-READING, _READING_ERRORS = "reading_cer", "reading_errors"
-_RANKED = {
-    READING: (_READING_ERRORS, "reading_length"),
-    "tolerant_wer": ("tolerant_errors", "word_length"),
-    "tolerant_cer": ("tolerant_errors", "char_length"),
-}
-"""Rates that rank, the first that a language has, and the counts that they are made of; otherwise the error rate.
-
-A voice does not determine how a word is written, so Japanese goes by readings, English and Chinese without notation.
-"""
 _BLOCKS = "speechlab: blocks"
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 """Columns of the summary with counts of rows, and the columns of flags that they count."""
@@ -80,27 +70,9 @@ def full_names(table: pd.DataFrame) -> pd.Series[str]:
     return names + " of " + table["system"] if "system" in table.columns else names
 
 
-def ranking_scores(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
-    """Return rows of one language with the scores of the ranking."""
-    code = code_or_none(part[language].iloc[0])
-    texts = part[[*keep, text, "hypothesis"]]
-    if code == "ja" and _READING_ERRORS in part.columns:
-        return score(texts, reference=text, hypothesis="hypothesis", language="ja", unit="reading")
-    if code is None or code == "ja" or "tolerant_errors" not in part.columns:
-        return part
-    # The same texts with the notation of the reference, so that tests by place see what the rate counts.
-    has_tolerant = part["tolerant_errors"].notna()
-    forgiven = [
-        classify_differences(reference, hypothesis, code).tolerant if is_scored else hypothesis
-        for reference, hypothesis, is_scored in zip(part[text], part["hypothesis"], has_tolerant, strict=True)
-    ]
-    scored = score(texts.assign(hypothesis=forgiven), reference=text, hypothesis="hypothesis", language=code)
-    return scored.assign(errors=part["tolerant_errors"].where(has_tolerant, scored["errors"]))
-
-
 def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
-    units = summary["unit"].mask((summary["ranked_by"] == READING).fillna(value=False), "reading")
+    units = summary["unit"].mask((summary["ranked_by"] == READINGS.rate).fillna(value=False), "reading")
     return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
 
 
@@ -141,18 +113,18 @@ def _ranking(
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
     figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
-    for measure, (errors, length) in reversed(_RANKED.items()):
-        if measure not in rates.columns or not rates[measure].notna().any():
+    for measure in reversed(RANKED):
+        if measure.rate not in rates.columns or not rates[measure.rate].notna().any():
             continue
-        read = rows[rows[[measure, errors]].notna().all(axis=1)]
+        read = rows[rows[[measure.rate, measure.errors]].notna().all(axis=1)]
         # The same bootstrap, of other errors and lengths.
-        read = read.assign(errors=read[errors], reference_length=read[length])
+        read = read.assign(errors=read[measure.errors], reference_length=read[measure.length])
         counted = _rated(read, by, groups)
         ranked = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
         is_ranked = ranked["error_rate"].notna()
         for name in names:
             figures[name] = figures[name].mask(is_ranked, ranked[name.replace("ranking", "error")])
-        figures["ranked_by"] = figures["ranked_by"].mask(is_ranked, measure)
+        figures["ranked_by"] = figures["ranked_by"].mask(is_ranked, measure.rate)
     return figures
 
 
@@ -164,12 +136,8 @@ def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFram
     scored = rows[rows["errors"].notna()]
     if items is None or not len(scored):
         return empty
-    errors, lengths = scored["errors"].astype("Float64"), scored["reference_length"].astype("Float64")
-    for measure, (name, length) in reversed(_RANKED.items()):
-        if measure in scored.columns:
-            errors = scored[name].astype("Float64").where(scored[measure].notna(), errors)
-            lengths = scored[length].astype("Float64").where(scored[measure].notna(), lengths)
-    scored = scored.assign(errors=errors, reference_length=lengths)
+    counts = count_ranking_errors(scored)
+    scored = scored.assign(errors=counts["errors"], reference_length=counts["reference_length"])
     tables = []
     for _, group in scored.groupby(by[-1], observed=True, sort=False):
         lines = group.groupby(by, observed=True)

@@ -19,6 +19,7 @@ from speechlab.evaluate._cast import by_service, one_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._repeat import repeatable
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.ranking import READINGS, WRITTEN
 from speechlab.evaluate._systems import UNUSABLE, services_of
 from speechlab.evaluate._writing.columns import (
     Shown,
@@ -44,8 +45,8 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _STEP = "speechlab: step "
-_COUNTS = {"error_rate": ("errors", "reference_length"), "reading_cer": ("reading_errors", "reading_length")}
-"""The rates of a row, and the counts that they are made of."""
+_MEASURES = (WRITTEN, READINGS)
+_RATES = tuple(measure.rate for measure in _MEASURES)
 _STEPS = {
     "ideal": "text translated",
     "translation": "recognised, then translated",
@@ -158,7 +159,7 @@ def report_of_stages(
         "again": _scored(table, "translation", "again", target),
     }
     status = table["error"].isna().map({True: "ok", False: "error"})
-    rates = [scores["translation"][list(_COUNTS)], scores["again"][list(_COUNTS)].add_prefix("again_")]
+    rates = [scores["translation"][list(_RATES)], scores["again"][list(_RATES)].add_prefix("again_")]
     rows = table.assign(status=status, **{str(name): each[name] for each in rates for name in each})
     summary, differences = _summarized(rows, scores, roles, target)
     view = [
@@ -271,7 +272,7 @@ class _Route:
 def _scored(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> pd.DataFrame:
     """The errors of each row with both texts, and their rates; of Japanese also those of readings."""
     complete = rows[[reference, hypothesis]].notna().all(axis=1)
-    columns = [*_COUNTS, *(name for pair in _COUNTS.values() for name in pair)]
+    columns = [*_RATES, *(name for measure in _MEASURES for name in (measure.errors, measure.length))]
     if not complete.any():
         return pd.DataFrame(index=rows.index, columns=columns, dtype="float64")
     names = [name for name in dict.fromkeys((reference, hypothesis, language)) if name in rows.columns]
@@ -305,13 +306,14 @@ def _summarized(
                 tested.append({**test.iloc[0].to_dict(), **labels, "measure": "chrF"})
                 facts |= {"lost": before["chrf"] - chrf, "test": len(tested) - 1}
                 sums = scores[name].loc[group.index].sum()
-                for rate, (errors, length) in _COUNTS.items():
-                    facts[rate] = sums[errors] / sums[length] if sums[length] else None
+                for measure in _MEASURES:
+                    length = sums[measure.length]
+                    facts[measure.rate] = sums[measure.errors] / length if length else None
             before = {"step": step, "texts": texts, "chrf": chrf}
             lines.append(facts)
     differences = of_study(judge(tested, more=BETTER))
     summary = pd.DataFrame(lines, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
-    summary = summary.astype(dict.fromkeys(("chrf", "lost", "error_rate", "reading_cer"), "float64"))
+    summary = summary.astype(dict.fromkeys(("chrf", "lost", *_RATES), "float64"))
     tests = differences.reindex(summary.pop("test").fillna(-1).astype(int)).set_axis(summary.index)
     bounds = {"lost_low": -tests["high"], "lost_high": -tests["low"]}
     return summary.assign(**bounds, **tests[["p", "p_holm", "verdict", "test"]]), differences
@@ -367,8 +369,7 @@ def _stages(
             "audio": table[sound],
             "text": table[expected],
             "recognised": table[recognised],
-            "error_rate": table[f"{prefix}error_rate"],
-            "reading_cer": table[f"{prefix}reading_cer"],
+            **{name: table[f"{prefix}{name}"] for name in _RATES},
             "translation of what was said": table["ideal"] if later else None,
             "reference": table[reference] if reference and later else None,
             "language": target_lang if later else table[language],
@@ -379,7 +380,7 @@ def _stages(
     stages = pd.concat(tables).sort_index(kind="stable")
     stages = stages.sort_values("row", kind="stable").reset_index(drop=True)
     stages = stages.dropna(axis="columns", how="all") if len(stages) else stages
-    rates = {name: "float64" for name in ("error_rate", "reading_cer") if name in stages}
+    rates = {name: "float64" for name in _RATES if name in stages}
     options: dict[str, Any] = {"columns": [name for name in stages.columns if name != "language"]}
     if "recognised" in stages:
         options |= {"reference": "text", "hypotheses": "recognised", "language": "language"}
@@ -389,7 +390,7 @@ def _stages(
 
 def _rate(row: Mapping[Hashable, Any]) -> str | None:
     """The error rate of a row; for Japanese that of readings, with that of characters in brackets."""
-    rate, reading = row["error_rate"], row.get("reading_cer")
+    rate, reading = row[WRITTEN.rate], row.get(READINGS.rate)
     if is_missing(rate):
         return None
     return percent(rate) if is_missing(reading) else f"{percent(reading)} ({percent(rate)} of characters)"

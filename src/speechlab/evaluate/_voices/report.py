@@ -11,6 +11,7 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import code_or_none, languages_of
 from speechlab.evaluate._speech.advice import advised, answer_of
+from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.report import speech_methods, speech_report
 from speechlab.evaluate._speech.summary import (
     RANKED_NOTE,
@@ -18,7 +19,6 @@ from speechlab.evaluate._speech.summary import (
     interval_column,
     load_views,
     ranked_rows,
-    ranking_scores,
     start_column,
     summarized,
 )
@@ -56,7 +56,7 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
     rows = table[table["voice"].notna() & is_known]
     rows = rows.assign(voice_name=full_names(rows))
     for code, group in rows.groupby(language, observed=True, sort=True):
-        scores = ranking_scores(group, text, language, ["voice", "voice_name", "engine"])
+        scores = score_for_ranking(group, text, language, ["voice", "voice_name", "engine"])
         alive = scores[scores["errors"].notna()]
         failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
         if not len(alive):
