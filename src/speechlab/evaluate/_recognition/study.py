@@ -198,30 +198,12 @@ def recognition(
     notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
     notes += [*unscored, *blocks.notes]
     tell_failed(scored)
-    recorded = {
-        **_settings_of(systems),
-        **({"speed": clock[0]} if clock[0] else {}),
-        "groups": blocks.column,
-        "about": blocks.about,
-        **_settings_of_sound(conditions, noise, seed, silent_count),
-    }
+    sound = _settings_of_sound(conditions, noise, seed, silent_count)
+    recorded = {**_settings_of(systems, clock), "groups": blocks.column, "about": blocks.about, **sound}
     record = record_of("recognition", store, *by_system.values(), **recorded)
-    return Report.of(
-        recognition_report(
-            title,
-            scored,
-            text,
-            language,
-            segments=segments,
-            speed=calls,
-            systems=systems,
-            nothing=silent,
-            measures=measures,
-            record=record,
-            notes=notes,
-            about=blocks.about,
-        )
-    )
+    tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
+    said: dict[str, Any] = {"record": record, "notes": notes, "about": blocks.about}
+    return Report.of(recognition_report(title, scored, text, language, systems=systems, **tables, **said))
 
 
 def _transcripts_of(
@@ -291,12 +273,13 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
     return notes
 
 
-def _settings_of(systems: Sequence[System]) -> dict[str, Any]:
-    """The options for the record: of each system, if there are several."""
+def _settings_of(systems: Sequence[System], clock: Clock) -> dict[str, Any]:
+    """Return the options for the record: of each system, if there are several; and what was timed."""
+    speed = {"speed": clock[0]} if clock[0] else {}
     if len(systems) == 1:
-        return systems[0].options
+        return systems[0].options | speed
     services = list(dict.fromkeys(id(system.lab) for system in systems))
-    return {
+    return speed | {
         "systems": {
             system.name: {"service": services.index(id(system.lab)), **system.options} for system in systems
         }
