@@ -12,19 +12,28 @@ from speechlab.text._languages.chinese import chinese
 from speechlab.text._languages.english import ENGLISH, OPEN_ASR
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
-from speechlab.text._steps import COLLAPSE, COMPOSE, INVISIBLE, LOWER, MINUS, PUNCTUATION_TO_SPACE, WIDTH
+from speechlab.text._steps import (
+    COLLAPSE,
+    COMPOSE,
+    INVISIBLE,
+    LOWER,
+    LOWER_TURKIC,
+    MINUS,
+    PUNCTUATION_TO_SPACE,
+    WIDTH,
+)
 
-NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "open-asr", "zh")
+NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "open-asr", "tr", "zh")
 """Names for :func:`normalizer`."""
 
 _NONE = Normalizer("none", 1)
-_BASIC = Normalizer(
-    "basic", 4, (INVISIBLE, WIDTH, LOWER, BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
-)
+_AFTER_CASE = (BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
+_BASIC = Normalizer("basic", 5, (INVISIBLE, WIDTH, LOWER, *_AFTER_CASE))
+_TURKIC = Normalizer("tr", 1, (INVISIBLE, WIDTH, LOWER_TURKIC, *_AFTER_CASE))
 # Cantonese is written in the characters of Chinese.
 _CHINESE = ("zh", "yue")
 _FIXED = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
-_FIXED["open-asr"] = OPEN_ASR
+_FIXED |= {"open-asr": OPEN_ASR, "tr": _TURKIC, "az": _TURKIC}
 
 
 def normalizer(name: str) -> Normalizer:
@@ -33,8 +42,9 @@ def normalizer(name: str) -> Normalizer:
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
             ``"ja"``, ``"ja-reading"`` (the normaliser before a reading), ``"open-asr"`` (English, as the Open ASR
-            Leaderboard) or ``"zh"``; an id such as ``"ja-v5"``; or
-            any language tag: a language without rules of its own gets ``basic``.
+            Leaderboard), ``"tr"`` (``basic`` with the small letters of Turkish and Azerbaijani, İ/i and I/ı) or
+            ``"zh"``; an id such as ``"ja-v6"``; or any language tag: a language without rules of its own gets
+            ``basic``.
 
     Raises:
         InvalidRequestError: There is no such normaliser, language or version.

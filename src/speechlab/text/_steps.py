@@ -84,6 +84,22 @@ def powers(of: str, minus: str, power: str) -> Step:
     return Step("powers", apply, f"{pattern.pattern}\x00{of}{minus}{power}")
 
 
+_FRACTION_SIGN = re.compile(r"(\d+)?\s?([¼½¾⅐-⅞])")
+
+
+def fraction_signs(between: str, part: str) -> Step:
+    """A step that writes ½ as a fraction, 2分の1, and 1½ as 1と2分の1. It must run before ``WIDTH``."""
+
+    def write(found: re.Match[str]) -> str:
+        above, _, below = unicodedata.normalize("NFKC", found[2]).partition("\u2044")
+        return f"{found[1]}{between}{below}{part}{above}" if found[1] else f"{below}{part}{above}"
+
+    def apply(text: str) -> str:
+        return text if text.isascii() else _FRACTION_SIGN.sub(write, text)
+
+    return Step("fraction signs", apply, f"{_FRACTION_SIGN.pattern}|{between}|{part}")
+
+
 def _punctuation(replacement: str, keep: str = ".,") -> Step:
     table = _ByCategory(_SYMBOLS, replacement, keep)
 
@@ -107,7 +123,11 @@ WIDTH = Step(
 """Half width, full width, ligatures and other compatibility forms become one form (NFKC). Dakuten stay on their
 kana."""
 
-LOWER = Step("lower case", str.lower, "str.lower")
+LOWER = Step("lower case", lambda text: text.replace("İ", "i").lower(), "İ->i, str.lower")
+# In Turkish and Azerbaijani, the small form of I is ı.
+LOWER_TURKIC = Step(
+    "lower case", lambda text: text.replace("İ", "i").replace("I", "ı").lower(), "İ->i, I->ı, str.lower"
+)
 
 
 def _invisible(text: str) -> str:

@@ -382,7 +382,7 @@ def test_groups_decide_the_verdict():
 def test_systems_that_were_scored_in_different_ways_are_not_compared():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
-    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v4#\w+ and none-v1#\w+"):
+    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v5#\w+ and none-v1#\w+"):
         compare(basic, raw)
     both = pd.concat([basic.assign(way="basic"), raw.assign(way="raw")])
     for function in (summarize, confusions, lambda table: hotword_scores(table, hotwords=["b"])):
@@ -396,7 +396,7 @@ def test_systems_that_were_scored_in_different_ways_are_not_compared():
 def test_signatures_of_several_languages_are_joined():
     frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
     signature = summarize(score(frame))["signature"][0]
-    assert "|lang:de+fr|norm:basic-v4#" in signature
+    assert "|lang:de+fr|norm:basic-v5#" in signature
 
 
 def test_two_lambdas_have_different_signatures():

@@ -35,6 +35,8 @@ def scores(reference, hypothesis, entities, language="en", **how):
         ("Anna came", "Anna came", ["Bob"], "en", [1, 1, 0, 0, 0, 0, 0]),
         # another notation is right
         ("at 10:35 p.m.", "at 10.35 pm", ["10:35 p.m."], "en", [1, 0, 1, 0, 0, 0, 4]),
+        # a code without its zeros is another one
+        ("the code is 007123", "the code is 7123", ["007123"], "en", [1, 0, 0, 1, 0, 1, 1]),
         ("長谷川さんは三時に来る", "長谷川さんは3時に来る", ["長谷川", "三時"], "ja", [2, 0, 2, 0, 0, 0, 5]),
         ("長谷川さん", "鮭川さん", ["長谷川"], "ja", [1, 0, 0, 1, 0, 2, 3]),
         ("我们去呼和浩特", "我们去忽和浩特", ["呼和浩特"], "zh", [1, 0, 0, 1, 0, 1, 4]),

@@ -37,7 +37,8 @@ def sign_names(kind: str, language: str) -> dict[str, str]:
 def _units(name: str, names: Mapping[str, str]) -> Step:
     """A step that replaces the units behind a number."""
     signs = "|".join(sorted(map(re.escape, names), key=len)[::-1])
-    pattern = re.compile(rf"(?<=[{NUMERAL}])\s?({signs})(?![A-Za-z0-9/])")
+    # In 2h30min, another amount follows without a blank.
+    pattern = re.compile(rf"(?<=[{NUMERAL}])\s?({signs})(?![A-Za-z/])(?![0-9]+(?![0-9.]*\s?[a-z]))")
     first = {unit[0] for unit in names}
     return Step(
         name,
@@ -46,23 +47,35 @@ def _units(name: str, names: Mapping[str, str]) -> Step:
     )
 
 
-_FRACTION = re.compile(r"(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])")
+def _seconds(name: str) -> Step:
+    """A step that replaces s behind a number, but not behind that of a model (iPhone 5s)."""
+    return substitution(
+        "seconds", r"(?<![A-Za-z0-9.,])(?<![A-Za-z]\s)([0-9][0-9.]*)\s?s(?![A-Za-z0-9/])", rf"\1{name}", "s"
+    )
 
 
-def _fractions(between: str) -> Step:
-    """A step that writes a fraction with a figure up to ten below the line in words."""
+_FRACTION = re.compile(r"(?:(?<![0-9/.])([0-9]+)\s+)?(?<![0-9/.])([1-9])/([2-9]|10)(?![0-9/.月日号])")
+
+
+def _fractions(between: str, part: str) -> Step:
+    """A step that writes a fraction with a figure up to ten below the line in words, as 2 1/2 and 1/2."""
 
     def write(found: re.Match[str]) -> str:
-        above, below = found.groups()
-        return f"{below}{between}{above}" if int(above) < int(below) else found[0]
+        whole, above, below = found.groups()
+        if int(above) >= int(below):
+            return found[0]
+        return f"{whole}{between}{below}{part}{above}" if whole else f"{below}{part}{above}"
 
     return Step(
         "fractions",
         lambda text: _FRACTION.sub(write, text) if "/" in text else text,
-        f"{_FRACTION.pattern}|{between}",
+        f"{_FRACTION.pattern}|{between}|{part}",
     )
 
 
+# Between a number and its fraction, and inside of a fraction.
+JAPANESE_MIXED, JAPANESE_PART = "と", "分の"
+CHINESE_MIXED, CHINESE_PART = "又", "分之"
 _DATES = (
     # 2024/5/29 and 2024-05-29 become 2024年5月29日.
     substitution(
@@ -86,7 +99,7 @@ JAPANESE_AMOUNTS = (
     substitution("weekdays", r"(?<=[0-9〇一二三四五六七八九十]日)\s?\(([月火水木金土日])\)", r"\1曜日", "("),
     # 8時05分 becomes 8時5分.
     substitution("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0"),
-    _fractions("分の"),  # 1/2 becomes 2分の1
+    _fractions(JAPANESE_MIXED, JAPANESE_PART),  # 1/2 becomes 2分の1
     # 三・一四 becomes 三点一四, and 九十八・五% 九十八点五%.
     substitution(
         "middle dots",
@@ -96,18 +109,20 @@ JAPANESE_AMOUNTS = (
         "・",
     ),
     _units("units", sign_names("unit", "ja")),  # 5km becomes 5キロメートル
+    _seconds("秒"),
 )
 JAPANESE_RATIOS = substitution("ratios", _RATIO, r"\1対\2", ":")
 JAPANESE_SHORT_UNITS = _units("short units", _JA_SHORT)
 """5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said."""
 CHINESE_AMOUNTS = (
     *_DATES,
-    _fractions("分之"),  # 1/2 becomes 2分之1
+    _fractions(CHINESE_MIXED, CHINESE_PART),  # 1/2 becomes 2分之1
     # 3:20 becomes 3点20分, and 3:05 3点05分.
     substitution("clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"),
     substitution("ratios", _RATIO, r"\1比\2", ":"),
     substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
     _units("units", sign_names("unit", "zh")),  # 5km becomes 5公里
+    _seconds("秒"),
 )
 
 

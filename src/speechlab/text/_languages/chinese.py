@@ -1,7 +1,7 @@
 """The Chinese normaliser (width, punctuation, traditional to simplified, numbers), and syllables by pypinyin.
 
 OpenCC converts traditional to simplified characters, if a package with the module ``opencc`` is installed (the extras
-``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v5``.
+``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v6``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from speechlab._arguments import check_text
-from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MONEY
-from speechlab.text._languages.kanji_numbers import RULES, chinese_numbers, minus
+from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MIXED, CHINESE_MONEY, CHINESE_PART
+from speechlab.text._languages.kanji_numbers import FORMAL, RULES, chinese_numbers, minus, plain_chinese
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
+from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, fraction_signs, powers, substitution
 from speechlab.text._third_party import encodable, load
 
 _SIGNS = (
+    Step("formal numerals", plain_chinese, f"zh {FORMAL}"),
     CHINESE_MONEY,
     substitution("degrees", "°c", "摄氏度", "°"),
     *CHINESE_AMOUNTS,
@@ -34,6 +35,7 @@ _SIGNS = (
     substitution("plus", r"\+", "加", "+"),
 )
 _POWERS = powers("的", "负", "次方")
+_FRACTIONS = fraction_signs(CHINESE_MIXED, CHINESE_PART)
 _NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
 
 
@@ -42,8 +44,31 @@ def _converter() -> Any:
     return load("opencc").OpenCC("t2s")
 
 
+# 乾 stays where it is read qián, as in the names of places, reigns and people; read gān, it is 干 in simplified text.
+# OpenCC knows few of these names. In a text without other traditional characters only words with gān change; in
+# others, all but these names.
+_QIAN = re.compile(
+    "乾(?=[坤隆安县縣陵州元清德符道宁寧嘉卦象健惕封始亨祐佑统統罡光])|(?<=[康雍朝尾连連])乾|於(?=[潜潛菟陵])"
+)
+_QIAN_UNLESS_DRY = re.compile(
+    "(?<![饼餅萄肉笋筍菜鱼魚晒曬烘烤擦吹风風口舌弄拧擰喝榨阴陰晾腐果薯杏梅虾蝦抹沥瀝不未很太又])"
+    "乾(?![燥净淨杯脆旱涸涩澀枯瘪癟瘦巴果粮糧菜草粉洗瞪妈媽爹爸娘亲親兒儿女货貨酪酵冰柴渴坐等笑咳嚎呕嘔热熱冷裂烧燒煸锅鍋鲜鮮制製])"
+    f"|{_QIAN.pattern}"
+)
+
+
 def _simplify(text: str) -> str:
-    return cast("str", _converter().convert(encodable(text)))
+    text = encodable(text)
+    convert = _converter().convert
+    converted = cast("str", convert(text))
+    if "乾" not in text and "於" not in text:
+        return converted
+    kept = _QIAN_UNLESS_DRY if converted == text.replace("乾", "干") else _QIAN
+    pieces, last = [], 0
+    for found in kept.finditer(text):
+        pieces += convert(text[last : found.start()]), found[0]
+        last = found.end()
+    return "".join([*pieces, convert(text[last:])]) if pieces else converted
 
 
 # t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.
@@ -56,18 +81,18 @@ def _simplify_rules() -> str:
     from importlib.metadata import packages_distributions, version
 
     names = sorted(packages_distributions().get("opencc", []))
-    return "t2s by " + ", ".join(f"{name} {version(name)}" for name in names)
+    return "t2s by " + ", ".join(f"{name} {version(name)}" for name in names) + _QIAN_UNLESS_DRY.pattern
 
 
 @cache
 def chinese() -> Normalizer:
     """The Chinese normaliser for this installation."""
-    before = (INVISIBLE, _POWERS, WIDTH, LOWER)
+    before = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, *UNSPACED)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 5, before + after)
+        return Normalizer("zh-unconverted", 6, before + after)
     return Normalizer(
-        "zh", 5, (*before, Step("simplified", _simplify, _simplify_rules), _ASPECT, *_OTHER_FORMS, *after)
+        "zh", 6, (*before, Step("simplified", _simplify, _simplify_rules), _ASPECT, *_OTHER_FORMS, *after)
     )
 
 

@@ -1,6 +1,6 @@
 """The English normalisers: Whisper's, which is also the base of the Open ASR Leaderboard's, as inspectable steps.
 
-The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``. There are six
+The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``. There are seven
 additions. Without them, the error rate would count false errors or miss real ones:
 
 - compatibility forms become one form (NFKC);
@@ -8,9 +8,11 @@ additions. Without them, the error rate would count false errors or miss real on
 - words of signs alone are removed (``wait...`` would become ``wait .``);
 - white space at both ends is removed;
 - sums of money may have the sign after the number, or letters before the sign;
-- minus signs are kept (``-5`` would become ``5``, but ``minus five`` would not).
+- minus signs are kept (``-5`` would become ``5``, but ``minus five`` would not);
+- zeros that begin a code of three figures or more are kept (``007123`` would become ``7123``, but ``zero zero seven``
+  would not). Times and dates lose theirs (``08:30``).
 
-On plain ASCII text, only the last four change the package's result. Words in brackets are removed, as by the package.
+On plain ASCII text, only the last five change the package's result. Words in brackets are removed, as by the package.
 
 Source: A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, appendix C (2022).
 
@@ -41,6 +43,7 @@ _KEPT = ".%$¢€£"
 _ONE_WORD = re.compile(r"\\b(\w+)\\b")
 _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
+_CODE = re.compile(r"0\d\d+")
 
 
 @cache
@@ -140,16 +143,33 @@ def _numeric() -> frozenset[str]:
     return frozenset({*whisper().standardize_numbers.words, "half"} - {"and"})
 
 
-def _numbers(text: str) -> str:
+def _numbers(text: str, write: Callable[[Any, str], str]) -> str:
     words = text.split()
     if _numeric().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
     try:
-        return cast("str", whisper().standardize_numbers(text))
+        return write(whisper().standardize_numbers, text)
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.
         return text
+
+
+def _with_codes(rules: Any, text: str) -> str:
+    """Write numbers by the package's rules, but for codes with a leading zero, which it would take for values."""
+    if not _CODE.search(text):
+        return cast("str", rules(text))
+    written: list[str] = []
+    between: list[str] = []
+    for word in [*rules.preprocess(text).split(), None]:
+        if word is not None and not _CODE.fullmatch(word):
+            between.append(word)
+            continue
+        written += rules.process_words(between)
+        if word is not None:
+            written.append(word)
+        between = []
+    return cast("str", rules.postprocess(" ".join(word for word in written if word is not None)))
 
 
 def _number_rules() -> str:
@@ -165,7 +185,10 @@ APOSTROPHES = substitution("space before apostrophe", r"\s+'", "'", "'")
 COMMAS = substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
 FULL_STOPS = substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
 SYMBOLS = Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}")
-NUMBERS = Step("numbers", _numbers, _number_rules)
+NUMBERS = Step("numbers", lambda text: _numbers(text, lambda rules, part: rules(part)), _number_rules)
+NUMBERS_AND_CODES = Step(
+    "numbers", lambda text: _numbers(text, _with_codes), lambda: f"{_number_rules()}|{_CODE.pattern}"
+)
 LONE_SIGNS = (
     substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
     substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
@@ -173,7 +196,7 @@ LONE_SIGNS = (
 
 ENGLISH = Normalizer(
     "en",
-    3,
+    4,
     (
         INVISIBLE,
         WIDTH,
@@ -188,7 +211,7 @@ ENGLISH = Normalizer(
         substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
         FULL_STOPS,
         SYMBOLS,
-        NUMBERS,
+        NUMBERS_AND_CODES,
         ENGLISH_US_DOLLARS,
         spellings("spellings", whisper_spellings),
         *LONE_SIGNS,
@@ -254,7 +277,7 @@ OPEN_ASR = Normalizer(
     "open-asr",
     1,
     (
-        LOWER,
+        Step("lower case", str.lower, "str.lower"),
         *BRACKETS,
         fillers(lambda: _FILLERS),
         APOSTROPHES,

@@ -18,14 +18,24 @@ from typing import Any, NamedTuple
 from speechlab._arguments import check_text
 from speechlab.text._languages.amounts import (
     JAPANESE_AMOUNTS,
+    JAPANESE_MIXED,
     JAPANESE_MONEY,
+    JAPANESE_PART,
     JAPANESE_RATIOS,
     JAPANESE_SHORT_UNITS,
     NUMERAL,
 )
-from speechlab.text._languages.kanji_numbers import RULES, counted, japanese_numbers, minus, several
+from speechlab.text._languages.kanji_numbers import (
+    FORMAL,
+    RULES,
+    counted,
+    japanese_numbers,
+    minus,
+    plain_japanese,
+    several,
+)
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, powers, substitution
+from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, fraction_signs, powers, substitution
 from speechlab.text._third_party import encodable, load
 
 _KANA = "ぁ-ゖァ-ヺー"
@@ -45,6 +55,7 @@ _FILLERS = substitution(
     "",
 )
 _SPOKEN_SIGNS = (
+    Step("formal numerals", plain_japanese, f"ja {FORMAL}"),
     substitution("degrees", "°[Cc]", "度", "°"),
     JAPANESE_MONEY,
     substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
@@ -63,12 +74,13 @@ _SPOKEN_SIGNS = (
 _POWERS = powers("の", "マイナス", "乗")
 _NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
 
-_WRITING = (INVISIBLE, _POWERS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
+_FRACTIONS = fraction_signs(JAPANESE_MIXED, JAPANESE_PART)
+_WRITING = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 5, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
+JAPANESE = Normalizer("ja", 6, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
 JAPANESE_READING = Normalizer(
     "ja-reading",
-    5,
+    6,
     (
         *_WRITING,
         JAPANESE_SHORT_UNITS,

@@ -24,8 +24,12 @@ _NUMBER = re.compile(r"(?<![0-9.])((?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+))
 # Three kanji digits in a row, or two with a zero, are a number written digit by digit (二〇二四年, 三〇分). 二三人
 # means "two or three people". Digits after 点 are a decimal fraction, and digits before 十百千 are part of a larger
 # number.
+# Nor are the digits of words: 统一零售, 星期一三五, 七零八落.
 _PLACES = re.compile(
     r"(?<![〇零一二三四五六七八九十百千点點])"
+    r"(?!(?<=[统統专專单單唯惟同划劃归歸如第逐不周週期拜毎每])[一二三四五六七八九]零(?![〇零一二三四五六七八九])"
+    r"|[一二三四五六七八九]零[售件食星钱錢用碎部头頭散下度和花嘴落距容担擔细細点點时時]"
+    r"|(?<=[周週期拜])[一二三四五六]+|七零八[落碎]|七七八八|三六九等|零零(?:[星碎散总總]|后来))"
     r"((?=[一二三四五六七八九]*[〇零])[〇零一二三四五六七八九]{2,}|[〇零一二三四五六七八九]{3,})"
     r"(?![〇零一二三四五六七八九十百千])"
 )
@@ -48,6 +52,7 @@ _SEVERAL = re.compile(
     r"(?![〇零一二三四五六七八九十百千点0-9])"
 )
 _UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000}
+_GROUP_VALUES = {"万": 10_000, "億": 10**8, "亿": 10**8}
 _NUMERALS = "〇零一二三四五六七八九十百千"
 _ENOUGH = r"十分(?=[になだとすであ、。!?]|$|可能|注意|満足|理解)"
 _COUNTED = re.compile(
@@ -64,6 +69,17 @@ _ZH_SHORT = re.compile(
     r"(?<=[一二三四五六七八九])([万千百])([一二三四五六七八九])(?![十百千万亿零点分])(?![一二三四五六七八九][十百千万亿零点一二三四五六七八九])"
 )
 _ZH_BELOW = {"万": "千", "千": "百", "百": "十"}
+# 3万2000 is one number, and so is 3万5, 35,000.
+_ZH_MIXED = re.compile(r"(?<![0-9.,])(?:[0-9]{1,4}[亿万]零?)+[0-9]{1,4}[亿万]?(?![0-9.,十百千万亿])")
+_ZH_PIECE = re.compile("([0-9]+)([亿万]?)(零?)")
+# The numerals of checks. Some are also parts of words (大陆, 队伍, 放肆, 人参), which stay.
+_FORMAL_DIGITS = "壹壱弌贰貳弍弐叁叄參参肆伍陆陸柒捌玖"
+_FORMAL_PLAIN = str.maketrans(
+    f"{_FORMAL_DIGITS}拾佰仟萬億亿", "一一一二二二二三三三三四五六六七八九十百千万億億"
+)
+_FORMAL_ALONE = frozenset("壹壱弌贰貳弍弐叁叄柒捌玖")
+_FORMAL = re.compile(rf"([{_FORMAL_DIGITS}拾佰仟十百千万萬亿億零〇]+)([元円角分圆圓]?)")
+FORMAL = f"{_FORMAL.pattern}|{sorted(_FORMAL_ALONE)}|v1"
 _ZH_ORDINAL = re.compile(r"第\s?[0-9][0-9.,]*(?:[、~和与到至-][0-9][0-9.,]*)*")
 # It is also 二 at the end of a number in characters (三分之2天), in names (A2座) and in terms (2次方程, 2年级).
 _ZH_TWO_OF = re.compile(
@@ -87,9 +103,9 @@ _ZH_PERCENT = re.compile(f"(?<![{_ZH_NUMERAL}])([{_ZH_NUMERAL}]+)%")
 
 _PATTERNS = (
     *(_NUMBER, _PLACES, _LONE_ZERO, _TELEPHONE, _JA_ONE, _ZH_TWO, _ZH_ORDINAL, _ZH_SHORT),
-    *(_ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBOURS, _ONE_NUMBER, _COUNTED, _AS_KANJI),
+    *(_ZH_MIXED, _ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBOURS, _ONE_NUMBER, _COUNTED, _AS_KANJI),
 )
-RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by value v1"
+RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by value v2"
 """All rules of this module as text, for the hash."""
 
 
@@ -105,6 +121,7 @@ def japanese_numbers(text: str) -> str:
 def chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
     text = _ZH_SHORT.sub(lambda m: m[1] + m[2] + _ZH_BELOW[m[1]], _ZH_TWO.sub("二", text))
+    text = _ZH_MIXED.sub(_join_groups, text)
     text = _ZH_ORDINAL.sub(lambda m: _write_all(m[0], _zh_value), text)
     text = _ZH_TWO_OF.sub("两", text)
     text = _TELEPHONE.sub(_spell, text)
@@ -112,6 +129,54 @@ def chinese_numbers(text: str) -> str:
     text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
     return _apart(_ZH_PERCENT.sub(r"百分之\1", text))
+
+
+def plain_japanese(text: str) -> str:
+    """Write the numerals of checks in the usual characters, by value: 壱萬円 as 一万円."""
+    return _FORMAL.sub(lambda found: _to_plain(found, _ja_value) + found[2], text)
+
+
+def plain_chinese(text: str) -> str:
+    """Write the numerals of checks in the usual characters, by value: 伍仟圆 as 五千元."""
+
+    def write(found: re.Match[str]) -> str:
+        plain = _to_plain(found, _zh_value)
+        return plain + (found[2] if plain == found[1] else found[2].replace("圆", "元").replace("圓", "元"))
+
+    return _FORMAL.sub(write, text)
+
+
+def _to_plain(found: re.Match[str], write: Callable[[int], str]) -> str:
+    numeral, money = found.groups()
+    characters = set(numeral)
+    digits, units = characters & set(_FORMAL_DIGITS), characters & set("拾佰仟")
+    groups = characters & set("十百千万萬亿億")
+    if not digits and not (units and money):
+        return numeral
+    own = characters & _FORMAL_ALONE
+    before, behind = (
+        found.string[found.start() - 1 : found.start()],
+        found.string[found.end() : found.end() + 1],
+    )
+    if digits and money and (before in set("元円圆圓角") or behind in {"整", "正"}):
+        own = digits  # 叁佰元伍角, 伍元整
+    if not (units or (groups and (own or money)) or (own and money) or (len(numeral) > 2 and own)):
+        return numeral
+    if len(numeral) > 1 and not units and not groups:
+        return numeral.translate(_FORMAL_PLAIN)  # digits one by one
+    return write(_value(numeral.translate(_FORMAL_PLAIN)))
+
+
+def _join_groups(found: re.Match[str]) -> str:
+    """The value of figures with 亿 and 万 between them in figures; unchanged if they are not one number."""
+    total, limit = 0, 10**12
+    for figures, unit, _ in _ZH_PIECE.findall(found[0]):
+        size = _GROUP_VALUES.get(unit, 1)
+        if size >= limit:
+            return found[0]
+        short = not unit and len(figures) == 1 and not found[0].endswith(f"零{figures}")
+        total, limit = total + int(figures) * (limit // 10 if short else size), size
+    return str(total)
 
 
 def minus(after: str) -> str:
@@ -143,12 +208,13 @@ def counted(text: str) -> str:
 
 def _value(numeral: str) -> int:
     """The value of a kanji numeral."""
-    if not set(numeral) & set("十百千万"):
+    if not set(numeral) & set("十百千万億亿"):
         return int(numeral.translate(_TO_FIGURES))
     total = group = digits = 0
     for character in numeral:
-        if character == "万":
-            total, group, digits = (group + digits or 1) * 10_000, 0, 0
+        if character in _GROUP_VALUES:
+            total += (group + digits or (0 if total else 1)) * _GROUP_VALUES[character]
+            group = digits = 0
         elif character in _UNIT_VALUES:
             group, digits = group + (digits or 1) * _UNIT_VALUES[character], 0
         else:
