@@ -24,6 +24,22 @@ pytest.importorskip("opencc")
         ("天气很好", "天气好", [("recognition", "很", "", 2)]),
         ("", "好", [("recognition", "", "好", 0)]),
         ("语音识别", "語音識別。", []),
+        *(
+            (f"{before}{one}{behind}", f"{before}{other}{behind}", [("homophone", one, other, len(before))])
+            for before, one, other, behind in [
+                ("开心", "得", "地", "不得了"),
+                ("开心", "得", "的", "不得了"),
+                ("跑", "得", "地", "快"),
+                ("慢慢", "地", "的", ""),
+                ("轻轻", "地", "得", ""),
+                ("高高", "地", "的", "挂着"),
+                ("耐心", "地", "的", "等"),
+            ]
+        ),
+        ("他们得走", "他们的走", [("tone", "得", "的", 2)]),  # děi
+        ("土地很大", "土的很大", [("recognition", "地", "的", 1)]),
+        ("重两千克", "重2kg", [("notation", "二千克", "两公斤", 1)]),
+        ("乾安县", "干安县", [("recognition", "乾", "干", 0)]),
         ("银行", "银航", [("homophone", "行", "航", 1)]),  # 行 is xing2 when it stands alone
     ],
 )

@@ -39,7 +39,9 @@ def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tu
         if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
             yield "filler", run
             continue
-        if any(_is_form(form, one, other, run) for form in forms):
+        if any(_is_form(form, one, other, run) for form in forms) or _are_forms(
+            forms, one[i0:i1], other[j0:j1]
+        ):
             yield "notation", run
             continue
         ways = _ways(one, other, run)
@@ -48,7 +50,9 @@ def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tu
             continue
         # Both sides have as many characters, and each pair of them has a class.
         kinds = [
-            _judged(
+            "homophone"
+            if _are_particles(one, i0 + step, other, j0 + step)
+            else _judged(
                 (reference[step : step + 1], hypothesis[step : step + 1]) for reference, hypothesis in ways
             )
             for step in range(i1 - i0)
@@ -109,6 +113,29 @@ def _fits(a: str, b: str, one: str, other: str, run: Span) -> bool:
     while a and b and a[0] == b[0] == one[start - 1 : start]:
         start, a, b = start - 1, a[1:], b[1:]
     return (a, b) == (old, new)
+
+
+def _are_forms(forms: Iterable[_Form], old: str, new: str) -> bool:
+    """Whether two parts are one if each of several forms is written in one way (二千克/两公斤)."""
+    for form in forms:
+        if form.other and not form.before:
+            old, new = old.replace(form.other, form.one), new.replace(form.other, form.one)
+    return old == new
+
+
+# 得 behind another character than these is a particle, unless it begins 得到 or 得了.
+_PARTICLES = frozenset("的地得")
+_NO_VERB = frozenset("我你他她它们咱您就都也还总不没必非只可要能获取值懂觉记舍")
+
+
+def _are_particles(one: str, place: int, other: str, there: int) -> bool:
+    """Whether 得, and 的 or 地 in its place, stand behind a verb or an adjective."""
+    pair = one[place], other[there]
+    if not _PARTICLES.issuperset(pair) or pair.count("得") != 1 or not place or not there:
+        return False
+    text, at = (one, place) if pair[0] == "得" else (other, there)
+    before, behind = text[at - 1], text[at + 1 : at + 2]
+    return "\u4e00" <= before <= "\u9fff" and before not in _NO_VERB and behind not in {"到", "了"}
 
 
 def _ways(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:

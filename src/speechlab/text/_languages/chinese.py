@@ -97,12 +97,19 @@ def chinese() -> Normalizer:
 
 
 # 地 and 得 may be particles (de), which the dictionary reads di4 and de2 where it knows no word: between other
-# characters that do not make them a noun or a verb.
+# characters that do not make them a noun or a verb, and 地 also at the end behind an adverb.
 _PARTICLE = re.compile(
     r"(?<=[\u4e00-\u9fff]{2})(?<![这那块片本此各两每整全某该这在])地(?=[\u4e00-\u9fff])"
+    r"|(?<=[\u4e00-\u9fff]{2})地(?![\u4e00-\u9fff])"
     r"|(?<=[\u4e00-\u9fff])(?<![我你他她它们咱您就都也还总不没必非只可要能])得(?=[\u4e00-\u9fff])(?![了到])"
 )
 _LONGEST_PHRASE = 4
+# Words whose last character only seems to make a word with the particle: 开心|得, not 心得; 高高|地, not 高地.
+_BEFORE_PARTICLE = re.compile(
+    r"(?:[开小细耐粗用放担伤关专热精决安真诚忧灰狠倾痛无有全]心|[诚老切忠真确结]实|[严慎郑隆沉稳尊]重|[明坦清直]白|崇高|陌生"
+    r"|[奇独]特|[巨宏伟强盛重]大|[火炽狂]热|[公和太水]平|[完优精甜壮]美|[完工]整|凭空|[诧惊怪]异|[永遥]远|[适恰正妥]当"
+    r"|[独中对]立|[唐冲]突|[顺胜便]利|[快欢]乐|干净|[困艰]难|明显|([\u4e00-\u9fff])\1)$"
+)
 
 
 def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[str]:
@@ -126,7 +133,7 @@ def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[
     """
     check_text(text)
     package = load("pypinyin")
-    text = _PARTICLE.sub(lambda found: found[0] if _in_phrase(text, found.start()) else "的", text)
+    text = _PARTICLE.sub(lambda found: "的" if _is_particle(text, found.start()) else found[0], text)
     style = package.Style.TONE3 if tone else package.Style.NORMAL
     if by_character:
         return cast(
@@ -137,12 +144,16 @@ def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[
     return [item for syllable in cast("list[str]", syllables) for item in syllable.split()]
 
 
-def _in_phrase(text: str, place: int) -> bool:
-    """Whether a character belongs to a phrase of the dictionary."""
-    return any(
+def _is_particle(text: str, place: int) -> bool:
+    """Whether 地 or 得 belongs to no phrase of the dictionary, or only seems to, and is no place at the end."""
+    adverb = _BEFORE_PARTICLE.search(text[max(0, place - 2) : place]) is not None
+    if not (adverb or "\u4e00" <= text[place + 1 : place + 2] <= "\u9fff"):
+        return False
+    return not any(
         text[start : start + length] in _phrases()
         for length in range(2, _LONGEST_PHRASE + 1)
         for start in range(max(0, place - length + 1), place + 1)
+        if not (adverb and length == 2 and start == place - 1)
     )
 
 
