@@ -64,7 +64,8 @@ def _simplify(text: str) -> str:
     if "乾" not in text and "於" not in text:
         return converted
     kept = _QIAN_UNLESS_DRY if converted == text.replace("乾", "干") else _QIAN
-    pieces, last = [], 0
+    pieces: list[str] = []
+    last = 0
     for found in kept.finditer(text):
         pieces += convert(text[last : found.start()]), found[0]
         last = found.end()

@@ -159,7 +159,7 @@ def _with_codes(rules: Any, text: str) -> str:
     """Write numbers by the package's rules, but for codes with a leading zero, which it would take for values."""
     if not _CODE.search(text):
         return cast("str", rules(text))
-    written: list[str] = []
+    written: list[str | None] = []
     between: list[str] = []
     for word in [*rules.preprocess(text).split(), None]:
         if word is not None and not _CODE.fullmatch(word):
