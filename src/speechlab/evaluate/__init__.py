@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.evaluate._cast import speaks, voice_name
-from speechlab.evaluate._listening.simulated import listening_power, simulated_listeners
+from speechlab.evaluate._listening.power import listening_power
 from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._proof.anew import corrected
 from speechlab.evaluate._proof.verify import Proof, verify
@@ -36,7 +36,6 @@ __all__ = [
     "listening_power",
     "recognition",
     "round_trip",
-    "simulated_listeners",
     "speaks",
     "speech_to_speech",
     "translation",

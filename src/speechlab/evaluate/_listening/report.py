@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
 from speechlab.display import listed
-from speechlab.evaluate._listening.simulated import SIMULATED
 from speechlab.evaluate._listening.summary import (
+    SIMULATED,
     agreement_of,
     counted,
     differences_of,

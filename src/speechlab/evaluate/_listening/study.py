@@ -9,8 +9,7 @@ from speechlab._brief import briefly
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._listening.simulated import simulated_sentences
-from speechlab.evaluate._listening.summary import counted, screened
+from speechlab.evaluate._listening.summary import counted, screened, simulated_sentences
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import record_of
@@ -55,7 +54,8 @@ def listening(
     Returns:
         The report. ``findings`` names the excluded listeners and the reasons: failed checks, a second session,
         MUSHRA's hidden reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R
-        BS.1534-3). Answers of listeners who did not finish count. The first finding tells of simulated listeners.
+        BS.1534-3). Answers of listeners who did not finish count. Listeners whose session (``started`` in a file)
+            begins with ``simulated: `` are named as such in the first finding, with the model that follows.
 
     Raises:
         InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no

@@ -27,12 +27,24 @@ from speechlab.metrics import BETTER, POINTS, judge
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SIMULATED = "simulated: "
+"""What the session of a simulated listener begins with; the model of the answers follows."""
 _SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
 
 
 def counted(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers that are not excluded."""
     return table[(table["excluded"] == "") & (table["role"] != "check")]
+
+
+def simulated_sentences(table: pd.DataFrame) -> list[str]:
+    """Say which listeners do not exist, and the model that their answers were drawn from."""
+    simulated = table[table["session"].str.startswith(SIMULATED)]
+    if not len(simulated):
+        return []
+    count, total = simulated["listener"].nunique(), table["listener"].nunique()
+    models = "; and ".join(model.removeprefix(SIMULATED) for model in simulated["session"].unique())
+    return [f"{count} of {total} listeners are simulated, so that nobody heard what they rate ({models})"]
 
 
 def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:

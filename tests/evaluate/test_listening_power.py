@@ -1,9 +1,8 @@
-"""Listeners who do not exist: a stated model, answers that say so, and how often a test finds a difference."""
+"""Listeners who do not exist: reports that say so, and how often a test finds a difference."""
 
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from speechlab import evaluate
@@ -35,43 +34,56 @@ def key_of(method="mos", items=ITEMS, systems=SYSTEMS):
     }
 
 
-@pytest.mark.slow
-def test_answers_follow_the_model_and_the_report_says_that_nobody_listened():
-    options = {"listeners": 200, "listener_sd": 0.3, "item_sd": 0.3, "answer_sd": 0.5, "seed": 4}
-    answers = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)
-    rated = answers[answers["role"] == "test"]
-    assert len(rated) == 200 * ITEMS * 2
-    means = rated.groupby("system")["score"].mean()
-    assert means["good"] == pytest.approx(3.6, abs=0.12)
-    assert means["bad"] == pytest.approx(2.4, abs=0.12)
-    by_listener = rated.groupby(["system", "listener"])["score"].mean().unstack(0)
-    assert by_listener["good"].std() == pytest.approx(0.3, abs=0.06)
-    assert abs(by_listener["good"].corr(by_listener["bad"])) < 0.25  # each system is thought of by itself
-    by_item = rated.groupby(["system", "item"])["score"].mean().unstack(0)
-    assert by_item["good"].std() == pytest.approx(0.3, abs=0.12)
-    good = (
-        rated[rated["system"] == "good"].pivot(index="listener", columns="item", values="score").astype(float)
-    )
-    rest = good.sub(good.mean(axis=1), axis=0).sub(good.mean(axis=0), axis=1)
-    assert rest.to_numpy().std() == pytest.approx(
-        np.sqrt(0.5**2 + 1 / 12), abs=0.05
-    )  # the variance of rounding
-    assert set(rated["score"]) <= {1, 2, 3, 4, 5}
-    again = evaluate.simulated_listeners(key_of(), {"good": 3.6, "bad": 2.4}, **options)
-    pd.testing.assert_frame_equal(answers, again)
-    report = evaluate.listening(answers[answers["listener"] <= "simulated 020"])
+def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd=0.4, answer_sd=0.7):
+    """Files of answers that follow the model of ``listening_power``, drawn one by one."""
+    random, key = np.random.default_rng(seed), key_of(items=items)
+    of_item = {(f"i{item}", system): random.normal(0, item_sd) for item in range(items) for system in SYSTEMS}
+    files = []
+    for listener in range(listeners):
+        bias = {system: random.normal(0, listener_sd) for system in SYSTEMS}
+        answers = []
+        for order, trial in enumerate(key["trials"], 1):
+            ((name, system),) = trial["sounds"].items()
+            score = 1
+            if trial["role"] == "test":
+                exact = scores[system] + bias[system] + of_item[trial["item"], system]
+                score = int(np.clip(np.rint(exact + random.normal(0, answer_sd)), 1, 5))
+            answers.append(
+                {
+                    "trial": trial["id"],
+                    "order": order,
+                    "sounds": [name],
+                    "scores": {name: score},
+                    "time_s": 1.0,
+                }
+            )
+        head = {
+            "format": "speechlab listening answers 1",
+            "test": key["test"],
+            "listener": f"number {listener}",
+        }
+        model = f"simulated: true scores {scores}"
+        files.append({**head, "started": model, "finished": model, "answers": answers})
+    return files
+
+
+def test_the_report_says_that_nobody_listened():
+    report = evaluate.listening(simulate({"good": 3.6, "bad": 2.4}, listeners=20), key_of())
     assert not report.tables["listeners"]["checks_failed"].any()
-    assert "20 of 20 listeners are simulated" in str(report.findings[0])
-    assert "true scores good 3.6, bad 2.4" in str(report.findings[0])
-    assert "simulated" in report.methods()[0]
+    (finding,) = map(str, report.findings)
+    assert finding.startswith(
+        "20 of 20 listeners are simulated, so that nobody heard what they rate (true scores"
+    )
+    assert "simulated listeners" in report.answer
+    assert "Listeners are simulated: nobody heard what they rated." in report.methods()[0]
 
 
 def test_people_among_simulated_listeners_are_told_apart():
-    answers = evaluate.simulated_listeners(key_of(items=8), {"good": 4, "bad": 3}, listeners=7)
-    people = answers[answers["listener"] == "simulated 1"].assign(listener="ann", session="2026-01-01")
-    report = evaluate.listening([answers, people])
+    files = simulate({"good": 4, "bad": 3}, listeners=7, items=8)
+    ann = {**files[0], "listener": "ann", "started": "2026-01-01"}
+    report = evaluate.listening([*files, ann], key_of(items=8))
     assert str(report.findings[0]).startswith("7 of 8 listeners are simulated")
-    assert "simulated" not in str(evaluate.listening(people).findings)
+    assert "simulated" not in str(evaluate.listening(ann, key_of(items=8)).findings)
 
 
 @pytest.mark.slow
@@ -83,11 +95,11 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
     assert power["found"].is_monotonic_increasing
     assert power["found"].iloc[0] < 0.6 < 0.8 < power["found"].iloc[-1]
     found = [
-        evaluate.listening(simulated, draws=100).differences["verdict"][0] == "better"
-        for simulated in (
-            evaluate.simulated_listeners(key_of(), scores, listeners=12, seed=seed, **options)
-            for seed in range(16)
-        )
+        evaluate.listening(
+            simulate(scores, listeners=12, seed=seed, **options), key_of(), draws=100
+        ).differences["verdict"][0]
+        == "better"
+        for seed in range(16, 32)
     ]
     assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.25)
 
@@ -115,8 +127,7 @@ def test_where_systems_are_alike_few_tests_find_a_difference():
         ({"seed": 1.5}, "a whole number from 0 on"),
     ],
 )
-@pytest.mark.parametrize("function", [evaluate.simulated_listeners, evaluate.listening_power])
-def test_what_makes_no_sense_is_refused_in_words(function, changes, words):
+def test_what_makes_no_sense_is_refused_in_words(changes, words):
     options = {"key": key_of(), "scores": {"good": 4, "bad": 3}, "listeners": 8, **changes}
     with pytest.raises(InvalidRequestError, match=words):
-        function(options.pop("key"), options.pop("scores"), **options)
+        evaluate.listening_power(options.pop("key"), options.pop("scores"), **options)

@@ -1,4 +1,4 @@
-"""Simulated listeners: answers drawn from a stated model, to plan a test and to try its analysis."""
+"""The power of a listening test, from tests that are drawn from a stated model."""
 
 from __future__ import annotations
 
@@ -15,78 +15,15 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import whole_number
 from speechlab.evaluate._listening.summary import tests_of
-from speechlab.listening import COLUMNS, METHODS, KeyTrial, ListeningKey, read_key
+from speechlab.listening import METHODS, KeyTrial, ListeningKey, read_key
 from speechlab.metrics import BETTER, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-SIMULATED = "simulated: "
-"""What the session of a simulated listener begins with; the model follows."""
 _MAX_LISTENERS = 1_000
 _MAX_TESTS = 2_000
-
-
-@briefly
-def simulated_listeners(
-    key: Any,
-    scores: Mapping[str, float],
-    *,
-    listeners: int = 12,
-    listener_sd: float = 0.4,
-    item_sd: float = 0.4,
-    answer_sd: float = 0.7,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Draw answers of simulated listeners, to plan a MOS test and to try its analysis.
-
-    Each answer is the sum of four terms: the true score of the system, the listener's bias for the system, the effect
-    of the item on the system, and an error. The last three are drawn from normal distributions. The sum is rounded to
-    a whole rating of the scale. This is a linear model with crossed random effects (R. H. Baayen, D. J. Davidson, D.
-    M. Bates, Mixed-effects modeling with crossed random effects for subjects and items, Journal of Memory and
-    Language 59, 2008). Attention checks are passed. The report of :func:`listening` says that the answers are
-    simulated, and names the model.
-
-    Args:
-        key: The test to answer, or its key.
-        scores: The true mean of each system on the scale of 1 to 5, before rounding.
-        listeners: Number of listeners, 1 to 1,000.
-        listener_sd: Standard deviation of the listeners' biases for a system.
-        item_sd: Standard deviation of the items' effects on a system.
-        answer_sd: Standard deviation of one listener's ratings of the same sound.
-        seed: Seed of the draws.
-
-    Returns:
-        A tidy frame like that of :func:`listening_answers`. Its ``session`` marks the answers as simulated and names
-        the model.
-
-    Raises:
-        InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
-    """
-    plan, means = _checked(key, scores)
-    listeners = whole_number("listeners", listeners, 1, _MAX_LISTENERS)
-    spread = _spread(listener_sd, item_sd, answer_sd)
-    random = np.random.default_rng(whole_number("seed", seed))
-    names = [f"simulated {listener + 1:0{len(str(listeners))}}" for listener in range(listeners)]
-    tested = [trial for trial in plan.trials if trial.role == "test"]
-    ratings_by_listener = _drawn(tested, means, listeners, spread, random)
-    means_text = ", ".join(f"{system} {mean:g}" for system, mean in means.items())
-    sds = "listeners {:g}, items {:g}, answers {:g}".format(*spread)
-    session = f"{SIMULATED}true scores {means_text}; standard deviations of {sds}; seed {seed}"
-    questions = [trial for trial in plan.trials if trial.role != "training"]
-    common = {"question": plan.question, "position": 1, "time_s": 0.0, "plays": 0, "method": plan.method}
-    common |= {"test": plan.test, "session": session, "finished": True, "other": None, "choice": None}
-    rows = []
-    for person, name in enumerate(names):
-        ratings = iter(ratings_by_listener[person].tolist())
-        for order, trial in enumerate(questions, 1):
-            (system,) = trial.sounds.values()
-            check = trial.role == "check"
-            facts = {"listener": name, "item": trial.item, "system": system, "order": order}
-            facts |= {"trial": trial.id, "role": trial.role, "score": 1.0 if check else next(ratings)}
-            rows.append({**common, **facts, "attention": True if check else None})
-    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
 
 
 @briefly
@@ -103,16 +40,20 @@ def listening_power(
 ) -> pd.DataFrame:
     """Return the power of a MOS test by the number of listeners, from simulated tests.
 
-    Tests are drawn as in :func:`simulated_listeners`, each with new listeners, items and errors. Their pairs are
-    tested as in :func:`listening`, including Holm's correction.
+    Each rating is the sum of four terms: the true score of the system, the listener's bias for the system, the effect
+    of the item on the system, and an error. The last three are drawn from normal distributions. The sum is rounded to
+    a whole rating of the scale. This is a linear model with crossed random effects (R. H. Baayen, D. J. Davidson, D.
+    M. Bates, Mixed-effects modeling with crossed random effects for subjects and items, Journal of Memory and
+    Language 59, 2008). The pairs of each drawn test are tested as in :func:`listening`, including Holm's correction.
 
     Args:
         key: The planned test, or its key, for its numbers of items and systems.
-        scores: The true mean of each system. The test is to find the differences between them.
+        scores: The true mean of each system on the scale of 1 to 5, before rounding. The test is to find the
+            differences between them.
         listeners: One number of listeners or several.
-        listener_sd: As for :func:`simulated_listeners`.
-        item_sd: As for :func:`simulated_listeners`.
-        answer_sd: As for :func:`simulated_listeners`.
+        listener_sd: Standard deviation of the listeners' biases for a system.
+        item_sd: Standard deviation of the items' effects on a system.
+        answer_sd: Standard deviation of one listener's ratings of the same sound.
         tests: Number of tests drawn for each number of listeners, 20 to 2,000.
         seed: Seed of the draws.
 
@@ -123,7 +64,7 @@ def listening_power(
         to about 0.07.
 
     Raises:
-        InvalidRequestError: As for :func:`simulated_listeners`.
+        InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
     plan, means = _checked(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners
@@ -154,16 +95,6 @@ def listening_power(
     return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
-def simulated_sentences(table: pd.DataFrame) -> list[str]:
-    """Say which listeners do not exist, and the model that their answers were drawn from."""
-    simulated = table[table["session"].str.startswith(SIMULATED)]
-    if not len(simulated):
-        return []
-    count, total = simulated["listener"].nunique(), table["listener"].nunique()
-    models = "; and ".join(model.removeprefix(SIMULATED) for model in simulated["session"].unique())
-    return [f"{count} of {total} listeners are simulated, so that nobody heard what they rate ({models})"]
-
-
 def _drawn(
     trials: list[KeyTrial],
     means: Mapping[str, float],
@@ -189,7 +120,7 @@ def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
         raise refused("key", key, "a ListeningTest, or its key")
     if plan.method != "mos":
         message = (
-            f"answers are simulated for MOS tests, and this one is {plan.method!r}; make it with method='mos'"
+            f"the power is that of MOS tests, and this one is {plan.method!r}; make it with method='mos'"
         )
         raise InvalidRequestError(message, parameter="key")
     if not isinstance(scores, Mapping):
