@@ -2,6 +2,7 @@
 
 import math
 
+import jiwer
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -48,6 +49,7 @@ FUNCTIONS = {
         metrics.error_rate,
         {"references": ["a"], "hypotheses": ["b"], **COMPARED},
     ),
+    "from_jiwer": (metrics.from_jiwer, {"output": jiwer.process_words("a", "b")}),
     "ErrorRate.confidence_interval": (RATE.confidence_interval, {**DRAWS, "groups": None}),
     "score": (
         metrics.score,

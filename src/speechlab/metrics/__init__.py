@@ -15,6 +15,7 @@ from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
 from speechlab.metrics._rates.formatting import formatting_rates
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
+from speechlab.metrics._rates.of_jiwer import from_jiwer
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
 from speechlab.metrics._reports.edits import alignments_html, confusions, edits
@@ -63,6 +64,7 @@ __all__ = [
     "entity_scores",
     "error_rate",
     "formatting_rates",
+    "from_jiwer",
     "glossary_terms",
     "holm",
     "hotword_counts",

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import error_rate
+from speechlab.metrics import error_rate, from_jiwer
 from speechlab.text import normalizer
 from support import adversarial
 
@@ -40,6 +40,8 @@ def check_against_jiwer(references, hypotheses, unit):
     for mine, chunks in zip(ours.alignments, theirs.alignments, strict=True):
         expected = [(c.type, c.ref_start_idx, c.ref_end_idx, c.hyp_start_idx, c.hyp_end_idx) for c in chunks]
         assert list(mine.blocks) == expected
+    assert ours.to_jiwer() == theirs
+    assert from_jiwer(theirs).to_jiwer() == theirs
     # Counts are the same with and without a request for alignments first.
     aligned_first = error_rate(references, hypotheses, unit=unit)
     assert aligned_first.alignments == ours.alignments
@@ -97,6 +99,21 @@ def test_jiwer_agrees_on_a_random_corpus(unit, rate):
         references.append(" ".join(said))
         hypotheses.append(" ".join(heard))
     check_against_jiwer(references, hypotheses, unit)
+
+
+def test_code_for_jiwer_takes_our_results_and_gives_its_own():
+    ours = error_rate(["三時に会議", "はい"], ["3時会議", "はい"], unit="char", language="ja")
+    output = ours.to_jiwer()
+    assert (type(output), output.cer, output.deletions) == (jiwer.CharacterOutput, ours.rate, 1)
+    assert "D" in jiwer.visualize_alignment(output)
+    again = from_jiwer(output)
+    assert (again.unit, again.errors, again.alignments[0].text) == ("char", 1, ours.alignments[0].text)
+    syllables = error_rate(["a b"], ["a c"]).to_jiwer()
+    assert jiwer.collect_error_counts(syllables)[0] == {("b", "c"): 1}
+    with pytest.raises(InvalidRequestError, match="a result of jiwer"):
+        from_jiwer("good morning")
+    with pytest.raises(InvalidRequestError, match=r"pair 1 of the output has .* inside a word"):
+        from_jiwer(jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]))
 
 
 def test_jiwer_agrees_on_a_very_long_pair():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._pandas import pd
+from speechlab._require import later
 from speechlab.display import table
 from speechlab.metrics._alignment.pairs import Pairs, edit_table
 from speechlab.metrics._alignment.units import (
@@ -30,9 +31,12 @@ from speechlab.metrics._arguments import Groups, as_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
+    import jiwer
     from numpy.typing import NDArray
 
     from speechlab.metrics._alignment.alignment import Alignment
+else:
+    jiwer = later("jiwer")
 
 _UNIT_NAMES = {
     "word": "word (WER)",
@@ -259,6 +263,31 @@ class ErrorRate:
         """
         bootstrap = Bootstrap(level, draws, seed, groups).of_rows(self.rows)
         return bootstrap.ratio(self.errors_by_utterance, self.lengths_by_utterance)
+
+    def to_jiwer(self) -> jiwer.WordOutput | jiwer.CharacterOutput:
+        """Return this result as jiwer has it, for code that takes jiwer's: the same texts, alignments and figures.
+
+        Returns:
+            A ``jiwer.CharacterOutput`` of characters or readings, and of all other units a ``jiwer.WordOutput``.
+
+        Example:
+            >>> error_rate("Good morning", "good evening", language="en").to_jiwer().wer
+            0.5
+        """
+        output: dict[str, Any] = {
+            "references": list(map(list, self.references)),
+            "hypotheses": list(map(list, self.hypotheses)),
+            "alignments": [
+                [jiwer.AlignmentChunk(*run) for run in alignment.blocks] for alignment in self.alignments
+            ],
+            **dict(zip(("hits", "substitutions", "deletions", "insertions"), self._totals, strict=True)),
+        }
+        if not self._pairs.preparation.separator:
+            return jiwer.CharacterOutput(**output, cer=self.rate)
+        preserved = self.word_information_preserved
+        return jiwer.WordOutput(
+            **output, wer=self.rate, mer=self.match_error_rate, wil=1 - preserved, wip=preserved
+        )
 
     @property
     def signature(self) -> str:
