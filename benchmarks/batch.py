@@ -188,7 +188,7 @@ def main() -> None:
 
 
 def in_turns(url: str, count: int, pairs: int, folder: Path) -> None:
-    """The median of ratios of neighbours in time, which other work on the machine bends least."""
+    """The median of ratios of neighbors in time, which other work on the machine bends least."""
     ratios = []
     for number in range(pairs):
         base = measure("gather", url, count, folder)

@@ -2,7 +2,7 @@
 
     python benchmarks/client.py [--rounds 5] [--seconds 0.3] [--only speechlab,aiohttp] [--calls translate]
 
-One fast server on loopback answers a recogniser-like call (300 kB of base64 up, a line down), a translation (small,
+One fast server on loopback answers a recognizer-like call (300 kB of base64 up, a line down), a translation (small,
 a form up, JSON down) and a synthesis (300 kB down; as bytes, and as samples). All clients send the same encoding and
 begin with the same: audio as bytes, text as text. Some peers come twice: as people write them, and with what
 speechlab encodes with (orjson, pybase64, a form written by hand). `raw` writes ready-made bytes into a socket:
@@ -45,15 +45,15 @@ TEXT = "今日はいい天気ですね。"
 FORM = [("text", TEXT), ("source_lang", "ja"), ("target_lang", "en")]
 SPEECH = {"text": TEXT, "voice_id": VOICE, "format": "wav"}
 PATHS = {
-    "recognise": "/asr/srt/audio_llm",
+    "recognize": "/asr/srt/audio_llm",
     "translate": "/translate/",
-    "synthesise": "/tts",
+    "synthesize": "/tts",
     "samples": "/tts",
 }
 CALLS = {
-    "recognise": "recognise: 225 kB of audio up",
+    "recognize": "recognize: 225 kB of audio up",
     "translate": "translate a sentence",
-    "synthesise": "synthesise: 300 kB of WAV down, as bytes",
+    "synthesize": "synthesize: 300 kB of WAV down, as bytes",
     "samples": "the same, as samples",
 }
 WIDTHS = (1, 16, 64)
@@ -133,14 +133,14 @@ def encoded(fast: bool) -> bytes:
 
 def form() -> tuple[bytes, str]:
     """The form of a translation, and its type, as speechlab writes it."""
-    from speechlab.contract import form_body
+    from speechlab.contract import encode_form
 
-    return form_body(FORM, secrets.token_hex(16))
+    return encode_form(FORM, secrets.token_hex(16))
 
 
 def decoded(content: bytes, workload: str, fast: bool) -> Any:
     """What a user makes of a reply."""
-    if workload == "synthesise":
+    if workload == "synthesize":
         return content
     if workload == "samples":
         import soundfile
@@ -155,7 +155,7 @@ def decoded(content: bytes, workload: str, fast: bool) -> Any:
 
 def raw(base: str, workload: str, _width: int) -> Call:
     port = int(base.rpartition(":")[2])
-    body = encoded(True) if workload == "recognise" else json.dumps(SPEECH).encode()
+    body = encoded(True) if workload == "recognize" else json.dumps(SPEECH).encode()
     head = f"POST {PATHS[workload]} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
     request = head.encode() + body
     idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
@@ -185,7 +185,7 @@ def by_aiohttp(base: str, workload: str, _width: int, *, fast: bool) -> Call:
             data, kind = form()
             given = {**headers, "Content-Type": kind}
         else:
-            data, given = encoded(fast) if workload == "recognise" else json.dumps(SPEECH).encode(), headers
+            data, given = encoded(fast) if workload == "recognize" else json.dumps(SPEECH).encode(), headers
         async with session.post(base + PATHS[workload], data=data, headers=given) as reply:
             decoded(await reply.read(), workload, fast)
 
@@ -198,7 +198,7 @@ def httpx2_options(workload: str, fast: bool) -> dict[str, Any]:
     if workload == "translate":
         data, kind = form()
         return {"content": data, "headers": {"Content-Type": kind}}
-    if workload == "recognise":
+    if workload == "recognize":
         if not fast:
             return {"json": {"audio": base64.b64encode(AUDIO).decode()}}
         return {"content": encoded(True), "headers": {"Content-Type": "application/json"}}
@@ -232,7 +232,7 @@ def by_openai(base: str, workload: str, _width: int, *, sync: bool = False) -> C
     client: Any = (OpenAI if sync else AsyncOpenAI)(base_url=base, api_key="x", max_retries=0, timeout=60)
 
     def post() -> Any:
-        if workload == "recognise":
+        if workload == "recognize":
             body = {"audio": base64.b64encode(AUDIO).decode()}
             return client.post(PATHS[workload], body=body, cast_to=object)
         if workload == "translate":
@@ -260,9 +260,9 @@ def by_speechlab(base: str, workload: str, width: int, *, sync: bool = False, **
     lab: Any = (Client if sync else AsyncClient)(base, api_key="benchmark", max_concurrency=width, **options)
     raw = lab.with_raw_response
     calls: dict[str, Call] = {
-        "recognise": lambda: lab.transcribe(AUDIO),
+        "recognize": lambda: lab.transcribe(AUDIO),
         "translate": lambda: lab.translate(TEXT, source_lang="ja", target_lang="en"),
-        "synthesise": lambda: raw.synthesize(TEXT, voice=VOICE),
+        "synthesize": lambda: raw.synthesize(TEXT, voice=VOICE),
         "samples": lambda: lab.synthesize(TEXT, voice=VOICE),
     }
     return calls[workload]

@@ -270,10 +270,10 @@ def phrases(count: int, seed: int = 4) -> tuple[Texts, Texts]:
 
 
 def measure_tables(share: int) -> None:
-    """Print the processor time of ``score``, which normalises, and of Japanese also reads and judges."""
+    """Print the processor time of ``score``, which normalizes, and of Japanese also reads and judges."""
     print(f"\n{'score of a table':46}{'seconds':>8}")
     for title, (said, heard), how in (
-        ("20,000 English rows, not normalised", corpus(20_000 // share, 12, 0.12), {"normalize": None}),
+        ("20,000 English rows, not normalized", corpus(20_000 // share, 12, 0.12), {"normalize": None}),
         ("20,000 English rows", corpus(20_000 // share, 12, 0.12), {}),
         ("1,000 Japanese sentences", phrases(1_000 // share), {"language": "ja"}),
     ):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from speechlab.audio import AudioClip, sound_preview
+from speechlab.audio import AudioClip, build_sound_preview
 from speechlab.datasets import zh_speech
 from speechlab.evaluate import Report
 from speechlab.metrics import score
@@ -114,7 +114,7 @@ def nearness(paths: pd.Series[str]) -> tuple[float, float]:
     distances, size = [], 0
     for path in paths:
         clip = AudioClip.from_file(path)
-        made = sound_preview(clip)
+        made = build_sound_preview(clip)
         size += len(made.data)
         one, other = (
             spectrum(each.resample(16_000).samples) for each in (clip, AudioClip.from_bytes(made.data))

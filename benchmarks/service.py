@@ -3,7 +3,7 @@
     python benchmarks/service.py [--budget 20] [--only kokoro] [--json FILE]
 
 Each request is made to the engine itself, in this process, and through a service in a process of its own, in turns.
-What counts is the median of the ratios of neighbours, with its interval, and the processor seconds of both sides
+What counts is the median of the ratios of neighbors, with its interval, and the processor seconds of both sides
 (of the service with its children), which others on the machine disturb least. Times differ between machines and days.
 Takes some four minutes and 2 GB of memory: every model is there twice.
 """
@@ -28,7 +28,7 @@ import psutil
 
 from speechlab.audio import encode, resample
 from speechlab.engines import RecognitionOptions, TranslationJob, create
-from speechlab.service import ServiceConfig, running, voice_uuid
+from speechlab.service import ServiceConfig, run_service, voice_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +116,7 @@ def in_turns(
     """Run both in turns, once without counting.
 
     Returns:
-        Medians of both, the median of the ratios of neighbours with its 95 % interval (by resampling), the median of
+        Medians of both, the median of the ratios of neighbors with its 95 % interval (by resampling), the median of
         the differences, and the processor seconds of each for one request.
     """
     raw(), served()
@@ -289,7 +289,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         config = ServiceConfig(port=0, data_dir=Path(folder))
-        with running(config, process=True) as service:
+        with run_service(config, process=True) as service:
             compared, late = [], []
             print(
                 f"{'':<30}{'pairs':>6}{'engine s':>10}{'service s':>10}{'ratio':>7}{'95 %':>15}{'more ms':>9}"

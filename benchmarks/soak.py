@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 from websockets.sync.client import connect
 
-from speechlab.service import Database, Ledger, RunningService, ServiceConfig, running, voice_uuid
+from speechlab.service import Database, Ledger, RunningService, ServiceConfig, run_service, voice_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,7 +276,7 @@ def main() -> int:
     settings = {"queue_limit": 2 * places + 8, "ws_connections": places}
     with tempfile.TemporaryDirectory() as folder:
         config = ServiceConfig(port=0, data_dir=Path(folder), translator="", **settings)
-        with running(config, process=True) as service:
+        with run_service(config, process=True) as service:
             soak, process = Soak(service), psutil.Process(service.pid)
             soak.learn()
             before = state(process)
@@ -294,7 +294,7 @@ def main() -> int:
             time.sleep(QUIET_S)
             after = state(process)
         with closing(Database(Path(folder))) as database:
-            rows = len(Ledger(database).rows())
+            rows = len(Ledger(database).list_rows())
     print(
         "strangers:", ", ".join(f"{count} {name}" for name, count in strangers.counts.most_common()) or "none"
     )

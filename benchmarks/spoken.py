@@ -1,4 +1,4 @@
-"""Sentences spoken and recognised by the bundled engines: ``python benchmarks/spoken.py FOLDER [--chinese VOICES]``.
+"""Sentences spoken and recognized by the bundled engines: ``python benchmarks/spoken.py FOLDER [--chinese VOICES]``.
 
 Sixty sentences of each language from :func:`speechlab.datasets.prompts`, by two voices each, become FOLDER/en.tsv,
 ja.tsv and zh.tsv: voice, text and transcript. A person then adds the differences, each with its class and the reason
@@ -63,12 +63,12 @@ def voices(language: str, folder: Path | None) -> Iterator[tuple[str, Voice]]:
 
 
 def main() -> None:
-    """Speak and recognise all sentences."""
+    """Speak and recognize all sentences."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--chinese", type=Path, help="folder with zm_yunxi.bin and zf_xiaoxiao.bin")
     given = parser.parse_args()
-    recogniser = create("whisper")
+    recognizer = create("whisper")
     for language in ("en", "ja", "zh"):
         texts = prompts(language)["text"].tolist()
         chosen = sorted(random.Random(0).sample(range(len(texts)), SENTENCES))
@@ -79,7 +79,7 @@ def main() -> None:
                 for text in (texts[place] for place in chosen):
                     samples, rate = speak(text)
                     heard = resample(samples, rate, 16_000)
-                    found = recogniser.recognize(heard, RecognitionOptions(language=language))
+                    found = recognizer.recognize(heard, RecognitionOptions(language=language))
                     table.writerow([name, text, found.text.strip()])
                     file.flush()
 

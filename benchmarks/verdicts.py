@@ -436,7 +436,7 @@ def of_ends(voices: int, n: int) -> Callable[[int], Iterator[Found]]:
 
 def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
     """Conditions that change nothing on average, but suit the speakers differently; and hotwords."""
-    from speechlab.evaluate._recognition.comparisons import condition_differences
+    from speechlab.evaluate._recognition.comparisons import compare_conditions
 
     def run(count: int) -> Iterator[Found]:
         for seed in range(count):
@@ -446,7 +446,7 @@ def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
                 for name, condition in zip("abc", ("as recorded", "noise 10 dB", "noise 0 dB"), strict=True)
             ]
             rows = [part.assign(recording=range(len(frame)), block=speakers) for part in parts]
-            found = condition_differences(pd.concat(rows, ignore_index=True), "text", "language")
+            found = compare_conditions(pd.concat(rows, ignore_index=True), "text", "language")
             yield {"difference": bool(set(found["verdict"]) & DIFFERENT)}
 
     return run
@@ -600,9 +600,9 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
     "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
     "best and worst of 6 voices, 20 sentences": of_ends(6, 20),
-    "changes of a recogniser, 40 recordings": of_changes(None),
-    "changes of a recogniser, 30 recordings, 10 of them twice": of_changes(None, 30, 10),
-    "changes of a recogniser, 8 speakers of 10 recordings": of_changes(FEW),
+    "changes of a recognizer, 40 recordings": of_changes(None),
+    "changes of a recognizer, 30 recordings, 10 of them twice": of_changes(None, 30, 10),
+    "changes of a recognizer, 8 speakers of 10 recordings": of_changes(FEW),
     "study of translation, 2 systems, 40 texts": of_translation_study(2, 40, 0),
     "study of translation, 4 systems, 30 texts, 10 of them twice": of_translation_study(4, 30, 10),
     "listening test, MOS of 2 systems, 12 listeners, 20 items": of_listening("mos", 12, 20, 2),

@@ -147,7 +147,7 @@ def audio_table(rows: int) -> Case:
 
     def ask(content: Any) -> list[tuple[Any, list[str]]]:
         answers.clear()
-        table._asked(table, content, [])  # noqa: SLF001 - what a message of the browser calls
+        table._answer_message(table, content, [])  # noqa: SLF001 - what a message of the browser calls
         sizes = (len(data) * 3 // 4 for _, buffers in answers for data in buffers)
         case.message_bytes = max(case.message_bytes, *sizes, 0)
         return list(answers)

@@ -42,7 +42,7 @@ LONGEST = (
     "widgets/test_listening_browser.py",
     "conform/test_conform.py",
     "batch/test_command.py",
-    "engines/test_synthesisers.py",
+    "engines/test_synthesizers.py",
     "cli/test_terminal.py",
     "widgets/test_player_browser.py",
     "batch/run/test_kill.py",
@@ -133,12 +133,12 @@ def live_service(_shared):
 
 @pytest.fixture(scope="session")
 def light_service(live_service):
-    """The embedded service with its two fast voices, for what each voice would repeat; the shared one recognises."""
-    from speechlab.service import ServiceConfig, running
+    """The embedded service with its two fast voices, for what each voice would repeat; the shared one recognizes."""
+    from speechlab.service import ServiceConfig, run_service
 
     off = {name: {"enabled": False} for name in ("kokoro", "q")}
     to = {"recognizer_url": live_service.base_url, "recognizer_api_key": live_service.api_key}
-    with running(ServiceConfig(port=0, engines=off, **to)) as service:
+    with run_service(ServiceConfig(port=0, engines=off, **to)) as service:
         yield service
 
 

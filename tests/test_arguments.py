@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab._arguments import is_missing, is_number, is_whole_number, no_column, plain_number
+from speechlab._arguments import (
+    describe_missing_columns,
+    is_missing,
+    is_number,
+    is_whole_number,
+    to_python_number,
+)
 
 
 @pytest.mark.parametrize("cell", [None, float("nan"), np.float32("nan"), np.float64("nan"), pd.NA, pd.NaT])
@@ -33,12 +39,14 @@ def test_what_is_no_number(value):
 
 @pytest.mark.parametrize("value", [np.int64(3), np.float32(0.5), -0.0, 7, True, None, "3"])
 def test_numbers_become_pythons_own(value):
-    plain = plain_number(value)
+    plain = to_python_number(value)
     assert type(plain) in {int, float, bool, str, type(None)}
     assert plain == value
     assert str(plain) != "-0.0"
 
 
 def test_a_missing_column_is_told_with_those_that_are_there():
-    assert no_column(["text", 1], "txt") == "the table has no column 'txt'; it has 'text', 1"
-    assert no_column([], "a", "b", table="scored") == "scored has no column 'a', 'b'; it has none"
+    assert describe_missing_columns(["text", 1], "txt") == "the table has no column 'txt'; it has 'text', 1"
+    assert (
+        describe_missing_columns([], "a", "b", table="scored") == "scored has no column 'a', 'b'; it has none"
+    )

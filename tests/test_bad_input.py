@@ -11,7 +11,7 @@ import base64
 import pytest
 
 import speechlab as sl
-from speechlab.service import ServiceConfig, running
+from speechlab.service import ServiceConfig, run_service
 from support.sockets import nobody
 
 pytestmark = pytest.mark.engines
@@ -132,7 +132,7 @@ def test_no_such_host():
 
 
 def heard_by_a_new_service(clip):
-    service = running(ServiceConfig(port=0), process=True)
+    service = run_service(ServiceConfig(port=0), process=True)
     with service as at, sl.Client(base_url=at.base_url, api_key=at.api_key, max_retries=0) as lab:
         return lab.transcribe(clip, language="en").text
 

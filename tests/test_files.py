@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab._files import file_sha256, whole_file
+from speechlab._files import file_sha256, write_atomically
 
 
 def test_a_file_takes_its_place_when_it_is_complete(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("before")
-    with whole_file(path) as draft:
+    with write_atomically(path) as draft:
         draft.write_text("after")
         assert path.read_text() == "before"
         assert draft.parent == tmp_path
@@ -25,7 +25,7 @@ def test_what_fails_leaves_what_was_there(tmp_path, problem):
     path.write_text("before")
 
     def fail():
-        with whole_file(path) as draft:
+        with write_atomically(path) as draft:
             draft.write_text("half")
             raise problem
 
@@ -37,7 +37,7 @@ def test_what_fails_leaves_what_was_there(tmp_path, problem):
 
 def test_the_error_names_the_file_and_not_the_draft(tmp_path):
     path = tmp_path / "nowhere" / "table.csv"
-    with pytest.raises(FileNotFoundError) as caught, whole_file(path) as draft:
+    with pytest.raises(FileNotFoundError) as caught, write_atomically(path) as draft:
         draft.write_text("text")
     assert caught.value.filename == str(path)
 

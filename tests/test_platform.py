@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-from speechlab._platform import after_fork, installed_version, is_loopback
+from speechlab._platform import find_installed_version, is_loopback, register_after_fork
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost", "api.localhost", "127.0.0.1", "127.4.5.6", "::1"])
@@ -24,15 +24,15 @@ def test_addresses_of_other_machines(host):
 
 
 def test_installed_versions():
-    assert installed_version("speechlab") == version("speechlab")
-    assert installed_version("speechlab-that-nobody-has-made") is None
+    assert find_installed_version("speechlab") == version("speechlab")
+    assert find_installed_version("speechlab-that-nobody-has-made") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_calls_what_was_registered_and_the_parent_does_not():
     called = []
-    assert after_fork(lambda: called.append(os.getpid())) is not None
+    assert register_after_fork(lambda: called.append(os.getpid())) is not None
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     child = context.Process(target=lambda: answers.put(called))

@@ -201,7 +201,7 @@ def test_rooms_are_entered_by_their_doors():
     assert not offenders
 
 
-def test_a_module_behind_a_door_is_recognised():
+def test_a_module_behind_a_door_is_recognized():
     found = BEHIND_A_DOOR.search("if True:\n    from speechlab.store._blobs import Blobs\n")
     assert found is not None
     assert (found["module"], found["room"]) == ("speechlab.store._blobs", "store")

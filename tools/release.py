@@ -1,7 +1,7 @@
 """Build what a release consists of. Run by ``poe release`` (extra ``release``).
 
 ``build/release`` then holds the source archive and the wheel, ``sbom.json`` (CycloneDX: every package that
-``speechlab[local]`` installs, with its version and licence), and ``SHA256SUMS``.
+``speechlab[local]`` installs, with its version and license), and ``SHA256SUMS``.
 """
 
 from __future__ import annotations

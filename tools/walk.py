@@ -74,7 +74,7 @@ def main() -> None:
     import speechlab as sl
 
     house = Path(sl.__file__).parent
-    with sl.service.running() as service:
+    with sl.service.run_service() as service:
         lab = sl.Client(service.base_url, ws_base_url=service.ws_base_url, api_key=service.api_key)
         voice = lab.voices().find(language="en")[0]
 
@@ -89,7 +89,7 @@ def main() -> None:
                 sl.batch.synthesize(frame, lab, store=folder, progress=False)
 
         trace.walk(
-            "A text synthesised, in client", house / "client", lambda: lab.synthesize(TEXT, voice=voice)
+            "A text synthesized, in client", house / "client", lambda: lab.synthesize(TEXT, voice=voice)
         )
         trace.walk("A text streamed, in client", house / "client", stream)
         trace.walk("A row of a table, in batch", house / "batch", batch)

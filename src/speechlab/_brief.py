@@ -10,16 +10,16 @@ import inspect
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from speechlab._traces import show_briefly, without_ours
+from speechlab._traces import enable_short_display, strip_own_frames
 from speechlab.errors import SpeechLabError
 
 E = TypeVar("E", bound=BaseException)
 F = TypeVar("F")
-_TOLD = (TypeError, OSError, KeyboardInterrupt, ExceptionGroup)
-"""Errors besides our own whose message may say all."""
+# Errors besides our own whose message may say all.
+_PLAIN_ERRORS = (TypeError, OSError, KeyboardInterrupt, ExceptionGroup)
 
 
-def briefly(function: F) -> F:
+def shorten_tracebacks(function: F) -> F:
     """Wrap a function or coroutine function so that its errors have no frames of this package.
 
     This covers each ``SpeechLabError``, a file that cannot be used, an interrupt, errors of several rows, and each
@@ -35,10 +35,10 @@ def briefly(function: F) -> F:
         async def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return await behind(*args, **kwargs)
-            except (SpeechLabError, *_TOLD) as error:
-                if not _is_told(error, call):
+            except (SpeechLabError, *_PLAIN_ERRORS) as error:
+                if not _is_self_explanatory(error, call):
                     raise
-                raise _brief(error)  # noqa: B904 - it is the same error
+                raise _shorten_traceback(error)  # noqa: B904 - it is the same error
             finally:
                 args, kwargs = (), {}
 
@@ -48,17 +48,17 @@ def briefly(function: F) -> F:
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return behind(*args, **kwargs)
-            except (SpeechLabError, *_TOLD) as error:
-                if not _is_told(error, call):
+            except (SpeechLabError, *_PLAIN_ERRORS) as error:
+                if not _is_self_explanatory(error, call):
                     raise
-                raise _brief(error)  # noqa: B904 - it is the same error
+                raise _shorten_traceback(error)  # noqa: B904 - it is the same error
             finally:
                 args, kwargs = (), {}
 
     return cast("F", call)
 
 
-def rename_call(error: TypeError, called: str, name: str) -> bool:
+def rename_in_error(error: TypeError, called: str, name: str) -> bool:
     """Replace the function's name in a ``TypeError`` about the arguments of a call."""
     text = str(error)
     if not text.startswith(f"{called}()"):
@@ -67,29 +67,29 @@ def rename_call(error: TypeError, called: str, name: str) -> bool:
     return True
 
 
-def _is_told(error: BaseException, call: Any) -> bool:
-    """Whether an error's message explains the failure. An error about the arguments gets the public name."""
+def _is_self_explanatory(error: BaseException, call: Any) -> bool:
+    """Return whether an error's message explains the failure. An error about the arguments gets the public name."""
     if not isinstance(error, TypeError) or isinstance(error, SpeechLabError):
         return True
     name, behind = call.__qualname__, call
     while behind is not None:
-        if rename_call(error, behind.__qualname__, name):
+        if rename_in_error(error, behind.__qualname__, name):
             return True
         behind = getattr(behind, "__wrapped__", None)
     return False
 
 
-def _brief(error: E) -> E:
+def _shorten_traceback(error: E) -> E:
     """Remove the frames of this package from an error, and keep those of the user's functions.
 
     The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.
     """
     for raised in (error, *(error.exceptions if isinstance(error, ExceptionGroup) else ())):
-        raised.__traceback__ = without_ours(raised.__traceback__)
+        raised.__traceback__ = strip_own_frames(raised.__traceback__)
         behind = raised.__cause__ or (None if raised.__suppress_context__ else raised.__context__)
         if behind is not None:
-            behind.__traceback__ = without_ours(behind.__traceback__, inside=True)
+            behind.__traceback__ = strip_own_frames(behind.__traceback__, inside=True)
             behind.__suppress_context__ = True
     if not isinstance(error, SpeechLabError):
-        show_briefly(error)
+        enable_short_display(error)
     return error

@@ -20,7 +20,7 @@ _LONGEST_NAME = 255  # characters, which no file system exceeds
 _LONG_PATH = 1_000
 
 
-def user_path(path: str | os.PathLike[str]) -> Path:
+def expand_user_path(path: str | os.PathLike[str]) -> Path:
     """Convert a user's path: a leading ``~`` becomes the home folder, as in a shell.
 
     Raises:
@@ -60,7 +60,7 @@ def file_sha256(path: Path) -> str:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def write_atomically(path: Path) -> Iterator[Path]:
     """Write a file atomically: the draft that the block gets takes its name only when it is complete.
 
     If the block fails, an existing file stays unchanged. A killed process leaves a hidden file, which ends in

@@ -12,7 +12,7 @@ from typing import Any
 from speechlab._pandas import pd
 
 
-def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
+def register_after_fork(renew: Callable[[], None]) -> Callable[[], None]:
     """Decorate a function that every forked child process calls.
 
     A fork copies locks but no other threads: a lock that another thread held stays locked in the child for ever.
@@ -24,7 +24,7 @@ def after_fork(renew: Callable[[], None]) -> Callable[[], None]:
 
 
 @cache
-def installed_version(distribution: str) -> str | None:
+def find_installed_version(distribution: str) -> str | None:
     """Version of an installed distribution, by the name that pip knows; None if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -36,12 +36,12 @@ def installed_version(distribution: str) -> str | None:
 
 def package_version() -> str:
     """Version of speechlab itself; ``"0"`` where it runs without being installed."""
-    return installed_version("speechlab") or "0"
+    return find_installed_version("speechlab") or "0"
 
 
 @cache
 def text_dtype() -> pd.StringDtype[Any]:
-    """The dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
+    """Return the dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
     dtype: Any = pd.StringDtype
     try:
         text_type: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
@@ -50,7 +50,7 @@ def text_dtype() -> pd.StringDtype[Any]:
     return text_type
 
 
-def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def stack_tables(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Tables one below the other, without the warning of pandas 2 that columns without values will count."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
@@ -58,7 +58,7 @@ def stacked(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address can be reached from this machine only."""
+    """Return whether a host name or address can be reached from this machine only."""
     name = host.lower()
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761, section 6.3
         return True

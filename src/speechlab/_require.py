@@ -9,6 +9,7 @@ from typing import Any
 
 from speechlab.errors import MissingDependencyError
 
+# Import name of each optional package, and the extra of speechlab that installs it.
 EXTRAS: dict[str, str] = {
     "aiohttp": "fast",
     "ctranslate2": "local",
@@ -37,17 +38,17 @@ EXTRAS: dict[str, str] = {
     "uvicorn": "local",
     "xllamacpp": "local",
 }
-"""Import name of each optional package, and the extra of speechlab that installs it."""
 
 
-_SILENT = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
-"""onnxruntime (since 1.29) reports its use and the model's name to its vendor unless this is set before its import.
-Several packages import it, so it is set here. Set the variable to 0 to allow the reports."""
+# onnxruntime (since 1.29) reports its use and the model's name to its vendor unless this is set before its
+# import.
+# Several packages import it, so it is set here. Set the variable to 0 to allow the reports.
+_TELEMETRY_SWITCHES = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
 
 
 def require(module: str) -> ModuleType:
     """Import an optional module, or raise the error that has the pip command."""
-    for switch in _SILENT:
+    for switch in _TELEMETRY_SWITCHES:
         os.environ.setdefault(switch, "1")
     try:
         return import_module(module)
@@ -67,7 +68,7 @@ def require(module: str) -> ModuleType:
         raise missing_package from error
 
 
-class _Later(ModuleType):
+class _LazyModule(ModuleType):
     """A module that is imported when one of its names is first used."""
 
     def __getattr__(self, name: str) -> Any:
@@ -76,6 +77,6 @@ class _Later(ModuleType):
         return value
 
 
-def later(module: str) -> Any:
+def import_lazily(module: str) -> Any:
     """Import a module at its first use, because its import is slow and many calls do without it."""
-    return _Later(module)
+    return _LazyModule(module)

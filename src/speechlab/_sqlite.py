@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from speechlab.errors import StoreError
 
-_AGAIN_S = 0.01
+_RETRY_S = 0.01
 
 
 def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
@@ -27,19 +27,19 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 db.close()
                 raise
-            time.sleep(_AGAIN_S)
+            time.sleep(_RETRY_S)
         else:
             break
     db.execute("PRAGMA synchronous=NORMAL")
     return db
 
 
-def can_be_written(path: Path) -> bool:
+def is_writable(path: Path) -> bool:
     """Return whether a database and its folder, where SQLite keeps further files, can be written."""
     return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
 
 
-def open_to_read(path: Path) -> sqlite3.Connection:
+def open_read_only(path: Path) -> sqlite3.Connection:
     """Open a read-only database that :func:`open_database` made.
 
     SQLite removes the index (``-shm``) with the last connection and cannot create it on read-only media. Without the
@@ -47,14 +47,14 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     there is a log, a copy of both files is read.
     """
     with suppress(sqlite3.OperationalError):
-        return _opened(f"{path.absolute().as_uri()}?mode=ro")
+        return _open_checked(f"{path.absolute().as_uri()}?mode=ro")
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
-        return _opened(f"{path.absolute().as_uri()}?immutable=1")
+        return _open_checked(f"{path.absolute().as_uri()}?immutable=1")
     with TemporaryDirectory() as folder:
         for file in (path, log):
             shutil.copyfile(file, Path(folder) / file.name)
-        with closing(_opened((Path(folder) / path.name).as_uri())) as copy:
+        with closing(_open_checked((Path(folder) / path.name).as_uri())) as copy:
             in_memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             copy.backup(in_memory)
             return in_memory
@@ -62,7 +62,7 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 
 def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int) -> None:
     """Create the tables of a new database; raises StoreError if it has those of another version."""
-    if _schema_version(db) != version:
+    if _read_schema_version(db) != version:
         with transaction(db):  # in which another process cannot create them
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 check_schema(db, file, version)
@@ -74,19 +74,19 @@ def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int)
 
 def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
     """Refuse a database with the tables of another version; raises StoreError."""
-    if (found := _schema_version(db)) != version:
+    if (found := _read_schema_version(db)) != version:
         raise StoreError(
             f"{file} is of another version of speechlab (its schema is {found}, the one known here {version}); use "
             f"that version, or choose another folder"
         )
 
 
-def _schema_version(db: sqlite3.Connection) -> int:
+def _read_schema_version(db: sqlite3.Connection) -> int:
     version: int = db.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
-def _opened(uri: str) -> sqlite3.Connection:
+def _open_checked(uri: str) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")

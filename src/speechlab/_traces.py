@@ -13,38 +13,38 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-_STANDARD = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
-_OURS = (
+_STDLIB = f"{sysconfig.get_path('stdlib')}{Path('/').anchor}"
+# Paths of the package itself, and of the libraries that carry its calls between threads and through ``with``.
+_OWN_PATHS = (
     f"{Path(__file__).parent}{Path('/').anchor}",
-    *(f"{_STANDARD}{name}" for name in ("asyncio", "concurrent", "contextlib.py", "functools.py")),
+    *(f"{_STDLIB}{name}" for name in ("asyncio", "concurrent", "contextlib.py", "functools.py")),
 )
-"""Paths of the package itself, and of the libraries that carry its calls between threads and through ``with``."""
-_INSTALLED = tuple(
+_SITE_FOLDERS = tuple(
     f"{Path('/').anchor}{name}{Path('/').anchor}" for name in ("site-packages", "dist-packages")
 )
+# Errors of a group that are shown, and characters of each.
 _SHOWN, _LONGEST = 3, 200
-"""Errors of a group that are shown, and characters of each."""
-_ATTRIBUTE = "_render_traceback_"
-"""Method by which IPython asks an error for its lines."""
+# Method by which IPython asks an error for its lines.
+_RENDER_METHOD = "_render_traceback_"
 
 
-def _is_of_libraries(file: str) -> bool:
-    """Whether a file is not the user's."""
-    if file.startswith((*_OURS, _STANDARD)) or any(folder in file for folder in _INSTALLED):
+def _is_library_file(file: str) -> bool:
+    """Return whether a file is not the user's."""
+    if file.startswith((*_OWN_PATHS, _STDLIB)) or any(folder in file for folder in _SITE_FOLDERS):
         return True
     # Frames of a compiled module have the relative path of its source.
     return not file.startswith("<") and not Path(file).is_absolute()
 
 
-def without_ours(trace: TracebackType | None, *, inside: bool = False) -> TracebackType | None:
-    """A traceback without the frames of this package, and of the libraries that it calls; the user's stay.
+def strip_own_frames(trace: TracebackType | None, *, inside: bool = False) -> TracebackType | None:
+    """Return a traceback without the frames of this package, and of the libraries that it calls; the user's stay.
 
     With ``inside``, the traceback begins in the package.
     """
     frames: list[TracebackType] = []
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        inside = file.startswith(_OURS) or (inside and _is_of_libraries(file))
+        inside = file.startswith(_OWN_PATHS) or (inside and _is_library_file(file))
         if not inside:
             frames.append(trace)
         trace = trace.tb_next
@@ -54,18 +54,18 @@ def without_ours(trace: TracebackType | None, *, inside: bool = False) -> Traceb
     return shortened
 
 
-def _calling_shell() -> Any:
-    """The shell of IPython that runs this code, of which a process may have several."""
+def _find_shell() -> Any:
+    """Return the shell of IPython that runs this code, of which a process may have several."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the callers of this function
     while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
         frame = frame.f_back
     return None if frame is None else frame.f_locals["self"]
 
 
-def rendered(error: BaseException) -> list[str]:
-    """The lines that IPython shows of an error. Its causes are in its message."""
-    shortened = without_ours(error.__traceback__)
-    shell = _calling_shell()
+def format_traceback(error: BaseException) -> list[str]:
+    """Return the lines that IPython shows of an error. Its causes are in its message."""
+    shortened = strip_own_frames(error.__traceback__)
+    shell = _find_shell()
     if shell is None:
         return traceback.format_exception(type(error), error, shortened, chain=False)
     causes = error.__cause__, error.__context__, error.__suppress_context__
@@ -77,46 +77,46 @@ def rendered(error: BaseException) -> list[str]:
     return lines
 
 
-def _rendered_last() -> list[str]:
-    return rendered(sys.last_value or KeyboardInterrupt())
+def _format_last_error() -> list[str]:
+    return format_traceback(sys.last_value or KeyboardInterrupt())
 
 
-def show_briefly(error: BaseException) -> None:
+def enable_short_display(error: BaseException) -> None:
     """Let an error that is not of this package be shown as briefly as ours are."""
-    setattr(error, _ATTRIBUTE, _rendered_last)
+    setattr(error, _RENDER_METHOD, _format_last_error)
     if isinstance(error, ExceptionGroup) and (ipython := sys.modules.get("IPython")) is not None:
-        shell = _calling_shell() or ipython.get_ipython()
+        shell = _find_shell() or ipython.get_ipython()
         if shell is not None and not shell.custom_exceptions:  # a hook of the user stays
             shell.set_custom_exc((ExceptionGroup,), _show_group)  # IPython asks no group for its lines
-    hook_scripts()
+    install_excepthook()
 
 
 def _show_group(
     shell: Any, kind: type[ExceptionGroup[Any]], error: ExceptionGroup[Any], trace: TracebackType, **_: Any
 ) -> None:
     """Show a group of ours with its first errors, and any other group as IPython does."""
-    if not hasattr(error, _ATTRIBUTE):
+    if not hasattr(error, _RENDER_METHOD):
         shell.showtraceback((kind, error, trace), running_compiled_code=True)
         return
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
     first = [f"  {type(one).__name__}: {one}"[:_LONGEST] for one in error.exceptions[:_SHOWN]]
     more = len(error.exceptions) - len(first)
     lines = [*first, *([f"  and {more:,} more in its .exceptions"] if more else [])]
-    shell._showtraceback(kind, error, [*rendered(error), *lines])  # noqa: SLF001 - what IPython itself calls
+    shell._showtraceback(kind, error, [*format_traceback(error), *lines])  # noqa: SLF001 - what IPython itself calls
 
 
-def hook_scripts() -> None:
+def install_excepthook() -> None:
     """Show errors briefly where Python prints them; a hook that is there already gets the shorter traceback."""
     global _usual
-    if sys.excepthook is not _hook:
-        _usual, sys.excepthook = sys.excepthook, _hook
+    if sys.excepthook is not _excepthook:
+        _usual, sys.excepthook = sys.excepthook, _excepthook
 
 
 _usual: Any = sys.excepthook
 
 
-def _hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    if hasattr(error, _ATTRIBUTE):
-        trace = error.__traceback__ = without_ours(trace)
+def _excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if hasattr(error, _RENDER_METHOD):
+        trace = error.__traceback__ = strip_own_frames(trace)
         error.__suppress_context__, error.__cause__ = True, None
     _usual(kind, error, trace)

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from speechlab._traces import hook_scripts, rendered
+from speechlab._traces import format_traceback, install_excepthook
 
 __all__ = [
     "APIConnectionError",
@@ -100,10 +100,10 @@ class SpeechLabError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
-        hook_scripts()
+        install_excepthook()
 
     def _render_traceback_(self) -> list[str]:
-        return rendered(self)
+        return format_traceback(self)
 
     @property
     def message(self) -> str:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from speechlab.audio import AudioClip, concatenate, decode, peaks, sound_preview, waveform_png
+from speechlab.audio import AudioClip, build_sound_preview, compute_peaks, concatenate, decode, draw_waveform
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
 RATE = 24_000
@@ -102,7 +102,7 @@ def test_numbers_about_a_clip():
     assert clip.rms_dbfs == pytest.approx(20 * math.log10(0.4 / math.sqrt(2)), abs=0.01)
     assert AudioClip(np.zeros(5), RATE).rms_dbfs == -math.inf
     assert AudioClip(np.zeros(0), RATE).peak == 0
-    assert repr(clip.named("x")) == "AudioClip(2.00 s, 24000 Hz, stereo, 'x')"
+    assert repr(clip.with_title("x")) == "AudioClip(2.00 s, 24000 Hz, stereo, 'x')"
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_unknown_suffixes_are_refused(tmp_path, name, said):
 @given(st.integers(0, 50), st.integers(1, 80))
 def test_peaks_bound_every_sample(frames, n):
     samples = np.random.default_rng(frames).uniform(-1, 1, frames)
-    outline = peaks(samples, n)
+    outline = compute_peaks(samples, n)
     assert outline.shape == (n, 2)
     assert (outline[:, 0] <= outline[:, 1]).all()
     if frames:
@@ -189,14 +189,14 @@ def test_peaks_bound_every_sample(frames, n):
 
 
 def test_the_waveform_is_a_transparent_picture_of_the_right_size():
-    picture = Image.open(BytesIO(waveform_png(tone(), width=100, height=20)))
+    picture = Image.open(BytesIO(draw_waveform(tone(), width=100, height=20)))
     assert picture.size == (200, 40)
     alpha = np.asarray(picture.convert("RGBA"))[:, :, 3]
     assert alpha[0].max() == 0
     assert alpha[20].min() == 255
-    assert len(waveform_png(np.random.default_rng(0).uniform(-1, 1, RATE * 60))) < 40_000
+    assert len(draw_waveform(np.random.default_rng(0).uniform(-1, 1, RATE * 60))) < 40_000
     with pytest.raises(AudioError, match="pixels"):
-        waveform_png(tone(), width=100_000)
+        draw_waveform(tone(), width=100_000)
 
 
 @pytest.mark.slow
@@ -217,11 +217,11 @@ def test_a_clip_on_a_page_takes_a_twentieth_of_its_wav():
     noisy = 0.3 * tone(5.0) + np.random.default_rng(0).normal(0, 0.02, 5 * RATE)
     clip = AudioClip(noisy.astype(np.float32), RATE, "tone")
     assert len(clip._repr_html_()) < 0.05 * len(clip.encode("wav")) * 4 / 3
-    preview = sound_preview(clip)
+    preview = build_sound_preview(clip)
     assert preview.seconds == 5.0
-    assert sound_preview(clip) == preview  # a notebook that is executed again stays the same
+    assert build_sound_preview(clip) == preview  # a notebook that is executed again stays the same
     assert decode(preview.data).duration_s == pytest.approx(5.0, abs=0.03)
-    short = sound_preview(AudioClip(np.zeros(1), RATE))
+    short = build_sound_preview(AudioClip(np.zeros(1), RATE))
     assert decode(short.data).sample_rate == 24_000
 
 

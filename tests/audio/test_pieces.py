@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speechlab.audio import AudioClip, cut_at_silences, recording_length_s
+from speechlab.audio import AudioClip, cut_at_silences, measure_length_s
 from speechlab.errors import AudioDecodeError
 
 RATE = 48_000
@@ -30,7 +30,7 @@ def test_pieces_make_up_the_recording_and_are_cut_in_silences(form, tmp_path):
     assert max(clip.duration_s for clip in clips) <= 3.0
     starts = np.cumsum([0.0, *(clip.duration_s for clip in clips)])
     assert [piece.start_s for piece in pieces] == pytest.approx(starts[:-1].tolist())
-    assert starts[-1] == pytest.approx(7.5, abs=0.001) == recording_length_s(path)
+    assert starts[-1] == pytest.approx(7.5, abs=0.001) == measure_length_s(path)
     assert all(0.6 <= piece.start_s % 1 <= 1 for piece in pieces[1:])
     whole = AudioClip.from_file(path).to_mono().resample(16_000).samples
     joined = np.concatenate([clip.samples for clip in clips])
@@ -52,7 +52,7 @@ def test_a_clip_keeps_a_lower_rate_and_ends_where_it_ends():
     assert sum(AudioClip.from_bytes(piece.flac).frames for piece in pieces) == clip.frames
     assert len(list(cut_at_silences(clip, 6.0))) == 1
     assert list(cut_at_silences(AudioClip(np.zeros(0, np.float32), 8_000), 3.0)) == []
-    assert recording_length_s(clip) == 6.0
+    assert measure_length_s(clip) == 6.0
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -65,13 +65,13 @@ def test_a_file_that_is_cut_short_is_refused(form, lost, tmp_path):
             list(cut_at_silences(source, 3.0))
         if form != "flac":  # whose header alone does not tell
             with pytest.raises(AudioDecodeError, match="cut short"):
-                recording_length_s(source)
+                measure_length_s(source)
 
 
 def test_a_recording_that_was_piped_has_the_length_that_is_there():
     data = bytearray(sound().encode("wav"))
     data[4:8] = data[40:44] = b"\xff" * 4
-    assert recording_length_s(bytes(data)) == 7.5
+    assert measure_length_s(bytes(data)) == 7.5
     assert len(list(cut_at_silences(bytes(data), 10.0))) == 1
 
 
@@ -81,6 +81,6 @@ def test_what_is_no_recording(content, tmp_path):
     if content is not None:
         path.write_bytes(content)
     for source in (path, str(path), tmp_path):
-        for read in (recording_length_s, lambda given: list(cut_at_silences(given, 3.0))):
+        for read in (measure_length_s, lambda given: list(cut_at_silences(given, 3.0))):
             with pytest.raises(AudioDecodeError, match=r"cannot be read|no file|folder"):
                 read(source)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speechlab.audio import AudioClip, FileSegment, SoundReader, peaks, rms_dbfs
+from speechlab.audio import AudioClip, FileSegment, SoundReader, compute_peaks, rms_dbfs
 from speechlab.audio import _reader as reader
 from speechlab.errors import AudioDecodeError, AudioError
 
@@ -44,9 +44,9 @@ def test_outlines_hold_every_extreme(recording):
     assert whole[:, 0].min() == samples.min()
     assert whole[:, 1].max() == samples.max()
     # its stretches are exact to 256 frames, so each holds nearly what the exact one holds
-    assert np.abs(whole - peaks(samples, 50)).max() < 0.05
+    assert np.abs(whole - compute_peaks(samples, 50)).max() < 0.05
     near = sound.outline(20.0, 20.1, 50)
-    assert np.array_equal(near, peaks(samples[20 * RATE : 20 * RATE + 800], 50))
+    assert np.array_equal(near, compute_peaks(samples[20 * RATE : 20 * RATE + 800], 50))
     assert sound.rms_dbfs() == pytest.approx(rms_dbfs(samples), abs=0.01)
 
 
@@ -56,7 +56,7 @@ def test_a_file_that_is_gone_or_shorter_says_so(monkeypatch, tmp_path):
     sound = SoundReader(path)
     AudioClip(np.zeros(100), RATE).save(path)
     with pytest.raises(AudioError, match=r"shorter than it was|cannot be read"):
-        sound.outline(0.0, 1.0, 1)
+        sound.read_outline(0.0, 1.0, 1)
     path.unlink()
     with pytest.raises(FileNotFoundError):
         sound.read(0.0, 1.0)

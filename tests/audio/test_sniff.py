@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.audio import decode, sniff
+from speechlab.audio import decode, detect_format
 from speechlab.errors import UnsupportedAudioError
 
 KNOWN = [
@@ -50,13 +50,13 @@ STRANGERS = [
 
 @pytest.mark.parametrize(("data", "expected"), KNOWN)
 def test_the_four_formats_are_known_by_their_header(data, expected):
-    assert sniff(data) == expected
-    assert sniff(memoryview(bytearray(data))) == expected
+    assert detect_format(data) == expected
+    assert detect_format(memoryview(bytearray(data))) == expected
 
 
 @pytest.mark.parametrize(("data", "named"), STRANGERS)
 def test_look_alikes_are_refused_and_named(data, named):
-    for function in (sniff, decode):
+    for function in (detect_format, decode):
         with pytest.raises(UnsupportedAudioError) as caught:
             function(data)
         assert named in str(caught.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from speechlab.client import Client
-from speechlab.service import running
+from speechlab.service import run_service
 from speechlab.store import Store
 from support.clients import KEY
 from support.quick import QUICK_ENGINES
@@ -38,7 +38,7 @@ def quick_lab():
     """A client of a service whose engines take no time, and of which one voice is real."""
     others = {name: off for name, off in NO_ENGINES.items() if name != "hibari"}
     with (
-        running(staged_config(*QUICK_ENGINES, engines=others)) as service,
+        run_service(staged_config(*QUICK_ENGINES, engines=others)) as service,
         Client(base_url=service.base_url, api_key=KEY) as client,
     ):
         yield client

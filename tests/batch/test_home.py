@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from speechlab import batch, evaluate, segments, widgets
-from speechlab.audio import AudioClip, cut_at_silences, recording_length_s
+from speechlab.audio import AudioClip, cut_at_silences, measure_length_s
 from speechlab.store import Store
 from support.batches import EN_JA
 
@@ -36,7 +36,7 @@ def test_segments(home):
 
 
 def test_recordings(recording, home):
-    assert recording_length_s(recording) == 1
+    assert measure_length_s(recording) == 1
     assert len(list(cut_at_silences(recording, 5))) == 1
     table = segments.frame([(0.0, 0.5)], file=recording)
     assert [clip.duration_s for clip in segments.clips(table)] == [0.5]

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.client import begin
+from speechlab.client import start_work
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA, quiet, texts
 from support.cells import cells
@@ -211,7 +211,7 @@ def test_an_interrupt_before_the_first_call_makes_none(
     calls = []
 
     def interrupted(*args):
-        calls.append(begin(*args))
+        calls.append(start_work(*args))
         if len(calls) == begun:  # the first reads the service's catalogue
             raise KeyboardInterrupt
         return calls[-1]

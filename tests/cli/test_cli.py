@@ -221,10 +221,10 @@ def test_help_and_version():
 def test_lab_brings_the_notebooks(tmp_path):
     import nbformat  # a second and a half, which each worker would spend when it collects
 
-    from speechlab.cli._commands.lab import notebooks
+    from speechlab.cli._commands.lab import list_notebooks
     from support.notebooks import NOTEBOOKS
 
-    found = notebooks()
+    found = list_notebooks()
     assert [path.name for path in found] == [path.name for path in NOTEBOOKS]
     assert found[0].name == "01-quickstart.ipynb"
     assert nbformat.read(found[0], as_version=4).cells

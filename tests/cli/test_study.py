@@ -146,7 +146,7 @@ def test_recordings_that_exist_in_place_of_voices(run):
     assert report.summary["ranking_rate"].notna().all()
     for wrong, told in (
         ((*given[:3], "--voice-column", "who"), "give --audio-column as well"),
-        ((*given, "--service", "a=", "--service", "b="), "takes one recogniser"),
+        ((*given, "--service", "a=", "--service", "b="), "takes one recognizer"),
         ((*given[:5], "--voice-column", "no"), "no column 'no'"),
     ):
         refused = run("round-trip", *wrong)
@@ -183,7 +183,7 @@ def test_from_speech_to_speech(run):
     way = ("speech-to-speech", "clip.csv", "--target-lang", "en", "--voice", "heart")
     done = run(*way, "--out", "way", "--give-up-after-s", 30)
     assert done.returncode == 0, done.stderr
-    assert "spoken and recognised again" in done.stdout
+    assert "spoken and recognized again" in done.stdout
     assert evaluate.Report.load(run.root / "way").table["again"].notna().all()
     wrong = run(*way, "--voice", "mei", "--out", "x")
     assert (wrong.returncode, "give one voice for each service" in wrong.stderr) == (2, True), wrong.stderr

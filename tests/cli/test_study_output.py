@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
-from speechlab.cli._console import console, headline
+from speechlab.cli._console import console, print_headline
 from speechlab.metrics import score
 from support.clients import KEY
 from support.studies import serving
@@ -120,7 +120,7 @@ KNOWN = set(
             "System Condition Voice Language Utterances Counted in Error rate interval Text First sound RTF Group",
             "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
             "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
-            "text translated recognised spoken and again then worse better no difference shown of",
+            "text translated recognized spoken and again then worse better no difference shown of",
             "characters clips sentences needs more with notation words readings on same back different",
         ]
     )
@@ -130,7 +130,7 @@ KNOWN = set(
 
 
 def scored(right):
-    """A report of 24 recordings, all of which were recognised rightly or wrongly."""
+    """A report of 24 recordings, all of which were recognized rightly or wrongly."""
     frame = pd.DataFrame({"text": [f"good morning number {row}" for row in range(24)], "language": "en"})
     frame = frame.assign(
         voice="v", voice_name="v", gender="", audio=None, duration_s=1.0, error=None, status="ok",
@@ -206,7 +206,7 @@ def printed(capsys, monkeypatch, width, table, figures):
     monkeypatch.setattr(console, "width", width)
     head = pd.DataFrame(table)
     head.attrs["figures"] = figures
-    headline("Title", head)
+    print_headline("Title", head)
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 

@@ -87,7 +87,7 @@ def wait_for(condition, seconds=30.0):
 
 
 def gone(pid):
-    return lambda: not _state.process_runs(pid)
+    return lambda: not _state.is_process_running(pid)
 
 
 def test_it_is_started_once_and_shared_within_a_process(fake, state):
@@ -359,7 +359,7 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
         assert json.loads((state / "service.json").read_text())["version"] == package_version()
         users[0].communicate("\n", timeout=30)
         time.sleep(3)
-        assert _state.process_runs(pid), "it left although somebody still uses it"
+        assert _state.is_process_running(pid), "it left although somebody still uses it"
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
     wait_for(gone(pid))

@@ -14,7 +14,7 @@ from keyring.backend import KeyringBackend
 from typer.testing import CliRunner
 
 from speechlab.cli import app
-from speechlab.client import AsyncClient, Client, connect, plain_url
+from speechlab.client import AsyncClient, Client, connect, normalize_url
 from speechlab.errors import (
     APIConnectionError,
     BadRequestError,
@@ -69,7 +69,7 @@ def test_keys_are_taken_from_the_nearest_place(server, http, ring, tmp_path, mon
     done = CliRunner().invoke(app, ["login", "--base-url", server.base_url + "/"], input="sl:ring\n")
     assert done.exit_code == 0, done.output
     assert "sl:ring" not in done.output
-    assert list(ring.kept) == [("speechlab", plain_url(server.base_url))]
+    assert list(ring.kept) == [("speechlab", normalize_url(server.base_url))]
     assert sent(server) == "sl:ring"
     for line in ("export SPEECHLAB_API_KEY='sl:file' # mine", "SPEECHLAB_API_KEY = sl:file # mine"):
         (tmp_path / ".env").write_text(f"SPEECHLAB_BASE_URL=http://evil.example\n{line}\n")

@@ -207,7 +207,7 @@ def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
         evaluate.round_trip(client, texts, voice, store=store, progress=False, speed=1)
         for client, voice in ((ours, "heart"), (theirs, "alloy"))
     ]
-    both = evaluate.Report.joined("Ours or theirs", made).summary
+    both = evaluate.Report.combine("Ours or theirs", made).summary
     assert set(both["voice_name"]) == {"tone: heart", "tts-1: alloy"}
     assert both["ranking_rate"].notna().all()
     assert both["rtf"].gt(0).all()
@@ -228,7 +228,7 @@ def test_ours_or_theirs_in_one_table(ours, theirs, counterpart, kept):
     assert done["status"].tolist() == ["ok"]
 
 
-def test_voices_of_both_are_heard_by_one_recogniser(ours, theirs, counterpart, kept):
+def test_voices_of_both_are_heard_by_one_recognizer(ours, theirs, counterpart, kept):
     texts = TEXTS
     services, voices = {"ours": ours, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
     before = len(counterpart[0].asked)
@@ -265,7 +265,7 @@ def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, staged, counte
     quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
     long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
     call = Transcribe(long, language="en").call(None)
-    asked = asyncio.run(ADAPTER.asked(call))
+    asked = asyncio.run(ADAPTER.to_openai_call(call))
     pieces = list(asyncio.run(_all(asked.body)))
     assert sum(map(len, pieces)) == asked.body.length
     assert max(map(len, pieces)) <= 1_000_000

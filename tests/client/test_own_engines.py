@@ -28,8 +28,8 @@ def test_two_services_stand_beside_each_other_live_and_in_replay(tmp_path, monke
         assert names[0] - names[1] == {"hibari: heart"}
         assert usual.identity() != own.identity()
         assert usual.synthesize("One.", voice="heart").duration_s > 0
-        with pickle.loads(pickle.dumps(own)) as travelled:
-            assert travelled.base_url == own.base_url
+        with pickle.loads(pickle.dumps(own)) as traveled:
+            assert traveled.base_url == own.base_url
     monkeypatch.delenv("SPEECHLAB_BASE_URL")
     for options, told in (({}, names[0]), ({"engines": QUICK}, names[1])):
         with connect(store=tmp_path / "store", mode="replay", **options) as replaying:

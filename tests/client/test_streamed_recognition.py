@@ -117,7 +117,7 @@ def test_what_comes_after_a_final_text_is_of_the_next_segment():
         assert lab.transcribe(SPOKEN, stream=True).text == "one two"
 
 
-def test_nothing_is_recognised_and_silence():
+def test_nothing_is_recognized_and_silence():
     clock = FakeClock()
     with streaming(lambda clips, language=None: iter(()), clock) as lab:
         found = lab.transcribe(SPOKEN, stream=True)

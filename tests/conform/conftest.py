@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.conform import ProbeOptions, chosen, run
-from speechlab.service import running, voice_uuid
+from speechlab.conform import ProbeOptions, run, select_checks
+from speechlab.service import run_service, voice_uuid
 from support.clients import KEY
 from support.proxy import Proxy
 from support.quick import QUICK_ENGINES
@@ -19,7 +19,7 @@ from support.staged import staged_config
 @pytest.fixture(scope="session")
 def quick_service():
     """The service with quick engines only."""
-    with running(staged_config(*QUICK_ENGINES, operator_keys=())) as service:
+    with run_service(staged_config(*QUICK_ENGINES, operator_keys=())) as service:
         yield service
 
 
@@ -32,7 +32,7 @@ def spoiled(quick_service):
         proxy = Proxy((host, int(port)), fault)
         given = {"timeout_s": 30.0, "voice": voice_uuid("quick", "tone")} | more
         try:
-            report = run(ProbeOptions(proxy.url, KEY, **given), chosen(",".join(names)))
+            report = run(ProbeOptions(proxy.url, KEY, **given), select_checks(",".join(names)))
         finally:
             proxy.close()
         return {outcome.check.id: outcome for outcome in report.outcomes}, report

@@ -23,16 +23,16 @@ from speechlab.conform import (
     ConformReport,
     ProbeOptions,
     Verdict,
-    as_json,
-    as_junit,
-    checks,
-    chosen,
+    list_checks,
+    read_statements,
     run,
-    statements,
+    select_checks,
+    to_json,
+    to_junit,
     write_report,
 )
 from speechlab.errors import APIConnectionError, ConfigurationError
-from speechlab.service import Access, Database, ServiceConfig, running, voice_uuid
+from speechlab.service import Database, KeyStore, ServiceConfig, run_service, voice_uuid
 from support.forked import speechlab
 from support.proxy import Fault, Proxy
 from support.quick import MUTE, QUICK_ENGINES, SLOW
@@ -42,33 +42,35 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_statement_is_tried_or_said_to_be_out_of_reach():
-    tried = {number for check in checks() for number in check.statements}
-    assert tried | set(OUT_OF_REACH) == set(statements())
+    tried = {number for check in list_checks() for number in check.statements}
+    assert tried | set(OUT_OF_REACH) == set(read_statements())
     assert not tried & set(OUT_OF_REACH)
     assert len(tried) >= 110
-    assert all(check.title and check.area for check in checks())
+    assert all(check.title and check.area for check in list_checks())
 
 
 def test_the_documentation_counts_what_is_tried_and_lists_what_is_not():
     page = (ROOT / "docs" / "conform.md").read_text("utf-8")
-    tried = len(statements()) - len(OUT_OF_REACH)
-    assert f"{len(checks())} checks try {tried} of the {len(statements())} statements" in page
+    tried = len(read_statements()) - len(OUT_OF_REACH)
+    assert f"{len(list_checks())} checks try {tried} of the {len(read_statements())} statements" in page
     out_of_reach = "".join(f"| {number} | {reason} |\n" for number, reason in OUT_OF_REACH.items())
     assert out_of_reach in page
 
 
 def test_checks_are_chosen_by_number_range_and_id():
-    assert {check.id for check in chosen("43-chunked")} == {"43-chunked"}
-    assert {number for check in chosen("20-23") for number in check.statements} == {20, 22, 23}
-    assert chosen("1-999999999999") == chosen()  # a range costs nothing
-    assert len(chosen(quick=True)) < len(chosen())
-    assert sum(check.metered for check in chosen(quick=True)) < sum(check.metered for check in chosen())
+    assert {check.id for check in select_checks("43-chunked")} == {"43-chunked"}
+    assert {number for check in select_checks("20-23") for number in check.statements} == {20, 22, 23}
+    assert select_checks("1-999999999999") == select_checks()  # a range costs nothing
+    assert len(select_checks(quick=True)) < len(select_checks())
+    assert sum(check.metered for check in select_checks(quick=True)) < sum(
+        check.metered for check in select_checks()
+    )
     with pytest.raises(ValueError, match="43-smoked"):
-        chosen("43-smoked")
+        select_checks("43-smoked")
 
 
 def test_checks_travel_between_processes():
-    assert pickle.loads(pickle.dumps(checks())) == checks()
+    assert pickle.loads(pickle.dumps(list_checks())) == list_checks()
 
 
 def test_options_keep_their_keys_to_themselves():
@@ -88,16 +90,16 @@ class Whole:
     """A service with all that a check may need, and the keys for it."""
 
     base_url: str
-    access: Access
+    access: KeyStore
     q_voice: str
     voice: str = voice_uuid("hibari", "heart")
 
     def key(self, **limits):
-        return self.access.create("for a check", **limits)[1]
+        return self.access.create_key("for a check", **limits)[1]
 
     def options(self, **more):
         """Every key that can be had, in the form that people have them."""
-        _, expired = Access(self.access._database, clock=lambda: 0.0).create("old", expires_in_s=1)
+        _, expired = KeyStore(self.access._database, clock=lambda: 0.0).create_key("old", expires_in_s=1)
         keys = {
             "api_key": self.key(),
             "restricted_key": self.key(providers=["q", "openjtalk"]),
@@ -121,8 +123,8 @@ def whole(tmp_path_factory):
         translator="echo",
         extra_engines=(MUTE, SLOW, *QUICK_ENGINES),
     )
-    with running(config) as service, contextlib.closing(Database(folder)) as database:
-        yield Whole(service.base_url, Access(database), voice_uuid("q", "tone"))
+    with run_service(config) as service, contextlib.closing(Database(folder)) as database:
+        yield Whole(service.base_url, KeyStore(database), voice_uuid("q", "tone"))
 
 
 def broken(report):
@@ -134,34 +136,36 @@ def test_the_embedded_service_keeps_the_contract(whole, tmp_path):
     options = whole.options()
     report = run(options)
     assert broken(report) == {}
-    assert report.passed(strict=True)
+    assert report.has_passed(strict=True)
     untried = {outcome.check.id for outcome in report.outcomes if outcome.verdict is Verdict.UNTRIED}
     assert untried <= {"44-early"}  # hibari may be too fast to tell
-    slow = run(whole.options(voice=voice_uuid("slow", "tone")), chosen("44"))
+    slow = run(whole.options(voice=voice_uuid("slow", "tone")), select_checks("44"))
     assert [outcome.verdict for outcome in slow.outcomes] == [Verdict.HOLDS]
-    assert set(report.by_statement()) | set(OUT_OF_REACH) == set(statements())
+    assert set(report.summarize_statements()) | set(OUT_OF_REACH) == set(read_statements())
     assert all(outcome.metered <= outcome.check.metered for outcome in report.outcomes)
-    said = json.dumps(as_json(report)) + as_junit(report)
+    said = json.dumps(to_json(report)) + to_junit(report)
     assert [key for key in options.keys if key.partition(":")[2] in said and ":" in key] == []
     write_report(report, tmp_path / "report.xml")
     suite = ET.parse(tmp_path / "report.xml").getroot()
     assert (int(suite.get("tests")), int(suite.get("failures"))) == (len(report.outcomes), 0)
     assert (
-        int(suite.get("skipped")) == report.count(Verdict.UNTRIED) == len(suite.findall("testcase/skipped"))
+        int(suite.get("skipped"))
+        == report.count_checks(Verdict.UNTRIED)
+        == len(suite.findall("testcase/skipped"))
     )
 
 
 @pytest.mark.engines
 def test_the_translator_keeps_the_contract(live_service):
-    selected = [check for check in chosen(quick=True) if check.area in {"translation", "sse"}]
+    selected = [check for check in select_checks(quick=True) if check.area in {"translation", "sse"}]
     report = run(ProbeOptions(live_service.base_url, live_service.api_key), selected)
     assert broken(report) == {}
-    assert report.count(Verdict.HOLDS) == len(selected) > 20
+    assert report.count_checks(Verdict.HOLDS) == len(selected) > 20
 
 
 @pytest.mark.engines
 def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
-    only = chosen("8-restricted,8-no-asr,135-denied")
+    only = select_checks("8-restricted,8-no-asr,135-denied")
     assert {o.verdict for o in run(whole.options(), only).outcomes} == {Verdict.HOLDS}
     for name, failing in (
         ("restricted_key", {"8-restricted", "135-denied"}),
@@ -171,17 +175,17 @@ def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
 
 
 @pytest.mark.engines
-def test_the_recogniser_keeps_the_contract_and_a_service_that_forwards_to_it_too(live_service):
+def test_the_recognizer_keeps_the_contract_and_a_service_that_forwards_to_it_too(live_service):
     key = "sl:only-this-key"
     off = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     to = {"recognizer_url": live_service.base_url, "recognizer_api_key": live_service.api_key}
-    with running(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
-        selected = [check for check in chosen(quick=True) if check.area in {"recognition", "segments"}]
-        # Slow, and a question of what the recogniser itself does.
-        selected += chosen("69-ends,80-pre-roll,81-gaps")
+    with run_service(ServiceConfig(port=0, api_keys=(key,), engines=off, translator="", **to)) as service:
+        selected = [check for check in select_checks(quick=True) if check.area in {"recognition", "segments"}]
+        # Slow, and a question of what the recognizer itself does.
+        selected += select_checks("69-ends,80-pre-roll,81-gaps")
         report = run(ProbeOptions(service.base_url, key, voice=voice_uuid("hibari", "heart")), selected)
     assert broken(report) == {}
-    assert report.count(Verdict.HOLDS) == len(selected) > 20
+    assert report.count_checks(Verdict.HOLDS) == len(selected) > 20
 
 
 @pytest.mark.engines
@@ -189,10 +193,10 @@ def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
     key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     config = ServiceConfig(port=0, api_keys=(key,), recognizer="", translator="", engines=engines)
-    with running(config) as service:
+    with run_service(config) as service:
         more = {"expired_key": "sl:was-good-once", "legacy_key": "sl-0123456789abcdef", "restricted_key": key}
         options = ProbeOptions(service.base_url, key, voice=hibari, **more)
-        report = run(options, chosen("3,8,54-56,100,120,135"))
+        report = run(options, select_checks("3,8,54-56,100,120,135"))
     verdicts = {outcome.check.id: outcome.verdict for outcome in report.outcomes}
     assert verdicts["3-expired"] is verdicts["120-legacy-token"] is Verdict.HOLDS
     assert verdicts["8-restricted"] is verdicts["135-denied"] is Verdict.FAILS  # the key is not restricted
@@ -301,11 +305,11 @@ def test_the_command_lists_what_it_would_try(monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 0
-    assert len(re.findall(r"^\d+-\S+", capsys.readouterr().out, re.MULTILINE)) == len(checks())
+    assert len(re.findall(r"^\d+-\S+", capsys.readouterr().out, re.MULTILINE)) == len(list_checks())
 
 
 def test_an_empty_run_has_passed():
-    assert ConformReport("http://a", "ws://a", "", ()).passed(strict=True)
+    assert ConformReport("http://a", "ws://a", "", ()).has_passed(strict=True)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from speechlab.conform import Verdict, as_json, checks
+from speechlab.conform import Verdict, list_checks, to_json
 from support.clients import KEY
 from support.proxy import BINARY, CLOSE, TEXT, Fault, Reply
 
@@ -548,7 +548,7 @@ def test_the_fault_is_caught(name, spoiled):
         assert all(finding.expected for finding in outcome.findings)
         assert any(finding.came for finding in outcome.findings)
     assert not report.passed()
-    said = json.dumps(as_json(report))
+    said = json.dumps(to_json(report))
     assert KEY.partition(":")[2] not in said
 
 
@@ -567,7 +567,9 @@ class NothingAsDescribed(_Events):
 
 @pytest.mark.slow
 def test_replies_of_any_form_do_not_end_a_run(spoiled):
-    names = [check.id for check in checks() if check.quick and check.area not in {"recognition", "segments"}]
+    names = [
+        check.id for check in list_checks() if check.quick and check.area not in {"recognition", "segments"}
+    ]
     outcomes, report = spoiled(NothingAsDescribed(), *names, voice=None)
     assert len(outcomes) == len(names)
     assert outcomes["22-fields"].verdict is outcomes["104-chunks"].verdict is Verdict.FAILS
@@ -591,7 +593,7 @@ def test_119_a_gateway_that_lets_old_handshakes_in_is_noticed(spoiled):
 
 
 class IgnoresLanguage(Fault):
-    """A recogniser that always says what it heard, whatever was specified."""
+    """A recognizer that always says what it heard, whatever was specified."""
 
     def answered(self, request, reply):
         if request.path.startswith("/asr") and reply.status == 200:

@@ -69,7 +69,7 @@ def configured(**settings) -> RealtimeProtocol:
 def speak(session: RealtimeProtocol, text: str = "Hello.", **fields):
     actions = say(session, type="tts.speak", text=text, **fields)
     if isinstance(actions[0], AskLimiter):
-        actions = session.admitted()
+        actions = session.on_admitted()
         assert [type(action) for action in actions] == [StartSynthesis]
         return session.backend_started()
     return actions
@@ -112,16 +112,16 @@ def happens(session: RealtimeProtocol, trigger: str, condition: str):
             return update(session)
         case "tts.speak", "rejected before a backend":
             assert say(session, type="tts.speak", text="a") == [AskLimiter("a")]
-            return session.rejected(RealtimeCode.RATE_LIMITED, "too fast")
+            return session.on_rejected(RealtimeCode.RATE_LIMITED, "too fast")
         case "tts.speak", _:
             return speak(session)
         case "backend finishes", _:
             session.audio(b"ab")
-            return session.finished()
+            return session.on_finished()
         case "backend fails", condition:
             if condition == "some audio":
                 session.audio(b"ab")
-            return session.failed("broken")
+            return session.on_failed("broken")
         case "binary frame", _:
             return session.binary_frame()
         case "control frame over the read limit", _:
@@ -372,7 +372,7 @@ def test_140_141_145_146_a_binary_synthesis():
         assert session.audio(b"abc") == [SendAudio(b"abc")]
         assert session.audio(b"") == []
         assert session.audio(b"de") == [SendAudio(b"de")]
-        done, record, usage = session.finished()
+        done, record, usage = session.on_finished()
         assert done.message == {
             "type": "tts.audio.done",
             "id": f"c{number}",
@@ -408,7 +408,7 @@ def test_142_143_144_base64_deltas_count_from_zero_for_each_request():
         deltas = [action.message for piece in (data, b"x") for action in session.audio(piece)]
         assert [delta["seq"] for delta in deltas] == [0, 1, 2]
         assert b"".join(base64.b64decode(delta["audio"], validate=True) for delta in deltas) == data + b"x"
-        done = session.finished()[0].message
+        done = session.on_finished()[0].message
         assert (done["audio_bytes"], done["chunks"]) == (len(data) + 1, 3)
 
 
@@ -418,7 +418,7 @@ def test_147_148_failures_before_and_in_the_middle():
         start = only(speak(session, id="s"))
         for piece in pieces:
             session.audio(piece)
-        error, record, usage = session.failed("it broke")
+        error, record, usage = session.on_failed("it broke")
         assert error.message == {
             "type": "tts.error",
             "id": "s",
@@ -434,7 +434,7 @@ def test_147_148_failures_before_and_in_the_middle():
 def test_149_one_at_a_time_even_before_a_backend_took_it():
     session = configured()
     assert say(session, type="tts.speak", text="a", id="one") == [AskLimiter("a")]
-    session.admitted()
+    session.on_admitted()
     assert session.busy
     for _ in range(2):
         error = only(speak(session, id="two"))
@@ -442,7 +442,7 @@ def test_149_one_at_a_time_even_before_a_backend_took_it():
     assert sent(session.backend_started()) == ["tts.audio.start"]
     assert only(speak(session, text=""))["code"] == "synthesis_in_progress"
     session.audio(b"a")
-    _, record, usage = session.finished()
+    _, record, usage = session.on_finished()
     assert (record.record.client_id, usage.message["client_id"]) == ("one", "one")
 
 
@@ -487,10 +487,10 @@ def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else(code):
     session = configured()
     say(session, type="tts.speak", text="a", id="s")
     if code is RealtimeCode.BACKEND_UNAVAILABLE:
-        session.admitted()
+        session.on_admitted()
         actions = session.backend_unavailable("none")
     else:
-        actions = session.rejected(code, "no")
+        actions = session.on_rejected(code, "no")
     assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
     assert sent(speak(session)) == ["tts.audio.start"]
 
@@ -504,7 +504,7 @@ def test_153_a_client_that_left_is_recorded_and_told_nothing():
     assert isinstance(record, RecordUsage)
     assert (record.record.status, record.record.audio_bytes) == (CANCELLED, 3)
     assert session.state is SessionState.CLOSED
-    late = (session.audio(b"x"), session.finished(), session.failed("x"), session.client_gone())
+    late = (session.audio(b"x"), session.on_finished(), session.on_failed("x"), session.client_gone())
     assert late == ([], [], [], [])
     assert session.message(b"{}") == session.drain() == session.binary_frame() == []
 
@@ -512,12 +512,12 @@ def test_153_a_client_that_left_is_recorded_and_told_nothing():
 def test_153_a_client_that_left_in_the_queue_costs_nothing():
     session = configured()
     say(session, type="tts.speak", text="a")
-    session.admitted()
+    session.on_admitted()
     assert [type(action) for action in session.client_gone()] == [CancelSynthesis]
     session = configured()
     say(session, type="tts.speak", text="a")
     assert session.client_gone() == []
-    assert session.admitted() == []
+    assert session.on_admitted() == []
 
 
 @pytest.mark.parametrize(
@@ -589,15 +589,18 @@ def test_123_draining():
     speak(busy)
     assert busy.drain() == []
     assert busy.audio(b"a") == [SendAudio(b"a")]
-    assert sent(busy.finished()) == ["tts.audio.done", "tts.usage:completed", "close:1012"]
+    assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1012"]
     failing = configured()
     speak(failing)
     failing.drain()
-    assert sent(failing.failed("x"))[-2:] == ["tts.usage:backend_error", "close:1012"]
+    assert sent(failing.on_failed("x"))[-2:] == ["tts.usage:backend_error", "close:1012"]
     refused = configured()
     say(refused, type="tts.speak", text="a")
     refused.drain()
-    assert sent(refused.rejected(RealtimeCode.RATE_LIMITED, "no")) == ["tts.error:rate_limited", "close:1012"]
+    assert sent(refused.on_rejected(RealtimeCode.RATE_LIMITED, "no")) == [
+        "tts.error:rate_limited",
+        "close:1012",
+    ]
 
 
 def test_136_a_key_that_is_gone_ends_the_session_with_one_error():
@@ -617,7 +620,7 @@ def test_163_an_old_session_finishes_what_it_says():
     speak(busy)
     assert busy.grew_old() == []
     assert busy.drain() == []
-    assert sent(busy.finished()) == ["tts.audio.done", "tts.usage:completed", "close:1001"]
+    assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1001"]
 
 
 def test_163_readers_that_stall_and_clients_that_do_nothing():
@@ -628,8 +631,8 @@ def test_163_readers_that_stall_and_clients_that_do_nothing():
         RecordUsage,
         CloseSession,
     ]
-    assert configured().left_unconfigured() == []
-    assert sent(make().left_unconfigured()) == ["close:1008"]
+    assert configured().on_configure_timeout() == []
+    assert sent(make().on_configure_timeout()) == ["close:1008"]
 
 
 def test_questions_are_answered_before_the_next_message():

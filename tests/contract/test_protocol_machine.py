@@ -196,7 +196,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(code=st.sampled_from([None, None, None, RealtimeCode.RATE_LIMITED]))
     def decide(self, code) -> None:
         self.asked = None
-        self.out(self.session.rejected(code, "no") if code else self.session.admitted())
+        self.out(self.session.on_rejected(code, "no") if code else self.session.on_admitted())
 
     @precondition(lambda self: self.given and not self.running)
     @rule(available=st.booleans() | st.just(True))
@@ -217,7 +217,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(fails=st.booleans())
     def end(self, fails) -> None:
         self.given, self.running = None, False
-        self.out(self.session.failed("x") if fails else self.session.finished())
+        self.out(self.session.on_failed("x") if fails else self.session.on_finished())
 
     @precondition(lambda self: self.asked is None)
     @rule(data=st.binary(max_size=4) | st.sampled_from([b"{}", b'{"type": "x"}', b" " * 131_073]))

@@ -24,10 +24,10 @@ from speechlab.contract import (
     Voice,
     VoiceList,
     VoiceRules,
+    compute_request_key,
     join_url,
     parse_service_message,
-    realtime_base,
-    request_key,
+    to_realtime_url,
 )
 from speechlab.errors import ContractError
 
@@ -181,19 +181,19 @@ def test_019_089_addresses(base):
     ],
 )
 def test_the_websocket_address_belongs_to_the_http_one(base, realtime):
-    assert realtime_base(base) == realtime
+    assert to_realtime_url(base) == realtime
 
 
 def test_keys_of_requests_follow_the_question_alone():
     ask = {"text": "a", "voice_id": "v", "temperature": None}
-    key = request_key("synthesize", ask, service="s")
-    assert key == request_key("synthesize", dict(reversed(ask.items())), service="s")
+    key = compute_request_key("synthesize", ask, service="s")
+    assert key == compute_request_key("synthesize", dict(reversed(ask.items())), service="s")
     others = [
-        request_key("translate", ask, service="s"),
-        request_key("synthesize", {**ask, "text": "b"}, service="s"),
-        request_key("synthesize", {**ask, "temperature": 0.0}, service="s"),
-        request_key("synthesize", ask, service="t"),
-        request_key("synthesize", ask, service="s", repeat=1),
+        compute_request_key("translate", ask, service="s"),
+        compute_request_key("synthesize", {**ask, "text": "b"}, service="s"),
+        compute_request_key("synthesize", {**ask, "temperature": 0.0}, service="s"),
+        compute_request_key("synthesize", ask, service="t"),
+        compute_request_key("synthesize", ask, service="s", repeat=1),
     ]
     assert len({key, *others}) == 6
 

@@ -16,7 +16,7 @@ from speechlab.contract import (
     VadMode,
     VoiceRules,
     decode_audio_field,
-    read_json_object,
+    parse_json_object,
 )
 from speechlab.errors import InvalidRequestError
 
@@ -50,17 +50,17 @@ def refusal(call, *args, **kwargs) -> InvalidRequestError:
     ],
 )
 def test_041_bodies_that_are_not_json_objects(body):
-    refusal(read_json_object, body)
+    refusal(parse_json_object, body)
 
 
 @pytest.mark.parametrize("digits", [20, 400, 5000])
 def test_041_huge_integers_are_refused(digits):
     body = b'{"sample_rate":' + b"9" * digits + b"}"
-    refusal(lambda: SpeechRequest.parse({**SPEECH, **read_json_object(body)}))
+    refusal(lambda: SpeechRequest.parse({**SPEECH, **parse_json_object(body)}))
 
 
 def test_041_of_a_repeated_key_the_last_counts():
-    assert read_json_object(b'{"text":"a","text":"b"}') == {"text": "b"}
+    assert parse_json_object(b'{"text":"a","text":"b"}') == {"text": "b"}
 
 
 @pytest.mark.parametrize("name", ["voice_id", "text", "format"])

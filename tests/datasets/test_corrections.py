@@ -46,7 +46,7 @@ def test_keys_are_unique_and_find_their_rows(names):
     frame = pd.DataFrame({"audio": [f"{folder}/{file}.wav" for folder, file in names], "text": "old"})
     keys = datasets.row_keys(frame)
     assert len(set(keys)) == len(keys)
-    table = datasets.corrected(frame, fixes(*((key, "old", f"new {key}") for key in keys)))
+    table = datasets.apply_corrections(frame, fixes(*((key, "old", f"new {key}") for key in keys)))
     assert table["text"].tolist() == [f"new {key}" for key in keys]
 
 
@@ -63,14 +63,14 @@ def test_a_correction_that_fits_no_row_is_refused_and_nothing_is_corrected(row, 
         {"audio": ["/d/a.wav", "/p/same.wav", "/q/same.wav"], "text": ["ten cats", "x", "x"]}
     )
     with pytest.raises(InvalidRequestError, match="1 of 2 corrections fit no row") as refused:
-        datasets.corrected(frame, fixes(("a.wav", "ten cats", "ten hats"), (row, old, "new"))[::-1])
+        datasets.apply_corrections(frame, fixes(("a.wav", "ten cats", "ten hats"), (row, old, "new"))[::-1])
     assert why in str(refused.value)
     assert frame["text"].tolist() == ["ten cats", "x", "x"]
 
 
 def test_corrections_of_one_row_follow_each_other():
     frame = pd.DataFrame({"id": ["a"], "text": ["one"]}, index=[7])
-    table = datasets.corrected(frame, fixes(("a", "one", "two"), ("a", "two", "three")))
+    table = datasets.apply_corrections(frame, fixes(("a", "one", "two"), ("a", "two", "three")))
     assert table["text"].to_dict() == {7: "three"}
 
 
@@ -78,13 +78,13 @@ def test_a_file_that_holds_no_corrections_is_refused_in_words(tmp_path):
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     frame = pd.DataFrame({"id": ["a"], "text": ["one"]})
     with pytest.raises(InvalidRequestError, match="row, old, new, by, when and why"):
-        datasets.corrected(frame, tmp_path / "other.csv")
+        datasets.apply_corrections(frame, tmp_path / "other.csv")
     with pytest.raises(InvalidRequestError, match="no file of corrections"):
-        datasets.corrected(frame, tmp_path / "none.csv")
+        datasets.apply_corrections(frame, tmp_path / "none.csv")
 
 
 def test_corrections_are_read_as_spreadsheets_write_them(tmp_path):
     data = pd.DataFrame({"id": ["a", "b"], "text": ["=ten", "two"]})
     file = tmp_path / "fixes.csv"
     file.write_text("row;old;new;by;when;why\na;'=ten;'=one;Ada;;\n", encoding="utf-16")
-    assert datasets.corrected(data, file)["text"].tolist() == ["=one", "two"]
+    assert datasets.apply_corrections(data, file)["text"].tolist() == ["=one", "two"]

@@ -20,13 +20,13 @@ FILES = [(one, name) for one in DATASETS.values() for name in one.files]
 
 @pytest.mark.parametrize(("dataset", "name"), FILES, ids=[f"{one.name}/{name}" for one, name in FILES])
 def test_pinned_hashes_match_the_files(dataset, name):
-    found = hashlib.sha256((_load.data_root() / dataset.name / name).read_bytes()).hexdigest()
+    found = hashlib.sha256((_load.find_data_root() / dataset.name / name).read_bytes()).hexdigest()
     assert dataset.files[name] == found, f"pin {name!r}: {found!r}"
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
 def test_every_file_is_pinned(dataset):
-    present = {path.name for path in (_load.data_root() / dataset.name).iterdir() if path.is_file()}
+    present = {path.name for path in (_load.find_data_root() / dataset.name).iterdir() if path.is_file()}
     assert present - {"make.py"} == set(dataset.files)
 
 
@@ -38,7 +38,7 @@ def test_tables_have_the_registered_number_of_rows():
 def test_text_files_have_unix_line_ends_and_no_byte_order_mark():
     for dataset, name in FILES:
         if name.endswith((".csv", ".md", "LICENSE")):
-            content = (_load.data_root() / dataset.name / name).read_bytes()
+            content = (_load.find_data_root() / dataset.name / name).read_bytes()
             assert b"\r" not in content
             assert not content.startswith(b"\xef\xbb\xbf")
             assert content.endswith(b"\n")
@@ -47,7 +47,7 @@ def test_text_files_have_unix_line_ends_and_no_byte_order_mark():
 
 def test_available_lists_each_data_set():
     frame = available()
-    assert list(frame.columns) == ["name", "rows", "languages", "licence", "version", "sha256"]
+    assert list(frame.columns) == ["name", "rows", "languages", "license", "version", "sha256"]
     assert frame["name"].tolist() == list(DATASETS)
     assert frame["sha256"].str.fullmatch("[0-9a-f]{64}").all()
     assert frame["rows"].dtype == "int64"
@@ -59,12 +59,12 @@ def test_the_hash_of_a_data_set_changes_with_any_file():
     assert replace(one, files=dict(reversed(one.files.items()))).sha256 == one.sha256
 
 
-def test_datasheets_can_be_read_and_state_version_and_licence():
+def test_datasheets_can_be_read_and_state_version_and_license():
     for one in DATASETS.values():
         text = datasheet(one.name)
         assert text.startswith("# Datasheet")
         assert one.version in text
-        assert "## Licence" in text
+        assert "## License" in text
         assert "## Limits" in text
 
 
@@ -87,16 +87,16 @@ def test_an_unknown_datasheet_is_refused():
 def test_an_installed_package_is_looked_at_before_the_checkout(tmp_path):
     installed, checkout = tmp_path / "_data", tmp_path / "datasets"
     (checkout / "prompts").mkdir(parents=True)
-    assert _load.data_root((installed, checkout)) == checkout
+    assert _load.find_data_root((installed, checkout)) == checkout
     (installed / "prompts").mkdir(parents=True)
-    assert _load.data_root((installed, checkout)) == installed
+    assert _load.find_data_root((installed, checkout)) == installed
 
 
 def test_the_two_places_are_those_of_the_wheel_and_of_the_checkout():
     package = Path(speechlab.datasets.__file__).resolve().parent
-    assert _load._PLACES[0] == package / "_data"
+    assert _load._DATA_FOLDERS[0] == package / "_data"
     if package.is_relative_to(CHECKOUT):
-        assert _load._PLACES[1] == CHECKOUT / "datasets"
+        assert _load._DATA_FOLDERS[1] == CHECKOUT / "datasets"
     settings = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))
     include = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert include["datasets"] == "speechlab/datasets/_data"
@@ -104,7 +104,7 @@ def test_the_two_places_are_those_of_the_wheel_and_of_the_checkout():
 
 def test_missing_data_says_where_it_looked_and_what_to_do(tmp_path):
     with pytest.raises(errors.ConfigurationError) as caught:
-        _load.data_root((tmp_path / "a", tmp_path / "b"))
+        _load.find_data_root((tmp_path / "a", tmp_path / "b"))
     assert str(tmp_path / "a") in str(caught.value)
     assert "pip install --force-reinstall" in str(caught.value)
 
@@ -114,7 +114,7 @@ def test_a_changed_file_is_refused(tmp_path):
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "ja.csv").write_text("id\nja-001\n", encoding="utf-8")
     with pytest.raises(errors.ConfigurationError) as caught:
-        _load.verified(one, "ja.csv", tmp_path)
+        _load.check_data_file(one, "ja.csv", tmp_path)
     text = str(caught.value)
     assert one.files["ja.csv"] in text
     assert hashlib.sha256(b"id\nja-001\n").hexdigest() in text
@@ -123,7 +123,7 @@ def test_a_changed_file_is_refused(tmp_path):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(errors.ConfigurationError, match=r"en\.csv is missing from the data set 'prompts'"):
-        _load.verified(DATASETS["prompts"], "en.csv", tmp_path)
+        _load.check_data_file(DATASETS["prompts"], "en.csv", tmp_path)
 
 
 def test_importing_the_room_loads_no_pandas():

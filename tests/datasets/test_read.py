@@ -177,11 +177,11 @@ def test_a_length_that_is_no_number_is_told_with_its_row(form, tmp_path):
 
 def test_columns_by_other_names(tmp_path):
     path = tmp_path / "m.csv"
-    path.write_text("text,normalised,part\nA,a,test\nB,b,train\n")
-    found = datasets.read(path, columns={"text": "normalised", "split": "part"}, language="en", split="train")
+    path.write_text("text,normalized,part\nA,a,test\nB,b,train\n")
+    found = datasets.read(path, columns={"text": "normalized", "split": "part"}, language="en", split="train")
     assert found.to_dict("records") == [{"text": "b", "language": "en", "split": "train", "text_": "B"}]
-    path.write_text("text,text_,normalised\nA,a,b\n")
-    found = datasets.read(path, columns={"text": "normalised"})
+    path.write_text("text,text_,normalized\nA,a,b\n")
+    found = datasets.read(path, columns={"text": "normalized"})
     assert found.to_dict("records") == [{"text": "b", "text__": "A", "text_": "a"}]
 
 

@@ -18,7 +18,7 @@ def test_the_manifest_is_a_typed_table():
         "language",
         "text",
         "voice",
-        "licence",
+        "license",
         "sha256",
         "duration_s",
     ]

@@ -15,12 +15,12 @@ from speechlab.display import (
     Html,
     audio_figure,
     data_url,
-    details,
     diff,
     document,
     element,
     escape,
     join,
+    render_details,
     table,
 )
 
@@ -70,7 +70,7 @@ def test_no_text_adds_an_element_anywhere(text):
     whole = (
         audio_figure(None, title=text, facts=[text], text=text, lang=text)
         + table([text], [[text]], caption=text, langs=[text])
-        + details(text, text)
+        + render_details(text, text)
         + diff(
             [("substitute", text, text), ("equal", text, ""), ("insert", "", text)], lang=text, separator=text
         )
@@ -160,7 +160,7 @@ def test_empty_tables_and_infinite_numbers_are_shown():
     assert ">inf<" in table(["a"], [[float("inf")], [1.0]])
 
 
-def test_a_diff_marks_by_more_than_colour():
+def test_a_diff_marks_by_more_than_color():
     markup = diff([("equal", "it", "it"), ("delete", "was", ""), ("insert", "", "is")], lang="en")
     assert "line-through" in markup
     assert "underline" in markup
@@ -184,7 +184,7 @@ def test_a_document_is_whole_and_fetches_nothing():
     [(0.1234, "12.3%"), (1, "100.0%"), (float("nan"), "–"), (None, "–"), ("0.5", "–"), (True, "–")],
 )
 def test_percentages(rate, text):
-    assert display.percent(rate) == text
+    assert display.format_percent(rate) == text
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_percentages(rate, text):
     [
         display.audio_figure(None, title="$5 and $6"),
         display.table(["$5"], [["$6"]]),
-        display.details("$5", "$6"),
+        display.render_details("$5", "$6"),
         display.diff([("substitute", "$5", "$6")]),
         display.notebook_output("$5 and $6", class_="further"),
     ],

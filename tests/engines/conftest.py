@@ -72,7 +72,7 @@ def human_speech():
 
 @pytest.fixture(scope="session")
 def say():
-    """Speak and resample for the recogniser."""
+    """Speak and resample for the recognizer."""
 
     def speak(engine, text, voice, **options):
         sound = np.concatenate(list(engine.synthesize(text, voice, **options)))

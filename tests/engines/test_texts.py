@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from speechlab.engines import TranslationJob
 from speechlab.engines._chunks import Piece
 from speechlab.engines._speech.phonemes import split_scripts
-from speechlab.engines._speech.synthesis import speak_pieces, trim
-from speechlab.engines._translation.llama import pieces, tidy
-from speechlab.engines._translation.prompts import Terms, chat_messages, few_shot_prompt
+from speechlab.engines._speech.synthesis import speak_pieces, trim_silence
+from speechlab.engines._translation.llama import cut_for_translation, strip_stream
+from speechlab.engines._translation.prompts import Terms, build_chat_messages, build_few_shot_prompt
 
 
 @pytest.mark.parametrize(
@@ -36,30 +36,30 @@ def test_runs_joined_are_the_text(text):
 
 def test_terms_are_hidden_whole_and_longest_first():
     terms = Terms(["art", "art lab", "日本"], "the art lab in 日本語, a party")
-    assert terms.hide("the art lab in 日本語, a party") == "the KW1 in KW3語, a party"
-    assert terms.used_in("the art of 日本") == ("art", "日本")
-    assert terms.show("kw 1, KW-3 and KW12") == "art lab, 日本 and KW12"
+    assert terms.hide_terms("the art lab in 日本語, a party") == "the KW1 in KW3語, a party"
+    assert terms.list_used_terms("the art of 日本") == ("art", "日本")
+    assert terms.restore_terms("kw 1, KW-3 and KW12") == "art lab, 日本 and KW12"
 
 
 def test_placeholders_do_not_collide_with_the_text():
     terms = Terms(["a.b\\1"], "KW1 means a.b\\1")
-    assert terms.hide("KW1 means a.b\\1") == "KW1 means KX1"
-    assert terms.show("KX1!") == "a.b\\1!"
+    assert terms.hide_terms("KW1 means a.b\\1") == "KW1 means KX1"
+    assert terms.restore_terms("KX1!") == "a.b\\1!"
 
 
 @given(st.lists(st.text(min_size=1, max_size=8), max_size=20), st.text(max_size=80))
 def test_hiding_and_showing_terms_loses_nothing_that_was_a_term(words, text):
     terms = Terms(words, text)
-    for word in terms.used_in(text):
+    for word in terms.list_used_terms(text):
         assert word in text
 
 
 def test_prompts_hold_the_text_the_languages_and_the_context():
     job = TranslationJob("x", "ja", "en", (), "line one\nline two")
-    prompt = few_shot_prompt("これ", job, "KW1")
+    prompt = build_few_shot_prompt("これ", job, "KW1")
     assert prompt.endswith("Context: line one line two\n\nJapanese: これ\nEnglish:")
     assert "We save the data with KW1." in prompt
-    system, user = chat_messages("これ", job, ("KW1",))
+    system, user = build_chat_messages("これ", job, ("KW1",))
     assert user == {"role": "user", "content": "これ"}
     assert "Japanese" in system["content"]
     assert "KW1" in system["content"]
@@ -68,7 +68,7 @@ def test_prompts_hold_the_text_the_languages_and_the_context():
 
 @given(st.text(alphabet="あ。 \n\r\tab.!、", max_size=80))
 def test_pieces_keep_every_line_break_and_every_word(text):
-    cut = list(pieces(text, by_sentence=True, target="ja"))
+    cut = list(cut_for_translation(text, by_sentence=True, target="ja"))
     copied = "".join(piece for piece, _ in cut)
     assert "".join(copied.split()) == "".join(text.split())
     assert [char for char in copied if char in "\r\n"] == [char for char in text if char in "\r\n"]
@@ -77,17 +77,17 @@ def test_pieces_keep_every_line_break_and_every_word(text):
 
 @given(st.lists(st.text(alphabet="a  \n", max_size=4)))
 def test_tidy_is_strip_of_the_whole(parts):
-    assert "".join(tidy(iter(parts))) == "".join(parts).strip()
+    assert "".join(strip_stream(iter(parts))) == "".join(parts).strip()
 
 
 def test_trim_leaves_speech_a_margin_and_no_click():
     sound = np.concatenate([np.zeros(5000), np.full(2400, 0.5), np.zeros(9000)]).astype(np.float32)
-    trimmed = trim(sound, 24_000)
+    trimmed = trim_silence(sound, 24_000)
     assert trimmed.size == 2400 + 2 * 720
     assert trimmed[0] == 0
     assert trimmed[-1] == 0
     assert trimmed.dtype == np.float32
-    assert trim(np.zeros(100, dtype=np.float32), 24_000).size == 0
+    assert trim_silence(np.zeros(100, dtype=np.float32), 24_000).size == 0
 
 
 def test_pauses_go_between_heard_pieces_only():

@@ -1,4 +1,4 @@
-"""The recogniser: languages, silence, segments, long recordings and its options."""
+"""The recognizer: languages, silence, segments, long recordings and its options."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def walk(kokoro, say):
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_rate):
+def test_recordings_of_people_are_recognized(name, human_speech, whisper, error_rate):
     with (human_speech / "manifest.csv").open(encoding="utf-8") as stream:
         row = next(row for row in csv.DictReader(stream) if row["audio"] == name)
     samples, rate = soundfile.read(human_speech / name, dtype="float32", always_2d=True)
@@ -59,7 +59,7 @@ def test_recordings_of_people_are_recognised(name, human_speech, whisper, error_
 
 @pytest.fixture(scope="module")
 def first_heard(whisper, two):
-    """The first sentence as recognised, and the moments at which others could come first."""
+    """The first sentence as recognized, and the moments at which others could come first."""
     moments = []
     with checkpoints(lambda: moments.append("")):
         return whisper.recognize(two[0], RecognitionOptions(vad="segments")), moments
@@ -186,7 +186,7 @@ LONG = [
 ]
 
 
-def test_more_than_a_window_is_recognised_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
+def test_more_than_a_window_is_recognized_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
     sound = np.concatenate([part for text in LONG for part in (say(hibari, text, "heart"), silence(0.8))])
     assert len(sound) / 16_000 > 32
     timed = whisper.recognize(sound, RecognitionOptions(vad="segments"))
@@ -292,6 +292,6 @@ def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, tw
     ],
 )
 def test_what_counts_as_saying_the_same_again(text, repeats):
-    from speechlab.engines._recognition.decoding import repeats_itself
+    from speechlab.engines._recognition.decoding import has_repetition
 
-    assert repeats_itself(text) == repeats
+    assert has_repetition(text) == repeats

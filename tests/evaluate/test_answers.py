@@ -1,4 +1,4 @@
-"""What a report says first: what to do or what was learnt, and how sure that is; of studies with a planted truth."""
+"""What a report says first: what to do or what was learned, and how sure that is; of studies with a planted truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.advice import advised
+from speechlab.evaluate._speech.advice import recommend_system
 from speechlab.metrics import score
 from support.studies import serving
 
@@ -139,7 +139,7 @@ def test_notation_is_no_error_of_a_voice():
     assert report.answer.startswith("0.0% of the English words of heart came out wrong.")
 
 
-def test_one_recogniser_without_an_interval_says_what_it_takes():
+def test_one_recognizer_without_an_interval_says_what_it_takes():
     assert "12 recordings, 8 too few to say how exact that is" in scored({"all recordings": [0] * 12}).answer
     sure = scored({"all recordings": [0] * 24}).answer
     assert sure.startswith("0.0% of the English words came out wrong. English: 0.0% to ")
@@ -231,7 +231,7 @@ def test_an_answer_says_how_many_rows_count_where_speakers_repeat():
     assert "those that are alike, such as of one speaker, count as one" in changed.to_html()
 
 
-def test_one_recogniser_has_the_rate_of_all_its_speakers_first():
+def test_one_recognizer_has_the_rate_of_all_its_speakers_first():
     said = [f"the old brown dog runs over green hills {number_word(number)}" for number in range(24)]
     frame = pd.DataFrame({"text": said, "language": "en", "speaker": [f"s{row % 8}" for row in range(24)]})
     heard = frame["text"].where(frame["speaker"] != "s3", "wrong " + frame["text"])
@@ -277,4 +277,4 @@ def test_who_starts_sooner_is_said_only_beyond_chance(calls, told):
     )
     times = [("a", 0.1 + 0.01 * call) for call in range(calls)] + [("b", 2.0 + call) for call in range(calls)]
     speed = pd.DataFrame(times, columns=["system", "first_audible_s"]).assign(error=None)
-    assert ("times sooner (" in advised(systems, speed)["lead"]) is told
+    assert ("times sooner (" in recommend_system(systems, speed)["lead"]) is told

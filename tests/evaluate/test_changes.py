@@ -24,7 +24,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def made(heard, count=24, **options):
-    """A report of English and Japanese rows, in turns; ``heard`` gives what was recognised in each."""
+    """A report of English and Japanese rows, in turns; ``heard`` gives what was recognized in each."""
     return report_of(heard, count, **options) if options else plain_report_of(heard, count)
 
 
@@ -176,8 +176,8 @@ def test_columns_of_other_names_are_those_of_the_study():
 
 
 @pytest.mark.slow
-def test_other_normalisers_are_refused_with_what_differs():
-    with pytest.raises(InvalidRequestError, match=r"English: normaliser none-v1\S+ earlier, en-v\S+ now"):
+def test_other_normalizers_are_refused_with_what_differs():
+    with pytest.raises(InvalidRequestError, match=r"English: normalizer none-v1\S+ earlier, en-v\S+ now"):
         made(wrong).compare(made(right, normalize="none"))
     # versions of tools are another matter
     table = made(right).table

@@ -209,8 +209,8 @@ def test_texts_that_no_voice_speaks_are_told(studies, name):
 @pytest.mark.parametrize("name", ["recognition", "compared"])
 def test_references_that_cannot_be_scored_are_told(studies, name):
     table, study = studies[name]
-    empty = "a reference that is empty after normalisation; what was recognised counts as inserted."
-    told = {f"1 of 3 recognised rows has {what}" for what in ("no reference, and no score.", empty)}
+    empty = "a reference that is empty after normalization; what was recognized counts as inserted."
+    told = {f"1 of 3 recognized rows has {what}" for what in ("no reference, and no score.", empty)}
     assert told <= set(study(table.assign(text=["Good morning.", None, "…"])).notes)
 
 
@@ -225,9 +225,9 @@ def test_what_is_no_client_is_refused(lab):
             study(lab, *given, progress=False)
 
 
-def test_a_recogniser_that_is_none_is_refused_before_the_speaking(studies):
-    with pytest.raises(InvalidRequestError, match="recogniser is 5; it must be a Client"):
-        evaluate.round_trip(None, TEXTS, "low", recogniser=5, progress=False)
+def test_a_recognizer_that_is_none_is_refused_before_the_speaking(studies):
+    with pytest.raises(InvalidRequestError, match="recognizer is 5; it must be a Client"):
+        evaluate.round_trip(None, TEXTS, "low", recognizer=5, progress=False)
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
     assert report.answer.startswith(
         "Take new. It makes significantly fewer errors than week 1 on 23 recordings"
     )
-    assert report.failed()["error"].tolist() == ["the table has no text here"]
+    assert report.select_failures()["error"].tolist() == ["the table has no text here"]
     assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
     assert report.record["runs"] == []
     page = report.save(tmp_path / "report.html").read_text("utf-8")
@@ -53,7 +53,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
 
 
 @pytest.mark.slow
-def test_hypotheses_stand_beside_what_a_system_recognises(texts, tmp_path):
+def test_hypotheses_stand_beside_what_a_system_recognizes(texts, tmp_path):
     table = texts.assign(audio=[clip(n) for n in range(COUNT)])
     how = {"store": tmp_path, "progress": False}
     with sl.system("ears", transcribe=said, version="1") as lab:
@@ -85,7 +85,7 @@ def test_without_a_client_something_must_be_there(texts, tmp_path):
         evaluate.recognition(None, texts)
     with pytest.raises(InvalidRequestError, match="settings= needs systems that can be asked"):
         evaluate.recognition(None, texts, hypotheses="good", settings={"a": {}})
-    with pytest.raises(InvalidRequestError, match="recogniser is None"):
+    with pytest.raises(InvalidRequestError, match="recognizer is None"):
         evaluate.voices(None, texts.assign(audio="a.wav", voice="a"))
 
 
@@ -111,7 +111,7 @@ def test_translations_that_exist(tmp_path):
 
 
 @pytest.mark.slow
-def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
+def test_recordings_that_exist_are_ranked_with_the_recognizer_alone(tmp_path):
     rows = [
         {"text": TEXTS[n], "language": "en", "voice": voice, "audio": clip(n, sign), "note": n}
         for n in range(COUNT)
@@ -124,7 +124,7 @@ def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
         return said(sound) if sound.samples[0] > 0 else f"{said(sound)} oops"
 
     with sl.system("ears", transcribe=hears, version="1") as ears:
-        how = {"recogniser": ears, "store": tmp_path, "progress": False}
+        how = {"recognizer": ears, "store": tmp_path, "progress": False}
         report = evaluate.voices(None, pd.DataFrame(rows), dnsmos=0, **how)
         assert len(calls) == 2 * COUNT
         trip = evaluate.round_trip(None, pd.DataFrame(rows[:-1]), **how)
@@ -132,7 +132,7 @@ def test_recordings_that_exist_are_ranked_with_the_recogniser_alone(tmp_path):
     assert not report.notes
     assert len(calls) == 2 * COUNT
     assert trip.summary.set_index("voice_name")["wer"].round(2).to_dict() == {"anna": 0.0, "bert": 0.14}
-    assert "no recording of this text by 'bert'" in trip.failed()["error"].iloc[0]
+    assert "no recording of this text by 'bert'" in trip.select_failures()["error"].iloc[0]
 
 
 @pytest.mark.slow
@@ -155,7 +155,7 @@ def test_the_command_scores_columns_and_folders(texts, tmp_path):
     assert evaluate.Report.load(out).systems == ["theirs", "week"]
 
 
-def test_recordings_of_speakers_without_any_reference_are_recognised(texts):
+def test_recordings_of_speakers_without_any_reference_are_recognized(texts):
     rows = texts.assign(text=None, speaker=["a", "b", "c"] * 8)
     report = evaluate.recognition(None, rows, hypotheses="good")
     assert report.answer.startswith("Nothing could be scored. 24 of 24 rows have no score")
@@ -179,7 +179,7 @@ def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
 
 @pytest.mark.slow
 def test_a_setting_has_the_language_identified(texts):
-    """Otherwise the recogniser is told the language of the row."""
+    """Otherwise the recognizer is told the language of the row."""
     rows = texts.head(1).assign(audio=[clip(0)])
     settings = {"told": {}, "asked": {"language": None}}
     with sl.system("a", transcribe=lambda sound, language=None: language or "unknown", version="1") as lab:

@@ -13,15 +13,15 @@ import pytest
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.statistics import (
-    answers_needed,
-    binomial_p,
-    detectable,
-    more_needed,
-    two_way,
-    two_way_bootstrap,
+    bootstrap_two_way,
+    compute_binomial_p,
+    compute_detectable_difference,
+    count_answers_needed,
+    count_more_needed,
+    estimate_two_way,
 )
-from speechlab.listening import pair_scale
-from speechlab.listening._scale import strengths
+from speechlab.listening import estimate_pair_scale
+from speechlab.listening._scale import estimate_strengths
 
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202e"
 KEY = {
@@ -403,7 +403,7 @@ def compared(values):
     listener, item = (place.ravel() for place in np.indices((listeners, items)))
     for pair in values:
         mean = float(pair.mean())
-        yield two_way(mean, (pair.ravel() - mean) / pair.size, listener, item)
+        yield estimate_two_way(mean, (pair.ravel() - mean) / pair.size, listener, item)
 
 
 @pytest.mark.slow
@@ -432,7 +432,7 @@ def test_at_most_six_in_a_hundred_find_what_is_not_there(listeners, items, sprea
 def test_the_advice_on_listeners_finds_what_it_promises(pilot, spread, shift):
     rng = np.random.default_rng(3)
     tried = compared(simulated(rng, 300, *pilot, spread))
-    enough = pilot[0] + round(np.median([more_needed(one, shift)[0] for one in tried]))
+    enough = pilot[0] + round(np.median([count_more_needed(one, shift)[0] for one in tried]))
     assert 15 < enough < 50
     found = list(compared(simulated(rng, 1_000, enough, pilot[1], spread, shift)))
     assert 0.76 < np.mean([one.p < 0.05 for one in found]) < 0.88
@@ -442,7 +442,9 @@ def test_the_advice_on_listeners_finds_what_it_promises(pilot, spread, shift):
 def test_what_a_test_can_find_it_finds_in_eight_of_ten():
     rng = np.random.default_rng(4)
     spread = (0.4, 0.2, 0.8)
-    size = np.median([detectable(one) for one in compared(simulated(rng, 500, 14, 10, spread))])
+    size = np.median(
+        [compute_detectable_difference(one) for one in compared(simulated(rng, 500, 14, 10, spread))]
+    )
     found = list(compared(simulated(rng, 1_000, 14, 10, spread, size)))
     assert 0.76 < np.mean([one.p < 0.05 for one in found]) < 0.88
 
@@ -450,8 +452,8 @@ def test_what_a_test_can_find_it_finds_in_eight_of_ten():
 @pytest.mark.parametrize("above", [0.1, 0.15, 0.25, 0.5])
 def test_the_advice_for_abx_is_that_of_the_exact_test(above):
     rng = np.random.default_rng(2)
-    asked = answers_needed(above)
-    chances = {right: binomial_p(right, asked) for right in range(asked + 1)}
+    asked = count_answers_needed(above)
+    chances = {right: compute_binomial_p(right, asked) for right in range(asked + 1)}
     found = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5 + above, 4_000)])
     assert 0.78 < found < 0.86 or above == 0.5
     guessed = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5, 4_000)])
@@ -479,7 +481,7 @@ def test_intervals_cover_the_truth_though_listeners_and_items_vary(spread):
     drawn = simulated(rng, 1_000, 10, 12, spread)
     differences = np.mean([one.low <= 0 <= one.high for one in compared(drawn)])
     assert 0.93 <= differences <= 0.975
-    ends = [two_way_bootstrap(3 + values.ravel(), listener, item, draws=300, seed=1) for values in drawn]
+    ends = [bootstrap_two_way(3 + values.ravel(), listener, item, draws=300, seed=1) for values in drawn]
     # of means they are rather too wide, the more the less listeners and items differ
     assert np.mean([low <= 3 <= high for low, high in ends]) >= 0.94
 
@@ -589,7 +591,7 @@ TRUTH = {"a": 1.2, "b": 0.3, "c": -0.2, "d": -1.3}
 
 
 def test_a_scale_from_pairs_holds_the_planted_strengths():
-    scale = pair_scale(choices(TRUTH), draws=300).set_index("system")
+    scale = estimate_pair_scale(choices(TRUTH), draws=300).set_index("system")
     assert scale.index.tolist() == list(TRUTH)
     assert scale["strength"].sum() == pytest.approx(0, abs=1e-9)
     for system, strength in TRUTH.items():
@@ -600,21 +602,21 @@ def test_a_scale_is_the_maximum_of_the_likelihood():
     """The gradient is 0 there; choix 0.4.1 (ilsr_pairwise) gives the same strengths within 2e-9."""
     wins = np.random.default_rng(3).integers(1, 30, (5, 5)).astype(float)
     np.fill_diagonal(wins, 0)
-    found = strengths(wins)
+    found = estimate_strengths(wins)
     chance = 1 / (1 + np.exp(found[None] - found[:, None]))
     assert np.abs((wins - (wins + wins.T) * chance).sum(axis=1)).max() < 1e-6
 
 
 def test_a_scale_that_the_answers_do_not_determine_is_missing():
     always = choices({"a": 50.0, "b": 0.0, "c": 0.0})
-    scale = pair_scale(always, draws=100)
+    scale = estimate_pair_scale(always, draws=100)
     assert scale["strength"].isna().all()
-    assert strengths(np.array([[0.0, 2.0], [2.0, 0.0]])).tolist() == [0.0, 0.0]
+    assert estimate_strengths(np.array([[0.0, 2.0], [2.0, 0.0]])).tolist() == [0.0, 0.0]
 
 
 def test_answers_without_a_preference_are_half_an_answer_for_each():
     neither = choices(TRUTH).assign(score=0.0)
-    assert pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
+    assert estimate_pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
 
 
 def test_a_text_in_place_of_a_path_is_refused_in_words():

@@ -46,19 +46,19 @@ def recordings(there, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
+def test_sounds_are_measured_and_shown_where_their_only_recognizer_is_not_there(
     there, nobody, store, tmp_path
 ):
-    how = {"store": store, "recogniser": nobody, **HOW}
+    how = {"store": store, "recognizer": nobody, **HOW}
     report = evaluate.voices(there.lab, TEXTS, ["low", "high"], speed=1, dnsmos=0, **how)
     assert report.table["status"].tolist() == ["error"] * 4
-    assert report.table["error"].str.startswith("not recognised: GET http://127.0.0.1:9").all()
+    assert report.table["error"].str.startswith("not recognized: GET http://127.0.0.1:9").all()
     assert report.table["audio"].notna().all()
     assert report.summary["loudness_lufs"].notna().all()
     assert report.summary["timed_calls"].tolist() == [1, 1]
     assert report.summary["ranking_rate"].isna().all()
     said, advice = report.notes
-    assert said.startswith("The recogniser could not be asked: GET http://127.0.0.1:9")
+    assert said.startswith("The recognizer could not be asked: GET http://127.0.0.1:9")
     assert advice == "What was spoken is in the store, and the same call goes on from there."
     assert report.answer.startswith("Nothing can be advised.")
     assert [run["operation"] for run in report.record["runs"]] == ["synthesize"]
@@ -67,7 +67,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recogniser_is_not_there(
     assert again.table["audio"].map(lambda path: Path(path).is_file()).all()
     heard = evaluate.round_trip(there.lab, TEXTS, "low", **how)
     # the last failure may be so recent that the service is not asked again
-    assert heard.notes[0].startswith("The recogniser could not be asked: GET http://127.0.0.1:9")
+    assert heard.notes[0].startswith("The recognizer could not be asked: GET http://127.0.0.1:9")
     assert heard.notes[1:] == report.notes[1:]
     assert heard.table["audio"].notna().all()
     asked = len(there.voice.calls)
@@ -85,7 +85,7 @@ def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     first = report.table[report.table["take"] == 0]
     assert first["audio"].notna().all()
     assert report.table["status"].eq("error").all()
-    assert report.notes[0].startswith("The recogniser could not be asked: the service was given up")
+    assert report.notes[0].startswith("The recognizer could not be asked: the service was given up")
     assert any(note.startswith("Speed was not measured, all calls failed") for note in report.notes)
 
 
@@ -98,7 +98,7 @@ def test_another_service_hears_all_voices_where_the_first_one_ends(there, store)
         report = evaluate.voices(services, TEXTS, "low", speed=0, dnsmos=0, **how)
     done = report.table.groupby("system")["hypothesis"].count()
     assert done.to_dict() == {"ours": 2, "theirs": 2}
-    assert report.notes[0].startswith("The recogniser of ours could not be asked: ")
+    assert report.notes[0].startswith("The recognizer of ours could not be asked: ")
     assert report.notes[1] == "theirs heard all voices in place of ours."
 
 
@@ -117,14 +117,14 @@ def test_rows_of_a_service_that_ends_before_it_speaks_fail_and_stay_in_the_table
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("several", [False, True])
-def test_recordings_that_were_recognised_are_kept_where_the_service_ends(there, recordings, store, several):
+def test_recordings_that_were_recognized_are_kept_where_the_service_ends(there, recordings, store, several):
     with serving() as staged:
         lab = {"ours": staged.lab, "theirs": there.lab} if several else staged.lab
         how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.recognition(lab, recordings, speechless=1, speed=1, **how)
     assert report.table["hypothesis"].eq("good morning").all()
     name = "ours: " if several else ""
-    told = f"{name}none of 4 recordings in which nobody speaks could be recognised."
+    told = f"{name}none of 4 recordings in which nobody speaks could be recognized."
     assert told in map(str, report.findings)
     assert ("Speed was not measured, all calls failed" in "\n".join(report.notes)) is not several
 
@@ -147,7 +147,7 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_was_recognised_is_kept_where_the_way_to_speech_ends(there, recordings, store):
+def test_what_was_recognized_is_kept_where_the_way_to_speech_ends(there, recordings, store):
     with serving() as staged:
         how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.speech_to_speech(staged.lab, recordings, "en", "low", **how)

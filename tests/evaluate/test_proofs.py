@@ -19,7 +19,7 @@ import pytest
 from evaluate.test_listening import rows_of
 from evaluate.test_verify import report_of, sentences
 from speechlab import evaluate
-from speechlab.evaluate._writing.page import seal_of
+from speechlab.evaluate._writing.page import compute_seals
 from support.studies import serving
 
 pytestmark = pytest.mark.slow
@@ -66,7 +66,7 @@ def of_services(folder):
         noisy = {"noise_db": (20, 5), "speechless": 1, "hotwords": ["evening"], "speed": 2}
         yield "noise", evaluate.recognition(lab, rows, **noisy, **how)
         heard = evaluate.recognition(lab, rows.assign(language="ja"), voice=None, **how)
-        yield "joined", evaluate.Report.joined("Voices and what was understood", [spoken, heard])
+        yield "joined", evaluate.Report.combine("Voices and what was understood", [spoken, heard])
         yield "speech to speech", evaluate.speech_to_speech(lab, rows, "ja", "high", **how)
 
 
@@ -210,7 +210,7 @@ def test_a_changed_digit_anywhere_else_changes_the_hash(pages, tmp_path, study):
     page = (pages / f"{study}.html").read_text("utf-8")
     digits = [match.start() for match in re.finditer(r"\d", page) if match.start() > page.index("<main>")]
     for place in np.random.default_rng(4).choice(digits, 60, replace=False):
-        seal, digest = seal_of(f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}")
+        seal, digest = compute_seals(f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}")
         assert digest != seal or seal not in page
     changed = tmp_path / "page.html"
     changed.write_text(page.replace("</main>", " </main>") + "<!-- 1 -->", "utf-8")

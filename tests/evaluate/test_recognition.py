@@ -1,4 +1,4 @@
-"""Studies of recognition with several systems and conditions, whose recogniser does what a test needs."""
+"""Studies of recognition with several systems and conditions, whose recognizer does what a test needs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
-from speechlab.evaluate._recognition.conditions import active_level_db, conditions_of, level_db, under
-from speechlab.evaluate._recognition.hallucinations import flagged
+from speechlab.evaluate._recognition.conditions import (
+    apply_conditions,
+    build_conditions,
+    measure_active_level_db,
+    measure_level_db,
+)
+from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
@@ -55,7 +60,7 @@ def recordings(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(staged):
-    """Tell the recogniser what it hears: a function of the sentence and of the options."""
+    """Tell the recognizer what it hears: a function of the sentence and of the options."""
 
     def tell(heard):
         def by_length(duration_s):
@@ -371,15 +376,15 @@ def loud(seconds, level=0.1, rate=16_000):
 
 def test_the_level_of_speech_leaves_pauses_out():
     tone = loud(4)
-    level = active_level_db(tone, 16_000)
+    level = measure_active_level_db(tone, 16_000)
     assert level == pytest.approx(20 * np.log10(0.1 / np.sqrt(2)), abs=0.1)
     with_pause = np.concatenate([tone, np.zeros(64_000, np.float32)])
-    assert active_level_db(with_pause, 16_000) == pytest.approx(level, abs=0.6)
-    assert level_db(with_pause) == pytest.approx(level - 3, abs=0.1)
-    assert active_level_db(0.1 * with_pause, 16_000) == pytest.approx(
-        active_level_db(with_pause, 16_000) - 20, abs=0.2
+    assert measure_active_level_db(with_pause, 16_000) == pytest.approx(level, abs=0.6)
+    assert measure_level_db(with_pause) == pytest.approx(level - 3, abs=0.1)
+    assert measure_active_level_db(0.1 * with_pause, 16_000) == pytest.approx(
+        measure_active_level_db(with_pause, 16_000) - 20, abs=0.2
     )
-    assert active_level_db(np.zeros(100, np.float32), 16_000) is None
+    assert measure_active_level_db(np.zeros(100, np.float32), 16_000) is None
 
 
 @pytest.mark.parametrize("noise", ["speech", "white", AudioClip(loud(0.5) + 0.01, 16_000)])
@@ -387,7 +392,7 @@ def test_noise_has_the_level_that_was_asked_for(noise, store, tmp_path):
     tone = loud(3)
     path = str(AudioClip(tone, 16_000).save(tmp_path / "tone.wav"))
     rows = pd.DataFrame({"audio": [path, "gone.wav"]})
-    made = under(rows, conditions_of([20, 0], []), noise, 1, store)
+    made = apply_conditions(rows, build_conditions([20, 0], []), noise, 1, store)
     assert made["condition"].tolist() == [
         n for n in ("as recorded", "noise 20 dB", "noise 0 dB") for _ in (0, 1)
     ]
@@ -397,10 +402,10 @@ def test_noise_has_the_level_that_was_asked_for(noise, store, tmp_path):
         clip = AudioClip.from_file(cell)
         assert clip.sample_rate == 16_000
         left = clip.samples - tone
-        assert active_level_db(tone, 16_000) - level_db(left) == pytest.approx(snr, abs=0.2)
-    again = under(rows, conditions_of([20, 0], []), noise, 1, store)
+        assert measure_active_level_db(tone, 16_000) - measure_level_db(left) == pytest.approx(snr, abs=0.2)
+    again = apply_conditions(rows, build_conditions([20, 0], []), noise, 1, store)
     assert again["audio"].tolist() == made["audio"].tolist()
-    other = under(rows, conditions_of([20, 0], []), noise, 2, store)
+    other = apply_conditions(rows, build_conditions([20, 0], []), noise, 2, store)
     assert other["audio"][2] != made["audio"][2]
 
 
@@ -408,7 +413,9 @@ def test_a_band_leaves_what_is_inside(store, tmp_path):
     at = np.arange(16_000) / 16_000
     both = (0.2 * np.sin(2 * np.pi * 1_000 * at) + 0.2 * np.sin(2 * np.pi * 5_000 * at)).astype(np.float32)
     path = str(AudioClip(both, 16_000).save(tmp_path / "both.wav"))
-    made = under(pd.DataFrame({"audio": [path]}), conditions_of([], [(300, 3_400)]), "speech", 0, store)
+    made = apply_conditions(
+        pd.DataFrame({"audio": [path]}), build_conditions([], [(300, 3_400)]), "speech", 0, store
+    )
     left = AudioClip.from_file(made["audio"][1]).samples[2_000:-2_000]
     assert np.allclose(left, 0.2 * np.sin(2 * np.pi * 1_000 * at[2_000:-2_000]), atol=0.005)
 
@@ -470,7 +477,7 @@ def test_what_are_no_conditions(lab, recordings, store, how, message):
 )
 def test_the_rules_of_hallucinations_and_lost_tails(said, heard, made_up, lost):
     scored = score(pd.DataFrame({"text": [said], "hypothesis": [heard]}), language="en")
-    row = flagged(scored.assign(loop=loops(heard, said))).iloc[0]
+    row = flag_hallucinations(scored.assign(loop=loops(heard, said))).iloc[0]
     assert (row["hallucination"], row["tail_lost"]) == (made_up, lost)
 
 
@@ -478,7 +485,7 @@ def test_flags_of_japanese_go_by_characters():
     frame = pd.DataFrame(
         {"text": ["今日は三時に会いましょう", "はい"], "hypothesis": ["今日は三時に", "はい"]}
     )
-    rows = flagged(score(frame, language="ja").assign(loop=False))
+    rows = flag_hallucinations(score(frame, language="ja").assign(loop=False))
     assert rows["tail_lost"].tolist() == [True, False]
     assert rows["hallucination"].tolist() == [False, False]
 

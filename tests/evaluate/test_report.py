@@ -15,7 +15,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._translation.report import translation_report
+from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.evaluate._writing import contents, page
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score, score_translations
@@ -74,8 +74,8 @@ def test_a_page_of_many_rows_shows_the_worst_and_a_sample_and_says_so(tmp_path, 
     frame = pd.DataFrame({"text": ["the cat"] * 40, "heard": ["the cat"] * 40, "language": "en"})
     frame.loc[[7, 31], "heard"] = "a dog"
     report = evaluate.recognition(None, frame, hypotheses="heard", progress=False, store=tmp_path / "store")
-    assert len(report.shown_rows().rows) == 10
-    assert {7, 31} <= set(contents.picked(report.table).index)
+    assert len(report.build_shown_table().rows) == 10
+    assert {7, 31} <= set(contents.select_shown_rows(report.table).index)
     text = report.save(tmp_path / "many.html").read_text("utf-8")
     assert (
         "Of 40 rows, the 5 with most errors and a random sample of 5 are shown; figures are of all." in text
@@ -323,8 +323,8 @@ def test_what_is_no_report_or_cannot_be_written_says_so(small, tmp_path):
 
 def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     text, sources = report.methods()
-    assert "Japanese was counted by characters, normalised by ja-" in text
-    assert "English was counted by words, normalised by en-" in text
+    assert "Japanese was counted by characters, normalized by ja-" in text
+    assert "English was counted by words, normalized by en-" in text
     assert "Readings are the kana" in text
     assert "percentile bootstrap" in text  # 22 utterances a voice
     cited = {int(number) for marks in re.findall(r"\[([\d, ]+)\]", text) for number in marks.split(",")}
@@ -335,7 +335,7 @@ def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     assert not any("Bisani" in source for source in few.sources)
     english = report.table.drop(columns=["signature"]).query("language == 'en'")
     strict = evaluate.Report.of_scores("Strict", score(english, normalize="none")).methods()
-    assert "not normalised: the fewest substitutions, deletions and insertions" in strict.text
+    assert "not normalized: the fewest substitutions, deletions and insertions" in strict.text
 
 
 def test_tables_for_papers_hold_text_as_text(report, tmp_path):
@@ -442,7 +442,7 @@ def test_translations_have_the_same_names(tmp_path):
         }
     )
     assert len(scores)
-    report = evaluate.Report.of(translation_report("Translations", rows, summary))
+    report = evaluate.Report.of(build_translation_report("Translations", rows, summary))
     again = evaluate.Report.load(report.save(tmp_path / "out"))
     assert again.columns == report.columns
     assert again.table["chrf"].tolist() == [100.0, 60.0]

@@ -15,7 +15,7 @@ from speechlab import evaluate, plots
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.rows import is_mixed, mixed_normalizer
+from speechlab.evaluate._speech.rows import build_multilingual_normalizer, is_multilingual
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
@@ -44,7 +44,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def recorded(staged, tmp_path):
-    """Recordings that the recogniser hears as it is told: by their lengths in tenths of a second."""
+    """Recordings that the recognizer hears as it is told: by their lengths in tenths of a second."""
 
     def make(*heard):
         paths = []
@@ -250,7 +250,7 @@ def test_no_text_loops_beside_itself(text):
 @settings(max_examples=30)
 @given(st.text(max_size=30), st.sampled_from([("ja", "en"), ("zh", "en"), ("en", "ja"), ("en", "de")]))
 def test_texts_of_two_languages_are_tokens_with_single_spaces(text, codes):
-    made = mixed_normalizer(codes)(text)
+    made = build_multilingual_normalizer(codes)(text)
     assert made == " ".join(made.split())
 
 
@@ -267,7 +267,7 @@ def test_texts_of_two_languages_are_tokens_with_single_spaces(text, codes):
     ],
 )
 def test_which_rows_are_of_several_languages(language, yes):
-    assert is_mixed(language) is yes
+    assert is_multilingual(language) is yes
 
 
 @pytest.mark.slow

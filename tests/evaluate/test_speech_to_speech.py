@@ -12,7 +12,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, InvalidRequestError
-from speechlab.evaluate._translation.spoken import report_of_stages
+from speechlab.evaluate._translation.spoken import build_stages_report
 from speechlab.store import Store
 from support.studies import serving
 
@@ -31,7 +31,7 @@ def steps(ideal, translation, again, count=12, **columns):
         }
     ).assign(audio=None, spoken=None, error=None, failed_at=None, **columns)
     roles = {name: name for name in ("audio", "text", "language", "reference") if name in rows}
-    report = report_of_stages("Steps", rows, roles, {"settings": {"target_lang": "en"}})
+    report = build_stages_report("Steps", rows, roles, {"settings": {"target_lang": "en"}})
     return report.summary.set_index("step")
 
 
@@ -41,7 +41,7 @@ def test_the_step_that_loses_is_named():
     heard = steps(right, "A stationer was nearly late {}.", "A stationer was nearly late {}.")
     assert heard["chrf"].iloc[0] == 100
     assert heard["verdict"].fillna("").tolist() == ["", "worse", "no difference shown"]
-    assert heard.loc["recognised, then translated", "lost"] > 20
+    assert heard.loc["recognized, then translated", "lost"] > 20
     spoken = steps(right, right, "the session ate {}", reference=[right.format(row) for row in range(12)])
     assert spoken["verdict"].fillna("").tolist() == ["", "no difference shown", "worse"]
     assert spoken["p"].isna().tolist() == [True, False, False]
@@ -64,7 +64,7 @@ def test_what_a_step_loses_has_an_interval_from_twenty_texts_on():
     right, wrong = "The station is near gate {}.", "The session was {}."
     few, many = steps(right, wrong, wrong), steps(right, wrong, wrong, count=20)
     assert few["lost_low"].isna().all()
-    row = many.loc["recognised, then translated"]
+    row = many.loc["recognized, then translated"]
     assert 0 < row["lost_low"] < row["lost"] < row["lost_high"]
 
 
@@ -107,7 +107,7 @@ def way(lab, tmp_path_factory):
 def test_the_whole_way(way, tmp_path):
     report = way[0]
     assert report.table["status"].tolist() == ["ok", "error"]
-    assert report.table["failed_at"].tolist() == [None, "recognise"]
+    assert report.table["failed_at"].tolist() == [None, "recognize"]
     row = report.table.iloc[0]
     assert row["error_rate"] == 0
     assert row["reading_cer"] == 0
@@ -161,7 +161,7 @@ def test_several_services_go_all_the_way(way):
 @pytest.mark.slow
 def test_a_service_that_is_not_there_stops_none_of_the_others(way):
     one, _, away = way
-    assert away.table["failed_at"].tolist() == ["recognise", "recognise", None, "recognise"]
+    assert away.table["failed_at"].tolist() == ["recognize", "recognize", None, "recognize"]
     assert away.table["again"].tolist()[2:] == one.table["again"].tolist()
     assert away.summary["system"].tolist() == ["ours"] * 3
     assert away.rows().frame["error"].dropna().tolist()[0].startswith("away could not be asked: ")
@@ -183,7 +183,7 @@ def test_a_row_without_a_recording_or_text_has_failed(tmp_path):
         "column 'audio' is empty in this row",
         "column 'text' is empty in this row",
     ]
-    assert report.table["failed_at"].tolist() == [None, "recognise", "translate what was said"]
+    assert report.table["failed_at"].tolist() == [None, "recognize", "translate what was said"]
 
 
 def test_bad_input_is_said_before_anything_is_sent():

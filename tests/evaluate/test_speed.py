@@ -15,8 +15,8 @@ import pytest
 from speechlab import Client, evaluate
 from speechlab.audio import AudioClip, leading_silence_s
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.speed import summary_of_calls
-from speechlab.evaluate._statistics import quantile
+from speechlab.evaluate._speech.speed import summarize_calls
+from speechlab.evaluate._statistics import estimate_quantile
 from support.http_server import FaultServer, chunked, reply
 from support.samples import VOICE
 
@@ -220,7 +220,7 @@ def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(serv
         )
         slower[0] = 3.0
         now = evaluate.round_trip(lab, frame, "plain", progress=False, **how)
-    assert stages[0] == ("estimate: 6 texts to speak, 54 characters; up to 8 seconds to recognise", 0, 0)
+    assert stages[0] == ("estimate: 6 texts to speak, 54 characters; up to 8 seconds to recognize", 0, 0)
     assert before.speed["error"].isna().all()
     assert before.speed["concurrency"].value_counts().to_dict() == {1: 6, 4: 24}
     assert before.summary["timed_calls"].tolist() == [6]
@@ -248,17 +248,17 @@ def test_a_concurrency_that_makes_no_sense_is_refused(given):
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
 def test_a_quantile_has_an_interval_from_enough_calls_that_covers_it(share, least):
-    assert quantile(np.arange(least - 1.0), share) is None
-    assert quantile(np.arange(float(least)), share) is not None
+    assert estimate_quantile(np.arange(least - 1.0), share) is None
+    assert estimate_quantile(np.arange(float(least)), share) is not None
     rng, draws = np.random.default_rng(0), 2_000
     truth = -np.log(1 - share)
-    ends = [quantile(rng.exponential(size=least + 20), share) for _ in range(draws)]
+    ends = [estimate_quantile(rng.exponential(size=least + 20), share) for _ in range(draws)]
     assert sum(low <= truth <= high for _, low, high in ends) >= 0.94 * draws
 
 
 def test_the_summary_has_quantiles_only_of_enough_calls():
     calls = pd.DataFrame({"voice": ["a"] * 80 + ["b"] * 5, "total_s": range(1, 86), "error": None})
-    found = summary_of_calls(calls, ["voice"]).set_index("voice")
+    found = summarize_calls(calls, ["voice"]).set_index("voice")
     assert found["timed_calls"].tolist() == [80, 5]
     assert found["total_s"].tolist() == [40.5, 83]
     assert found[["total_s_low", "total_s_high"]].to_numpy().tolist() == [[1, 80], [81, 85]]

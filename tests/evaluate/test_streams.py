@@ -81,7 +81,7 @@ def test_streams_are_measured_against_whole_recordings(rows, clock, tmp_path):
         "Streamed text is final 0.31 s after the end of speech in English, where 4.8% of words are wrong (whole: "
         "0.0%). The difference in errors is beyond chance on 24 recordings; final texts came after 0.30 to 0.32 s."
     )
-    shown = next(view for view in report.views if view.title == "Streamed recognition").frame()
+    shown = next(view for view in report.views if view.title == "Streamed recognition").to_frame()
     assert shown["unstable words"].tolist() == ["28.6%"]
     assert len(report.speed) == COUNT
     assert again.answer == report.answer
@@ -139,7 +139,7 @@ def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
 
     with sl.system("a", transcribe_stream=live, version="1", clock=clock) as lab:
         report = study(lab, silent, tmp_path)
-    assert report.failed()["error"].str.contains("no such sound").tolist() == [True]
+    assert report.select_failures()["error"].str.contains("no such sound").tolist() == [True]
     found = report.summary.iloc[0]
     assert (found["streams"], found["utterances_scored"]) == (COUNT - 1, COUNT - 1)
     assert report.speed["finalization_s"].notna().sum() == COUNT - 2
@@ -198,7 +198,7 @@ def test_settings_conditions_and_a_rest_that_cannot_stream(rows, clock, tmp_path
         )
         beside = study({"a": a, "b": b}, rows, tmp_path, speed=2)
         for lab, how, told in (
-            (b, {}, "stream=True needs a system that recognises streams: sl.system"),
+            (b, {}, "stream=True needs a system that recognizes streams: sl.system"),
             (None, {"hypotheses": "text"}, "stream= needs systems that can be asked"),
             (a, {"stream": "yes"}, "stream is 'yes'; it must be True or False"),
         ):

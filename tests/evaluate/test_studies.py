@@ -216,7 +216,7 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     saved = heard.save(tmp_path / "study")
     again = segments.read(saved / "segments.parquet")
     assert all((saved / file).is_file() for file in again["file"])
-    both = evaluate.Report.joined("both", [report, heard])
+    both = evaluate.Report.combine("both", [report, heard])
     assert both.table["audio"].iloc[both.tables["segments"]["position"]].tolist() == found["file"].tolist()
     assert report.tables["segments"].columns.tolist() == [
         "file",

@@ -142,7 +142,7 @@ def test_a_study_tells_of_failed_rows_once_and_says_where_they_are(ears, tmp_pat
     assert first == f"{reason}report.failed() has them"
     assert second.startswith(f"{reason}A recording counts once for each min_silence_gap; the column 'failed'")
     assert {one.filename for one in told} == {__file__}
-    assert len(report.failed()) == 1
+    assert len(report.select_failures()) == 1
 
 
 def test_rows_that_were_not_asked_have_failed(ears, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._translation.measures import Columns
-from speechlab.evaluate._translation.report import translation_report
+from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.metrics import score_translations
 
 GOOD = "The meeting room is on the third floor of the building."
@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 
 def translation(*values, **facts):
-    return evaluate.Report.of(translation_report(*values, **facts))
+    return evaluate.Report.of(build_translation_report(*values, **facts))
 
 
 def made(translated, count=12, **options):

@@ -8,9 +8,9 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.speed import no_times
-from speechlab.evaluate._translation.measures import Columns, measured, summarized
-from speechlab.evaluate._translation.report import difference_findings, translation_differences
+from speechlab.evaluate._speech.speed import build_empty_stream_table
+from speechlab.evaluate._translation.measures import Columns, measure_translations, summarize_translations
+from speechlab.evaluate._translation.report import build_difference_findings, compare_systems
 from speechlab.store import Store
 from support.openai_server import KEY, openai_server
 from support.studies import serving
@@ -36,7 +36,7 @@ def rows(translations, system=None, **columns):
             "status": "ok",
         }
     ).assign(**columns)
-    found = measured(frame, NAMES, GLOSSARY)
+    found = measure_translations(frame, NAMES, GLOSSARY)
     return found if system is None else found.assign(system=system)
 
 
@@ -63,7 +63,7 @@ def test_measures_of_rows():
     assert found["length_ratio"][0] == pytest.approx(len(right(0)) / 7)
     assert found["chrf"][0] == 100
     assert found.loc[3, ["chrf", "length_ratio", "copied", "terms_found"]].isna().all()
-    summary = summarized(found, NAMES, no_times()).iloc[0]
+    summary = summarize_translations(found, NAMES, build_empty_stream_table()).iloc[0]
     assert (summary["utterances"], summary["copies"]) == (3, 1)
     assert (summary["terms_expected"], summary["terms_found"], summary["terms_kept"]) == (1, 0, 0)
 
@@ -72,7 +72,7 @@ def test_translations_that_loop():
     again = "駅は一番です駅は一番です駅は一番です"
     found = rows(["no exit, no exit, no exit, no exit", "no exit, no exit"] + ["no exit" * 4] * 2)
     assert found["loop"].tolist() == [True, False, True, True]
-    assert summarized(found, NAMES, no_times())["loops"].tolist() == [3]
+    assert summarize_translations(found, NAMES, build_empty_stream_table())["loops"].tolist() == [3]
     said = rows(["no exit " * 4] * 2, reference=["no exit " * 4, "no exit"], text=again)
     assert not said["loop"].any()  # the text does so itself
     meant = rows(["no exit " * 4], reference=["no exit " * 4])
@@ -84,7 +84,7 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     without = rows([lost(row) for row in range(24)], "plain")
     costly = rows([clumsy(row) for row in range(24)], "keywords")
     harmless = rows([right(row) for row in range(24)], "context")
-    found = translation_differences(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
+    found = compare_systems(pd.concat([without, costly, harmless], ignore_index=True), NAMES)
     verdicts = found.set_index(["b", "condition", "measure"])["verdict"]
     assert verdicts["keywords", "texts with terms", "terms kept"] == "better"
     assert verdicts["keywords", "texts with terms", "chrF"] == "better"
@@ -92,7 +92,7 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
     assert verdicts["context", "texts without terms", "chrF"] == "no difference shown"
     assert found["n"].tolist() == [12] * 6
     assert (found["p_holm"] >= found["p"]).all()
-    words = str(difference_findings(found)[0])
+    words = str(build_difference_findings(found)[0])
     assert words.startswith(
         "keywords instead of plain, ja → en: texts with terms, terms kept 0.0% to 100.0%, +100.0 points, p = "
     )
@@ -100,9 +100,9 @@ def test_what_a_glossary_helps_and_what_it_costs_elsewhere():
 
 def test_settings_of_few_texts_or_of_one_text_many_times_show_no_difference():
     few = [rows([say(row) for row in range(8)], name) for name, say in (("plain", lost), ("keywords", right))]
-    assert set(translation_differences(pd.concat(few), NAMES)["verdict"]) == {"no difference shown"}
+    assert set(compare_systems(pd.concat(few), NAMES)["verdict"]) == {"no difference shown"}
     one = [part.assign(text="会議室です。", reference=right(1)) for part in few]
-    assert set(translation_differences(pd.concat(one), NAMES)["verdict"]) == {"no difference shown"}
+    assert set(compare_systems(pd.concat(one), NAMES)["verdict"]) == {"no difference shown"}
 
 
 def test_texts_that_one_setting_lacks_are_left_out():
@@ -110,7 +110,7 @@ def test_texts_that_one_setting_lacks_are_left_out():
         rows([right(row) for row in range(24)], "plain"),
         rows([None] * 2 + [right(row) for row in range(2, 24)], "b"),
     )
-    found = translation_differences(pd.concat(parts, ignore_index=True), NAMES)
+    found = compare_systems(pd.concat(parts, ignore_index=True), NAMES)
     assert found["n"].tolist() == [11, 11, 11]
 
 
@@ -119,13 +119,13 @@ def test_differences_have_intervals_from_twenty_texts_on():
     parts = [
         rows([say(row) for row in range(44)], name) for name, say in (("ours", right), ("theirs", clumsy))
     ]
-    found = translation_differences(pd.concat(parts, ignore_index=True), NAMES).set_index(
-        ["condition", "measure"]
-    )
+    found = compare_systems(pd.concat(parts, ignore_index=True), NAMES).set_index(["condition", "measure"])
     without = found.loc["texts without terms", "chrF"]
     assert without["low"] < without["difference"] < without["high"] < 0
-    assert f"95 % interval {without['low']:+.1f} to " in str(difference_findings(found.reset_index())[0])
-    few = translation_differences(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
+    assert f"95 % interval {without['low']:+.1f} to " in str(
+        build_difference_findings(found.reset_index())[0]
+    )
+    few = compare_systems(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
     assert few["low"].isna().all()
 
 

@@ -109,7 +109,7 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
 @pytest.mark.parametrize("name", ["page.html", "folder"])
 def test_a_report_of_another_version_that_differs_has_the_likely_cause_in_a_note(tmp_path, monkeypatch, name):
     place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / name)
-    rate = summary.rate
+    rate = summary.build_rate_column
     monkeypatch.setattr(verify, "package_version", lambda: "99.0")
     monkeypatch.setattr(summary, "rate", lambda head, *how, **more: rate(f"{head} & more", *how, **more))
     proof = evaluate.verify(place)
@@ -134,7 +134,7 @@ def test_references_that_are_wrong_are_suspected_corrected_and_scored_anew(tmp_p
     assert set(suspects["row"]) == {"s3", "s11", "s17"}
     fixes = pd.DataFrame({"row": suspects["row"], "old": suspects["text"], "new": suspects["suggestion"]})
     fixes.to_csv(tmp_path / "fixes.csv", index=False)
-    corrected = evaluate.corrected(report, tmp_path / "fixes.csv")
+    corrected = evaluate.correct_references(report, tmp_path / "fixes.csv")
     before, after = (int(one.table["errors"].sum()) for one in (report, corrected))
     assert before - after == 6  # of both systems
     assert str(corrected.findings[0]).startswith(f"3 references were corrected; 6 of {before} errors (")
@@ -158,9 +158,9 @@ def test_references_decide_who_is_first(tmp_path):
     rows["text"] = rows["one"]  # references that were taken from one of the systems
     report = report_of(tmp_path, rows)
     fixes = pd.DataFrame({"row": rows["id"], "old": rows["one"], "new": rows["other"]})
-    corrected = evaluate.corrected(report, fixes)
+    corrected = evaluate.correct_references(report, fixes)
     assert str(corrected.findings[0]).endswith("The order is another one now: in English other and one.")
-    again = evaluate.corrected(corrected, fixes.rename(columns={"old": "new", "new": "old"}))
+    again = evaluate.correct_references(corrected, fixes.rename(columns={"old": "new", "new": "old"}))
     assert again.tables["references"]["reference_errors"].tolist() == [0, 0]
     assert again.summary["error_rate"].tolist() == report.summary["error_rate"].tolist()
 
@@ -182,7 +182,9 @@ def test_suspects_are_accepted_dismissed_or_given_another_text(tmp_path):
     ]
     assert fixes["by"].tolist() == ["Ada"] * 3
     assert fixes["when"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ").all()
-    assert str(evaluate.corrected(report, fixes).findings[0]).startswith("2 references were corrected")
+    assert str(evaluate.correct_references(report, fixes).findings[0]).startswith(
+        "2 references were corrected"
+    )
     review.note(first, "")
     assert len(review.corrections()) == 2
     with pytest.raises(InvalidRequestError, match="the text is empty"):
@@ -195,7 +197,7 @@ def test_references_of_translations_are_not_corrected():
     )
     report = evaluate.translation(None, rows, hypotheses="x")
     with pytest.raises(InvalidRequestError, match="'Translation' is not one of transcripts"):
-        evaluate.corrected(report, pd.DataFrame({"row": ["row 1"], "old": ["a"], "new": ["b"]}))
+        evaluate.correct_references(report, pd.DataFrame({"row": ["row 1"], "old": ["a"], "new": ["b"]}))
 
 
 def test_one_system_suspects_nobody(tmp_path):

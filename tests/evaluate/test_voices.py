@@ -16,7 +16,7 @@ from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
 from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
-from speechlab.service import Provider, ServedEngine, running
+from speechlab.service import Provider, ServedEngine, run_service
 from speechlab.store import Store
 from support.clients import KEY
 from support.samples import SAID
@@ -82,7 +82,7 @@ def serving():
         ServedEngine("ears", "recognizer", lambda: staged.ears, heavy=False),
     )
     with ExitStack() as stack:
-        service = stack.enter_context(running(config))
+        service = stack.enter_context(run_service(config))
         staged.end = stack.close
         with Client(base_url=service.base_url, api_key=KEY) as client:
             yield staged, client
@@ -130,7 +130,7 @@ def test_which_voice_to_take_and_why(report):
     assert "one: swallows (13.4%) has a significantly higher one" in choice["order"]
     assert report.answer.startswith("Take other: ")
     assert report.answer.endswith(
-        ". A recogniser judged how well the voices are understood; how pleasant they are, listeners must say."
+        ". A recognizer judged how well the voices are understood; how pleasant they are, listeners must say."
     )
     assert ": they are level. On these 10 sentences, other: " in report.answer
     assert choice["advice"].endswith("make equally many errors; more sentences would hardly settle it")
@@ -148,7 +148,7 @@ def test_a_lead_that_may_be_chance_says_what_would_settle_it(lab, store):
         "makes the fewest errors (error rate 1.2%, one: clear 2.4%), but that may be chance against one: clear; "
         "about "
     )
-    assert " more sentences would settle it. A recogniser judged " in found.answer
+    assert " more sentences would settle it. A recognizer judged " in found.answer
 
 
 @pytest.mark.slow
@@ -167,7 +167,7 @@ def stands_out(report):
 
 
 @pytest.mark.slow
-def test_errors_are_those_of_the_voice_the_engine_and_the_recogniser(report):
+def test_errors_are_those_of_the_voice_the_engine_and_the_recognizer(report):
     found = report.summary.set_index("voice_name")
     words = sum(len(text.split()) for text in SAID)
     assert found["shared_rate"].to_numpy(dtype=float) == pytest.approx(1 / words)
@@ -212,7 +212,7 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     assert "one: swallows of theirs loses the end of" in stands_out(found)[0]
     assert any(note.startswith("away could not be asked: ") for note in found.notes)
     assert "ours heard all voices in place of away." in found.notes
-    lost = found.failed()
+    lost = found.select_failures()
     assert lost["system"].tolist() == ["away"] * 10
     assert lost["error"].str.startswith("away could not be asked: ").all()
     assert found.headline().columns[0] == "system"
@@ -391,7 +391,7 @@ def test_voices_that_fail(lab, store):
     assert found.tables["choice"]["certainty"].tolist() == ["settled"]
     assert found.answer == (
         "Take one: clear. It makes significantly fewer errors than one: swallows on 10 sentences "
-        "(error rate 2.4%, one: swallows 13.4%). A recogniser judged how well the voices are understood; how "
+        "(error rate 2.4%, one: swallows 13.4%). A recognizer judged how well the voices are understood; how "
         "pleasant they are, listeners must say."
     )
     assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
@@ -403,7 +403,7 @@ def test_voices_that_fail(lab, store):
     assert nothing.answer.startswith("Nothing can be advised. All 10 rows failed; mostly: ")
     assert len(nothing.tables["attributed"]) == len(nothing.differences) == 0
     assert "Nothing can be advised." in nothing.to_html()
-    assert len(nothing.failed()) == 10
+    assert len(nothing.select_failures()) == 10
 
 
 @pytest.mark.slow

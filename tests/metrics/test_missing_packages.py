@@ -10,8 +10,8 @@ from speechlab.metrics import attribute, error_rate, score
 from speechlab.text import normalizer
 
 
-def test_without_opencc_the_chinese_normaliser_has_another_name():
-    # In a process of its own, since a normaliser is made once.
+def test_without_opencc_the_chinese_normalizer_has_another_name():
+    # In a process of its own, since a normalizer is made once.
     code = """
 import sys
 sys.modules["opencc"] = None

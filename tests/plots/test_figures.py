@@ -1,4 +1,4 @@
-"""Figures of scores and measures: what is drawn where, in any script and in grey, and what is refused."""
+"""Figures of scores and measures: what is drawn where, in any script and in gray, and what is refused."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_bins_stand_at_their_means_with_their_edges(drawn):
     named = drawn["lines"].axes[0]
     assert [text.get_text() for text in named.texts] == ["芽衣", "b"]
     styles = {(line.get_marker(), line.get_linestyle()) for line in named.lines}
-    assert len(styles) == 2  # told apart without colour
+    assert len(styles) == 2  # told apart without color
 
 
 def test_spreads_have_all_values_and_their_median(drawn, rows):
@@ -188,7 +188,7 @@ def test_figures_are_vectors_with_every_letter(drawn, recwarn):
     assert [str(one.message) for one in recwarn] == []
 
 
-def test_series_differ_in_grey_or_in_shape(drawn):
+def test_series_differ_in_gray_or_in_shape(drawn):
     for name in ("lines", "several"):
         seen = {
             (line.get_marker(), round(float(np.dot(to_rgb(line.get_color()), (0.3, 0.59, 0.11))), 1))
@@ -220,7 +220,7 @@ def series(count, of):
 
 @pytest.mark.parametrize("count", [7, 12])
 @pytest.mark.parametrize("of", ["lines", "rates", "systems"])
-def test_series_are_told_apart_by_those_who_see_no_colour(of, count):
+def test_series_are_told_apart_by_those_who_see_no_color(of, count):
     assert len(set(series(count, of))) == len({marker for marker, _ in series(count, of)}) == count
 
 
@@ -428,8 +428,8 @@ def test_of_many_systems_the_first_are_drawn_and_the_figure_says_so():
     assert len(legend.get_texts()) == 12
     assert all(len(text.get_text()) <= 60 for text in legend.get_texts())
     assert figure.axes[0].get_xlabel() == "mean opinion score, the first 12 of 30 systems"
-    colours = {(line.get_color(), line.get_marker()) for line in legend.legend_handles}
-    assert len(colours) == 12
+    colors = {(line.get_color(), line.get_marker()) for line in legend.legend_handles}
+    assert len(colors) == 12
 
 
 def test_what_stands_beside_listeners_says_when_it_is_cut():

@@ -84,7 +84,7 @@ def test_a_stretch_is_cut_out():
     assert len(plots.timeline({"none": segments.frame([])}, tone(0.001)).axes) == 3
 
 
-def test_the_figure_reads_in_grey_and_shows_itself():
+def test_the_figure_reads_in_gray_and_shows_itself():
     figure = plots.timeline(SAID)
     bar = figure.axes[0].patches[0]
     light = [

@@ -1,4 +1,4 @@
-"""The contract's rules offline: against the recogniser's own arithmetic, and against the real service."""
+"""The contract's rules offline: against the recognizer's own arithmetic, and against the real service."""
 
 import inspect
 
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.contract import RecognitionRequest
-from speechlab.engines._recognition.decoding import Span, merge_short, pad_spans
+from speechlab.engines._recognition.decoding import Span, merge_brief_spans, pad_spans
 from speechlab.errors import InvalidRequestError, SegmentError
 from support import segment_tables
 
 
-def by_the_recogniser(spans, duration, rules):
-    """The steps as the recogniser takes them, for spans that are parted by the wanted gap already."""
+def by_the_recognizer(spans, duration, rules):
+    """The steps as the recognizer takes them, for spans that are parted by the wanted gap already."""
     widened = pad_spans(spans, rules["speech_pad_ms"] / 1000, duration)
-    merged = merge_short(widened, rules["min_segment_duration"])
+    merged = merge_brief_spans(widened, rules["min_segment_duration"])
     if not merged:
         return []
     onset = next(span.start for span in spans if span.end > merged[0].start)
@@ -51,7 +51,7 @@ RULES = st.fixed_dictionaries(
 @pytest.mark.slow
 @settings(max_examples=75, deadline=None)
 @given(speech(), RULES, st.sampled_from([0.0, 0.25, 10.0]))
-def test_the_arithmetic_is_the_recogniser_s(files, rules, rest):
+def test_the_arithmetic_is_the_recognizer_s(files, rules, rest):
     rows = [{"file": name, "start": s.start, "end": s.end} for name, spans in files.items() for s in spans]
     lengths = {name: (spans[-1].end if spans else 0.0) + rest for name, spans in files.items()}
     made = segments.from_speech(segments.frame(rows), extent=lengths, **rules)
@@ -62,7 +62,7 @@ def test_the_arithmetic_is_the_recogniser_s(files, rules, rest):
                 parted[-1] = Span(parted[-1].start, span.end)
             else:
                 parted.append(span)
-        wanted = by_the_recogniser(parted, lengths[name], rules)
+        wanted = by_the_recognizer(parted, lengths[name], rules)
         found = made[made["file"] == name]
         assert found[["start", "end"]].to_numpy() == pytest.approx(
             np.array([(span.start, span.end) for span in wanted]).reshape(-1, 2), abs=1.1e-6
@@ -84,7 +84,7 @@ def test_defaults_are_the_contract_s():
 def test_merging_takes_time_as_there_are_segments():
     count = 1_000_000
     spans = [Span(at, at + 0.01) for at in range(count)]
-    assert merge_short(spans, 1e9) == [Span(0, count - 1 + 0.01)]
+    assert merge_brief_spans(spans, 1e9) == [Span(0, count - 1 + 0.01)]
 
 
 def test_texts_go_along_and_what_has_none_is_dropped():

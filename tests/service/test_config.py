@@ -8,11 +8,18 @@ import re
 import pytest
 
 from speechlab.errors import ConfigurationError, ServiceStartError
-from speechlab.service import ServiceConfig, create_app, given_settings, load_config, make_key, serve
+from speechlab.service import (
+    ServiceConfig,
+    create_app,
+    load_config,
+    make_key,
+    parse_settings,
+    run_until_stopped,
+)
 from speechlab.service._accounts.keys import Keyring
-from speechlab.service._config import setting_names
-from speechlab.service._engines.engines import served_engines
-from speechlab.service._logs import error_fields
+from speechlab.service._config import list_setting_names
+from speechlab.service._engines.engines import list_served_engines
+from speechlab.service._logs import build_error_fields
 
 
 def test_file_then_environment_then_arguments(tmp_path):
@@ -134,7 +141,7 @@ def test_hosts_and_origins_are_refused_wherever_they_come_from(tmp_path):
     with pytest.raises(ConfigurationError, match="is a URL"):
         load_config(None, None, {"SPEECHLAB_SERVICE_ALLOWED_HOSTS": "a.example, http://b.example"})
     with pytest.raises(ConfigurationError, match="no scheme"):
-        load_config(None, given_settings(["cors_origins=a.example"]), {})
+        load_config(None, parse_settings(["cors_origins=a.example"]), {})
     path.write_text('allowed_hosts = "a.example"\n')
     with pytest.raises(ConfigurationError, match=r"allowed_hosts.*a list, even with one item"):
         load_config(path, None, {})
@@ -164,54 +171,54 @@ def test_files_that_cannot_be_read(tmp_path, text):
 
 def test_engine_arguments():
     given = ["whisper.model=/models/ct2", "whisper.beam_size=2", "kokoro.enabled=false", "a.b=c=d"]
-    assert given_settings((), given)["engines"] == {
+    assert parse_settings((), given)["engines"] == {
         "whisper": {"model": "/models/ct2", "beam_size": 2},
         "kokoro": {"enabled": False},
         "a": {"b": "c=d"},
     }
     for wrong in ("whisper", "whisper=1", "whisper.model", ".x=1"):
         with pytest.raises(ConfigurationError, match="--engine"):
-            given_settings((), [wrong])
+            parse_settings((), [wrong])
 
 
 def test_any_setting_as_an_argument():
     engines = '{"whisper": {"beam_size": 2}}'
     options = ["queue_limit=8", "recognizer=", "ws_origins=https://a, https://b", f"engines={engines}"]
-    given = given_settings(options, ["whisper.model=/ct2"])
+    given = parse_settings(options, ["whisper.model=/ct2"])
     config, warnings = load_config(None, given, {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "9"})
     assert (config.queue_limit, config.recognizer, warnings) == (8, "", [])
     assert config.ws_origins == ("https://a", "https://b")
     assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
-    assert given_settings([]) == {}
+    assert parse_settings([]) == {}
     for wrong in ("queue_limit", "nothing=1", "=1"):
         with pytest.raises(
             ConfigurationError, match=r"--set .*: there is no setting|must look like queue_limit=8"
         ):
-            given_settings([wrong])
+            parse_settings([wrong])
     with pytest.raises(ConfigurationError, match="queue_limit"):
-        load_config(None, given_settings(["queue_limit=many"]), {})
+        load_config(None, parse_settings(["queue_limit=many"]), {})
 
 
 def test_which_engines_are_on():
-    names = [engine.name for engine in served_engines(ServiceConfig())]
+    names = [engine.name for engine in list_served_engines(ServiceConfig())]
     assert set(names) == {"kokoro", "q", "hibari", "openjtalk", "whisper", "gemma"}
     off = ServiceConfig(
         engines={"kokoro": {"enabled": False}, "q": {"enabled": False}}, recognizer="", translator=""
     )
-    assert {engine.name for engine in served_engines(off)} == {"hibari", "openjtalk"}
+    assert {engine.name for engine in list_served_engines(off)} == {"hibari", "openjtalk"}
     more = ServiceConfig(engines={"llama": {"model": "/m.gguf"}}, translator="llama")
-    assert served_engines(more)[0].name in {"llama", "whisper"}
-    translators = [engine.name for engine in served_engines(more) if engine.kind == "translator"]
+    assert list_served_engines(more)[0].name in {"llama", "whisper"}
+    translators = [engine.name for engine in list_served_engines(more) if engine.kind == "translator"]
     assert translators == ["llama"]
     with pytest.raises(ConfigurationError, match="no-such"):
-        served_engines(ServiceConfig(engines={"no-such": {}}))
+        list_served_engines(ServiceConfig(engines={"no-such": {}}))
     with pytest.raises(ConfigurationError, match="whisperer"):
-        served_engines(ServiceConfig(recognizer="whisperer"))
+        list_served_engines(ServiceConfig(recognizer="whisperer"))
 
 
 def test_an_option_that_an_engine_does_not_know_is_told_at_the_start():
     with pytest.raises(ConfigurationError, match=r"'openjtalk'.*'speeed'"):
-        served_engines(ServiceConfig(engines={"openjtalk": {"speeed": 3}}))
+        list_served_engines(ServiceConfig(engines={"openjtalk": {"speeed": 3}}))
     with pytest.raises(ConfigurationError, match="'speeed'"):
         create_app(ServiceConfig(api_keys=(make_key(),), engines={"openjtalk": {"speeed": 3}}))
 
@@ -219,9 +226,9 @@ def test_an_option_that_an_engine_does_not_know_is_told_at_the_start():
 def test_a_data_folder_that_cannot_be_used_ends_the_start(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):
-        serve(ServiceConfig(port=0, data_dir=tmp_path / "file"))
+        run_until_stopped(ServiceConfig(port=0, data_dir=tmp_path / "file"))
     with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):
-        serve(ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path / "file"))
+        run_until_stopped(ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path / "file"))
 
 
 def test_keys_are_checked_and_never_shown():
@@ -237,9 +244,9 @@ def test_keys_are_checked_and_never_shown():
             ServiceConfig.of({"api_keys": (wrong,)})
         assert wrong not in str(caught.value)
         assert "sl" in str(caught.value)
-    assert re.fullmatch(r"s-[0-9a-f]{8}", Keyring([key]).find(key).key_id)
-    assert Keyring([key]).find(key + "x") is None
-    assert Keyring([]).find("") is None
+    assert re.fullmatch(r"s-[0-9a-f]{8}", Keyring([key]).find_owner(key).key_id)
+    assert Keyring([key]).find_owner(key + "x") is None
+    assert Keyring([]).find_owner("") is None
 
 
 def test_an_application_needs_a_key():
@@ -249,40 +256,40 @@ def test_an_application_needs_a_key():
 
 def test_no_key_no_strangers():
     with pytest.raises(ServiceStartError, match="SPEECHLAB_SERVICE_API_KEY"):
-        serve(ServiceConfig(host="0.0.0.0", port=0))
+        run_until_stopped(ServiceConfig(host="0.0.0.0", port=0))
 
 
 def test_addresses_that_are_not_ours():
     with pytest.raises(ServiceStartError, match=r"192\.0\.2\.1"):
-        serve(ServiceConfig(host="192.0.2.1", port=0, api_keys=(make_key(),)))
+        run_until_stopped(ServiceConfig(host="192.0.2.1", port=0, api_keys=(make_key(),)))
 
 
 def test_a_users_folder_that_is_not_there(tmp_path):
     with pytest.raises(ConfigurationError, match="users folder"):
-        serve(ServiceConfig(port=0, users_dir=tmp_path / "absent"))
+        run_until_stopped(ServiceConfig(port=0, users_dir=tmp_path / "absent"))
 
 
 def test_failures_are_logged_without_the_texts_of_strangers():
     with pytest.raises(KeyError) as caught:
         {}["a secret text"]
-    fields = error_fields(caught.value)
+    fields = build_error_fields(caught.value)
     assert "secret" not in json.dumps(fields)
     assert fields["error"] == "KeyError"
     assert any("test_config" in place for place in fields["at"])
 
 
 def test_settings_can_go_to_another_process():
-    names = setting_names()
+    names = list_setting_names()
     assert "extra_engines" not in names
     assert ServiceConfig.of(ServiceConfig().model_dump(mode="json", include=set(names))) == ServiceConfig()
 
 
 def test_a_setting_without_a_value_and_an_unknown_one_are_told_apart():
     with pytest.raises(ConfigurationError, match="'queue_limit' has no value") as caught:
-        given_settings(["queue_limit"])
+        parse_settings(["queue_limit"])
     assert "did you mean" not in str(caught.value)
     with pytest.raises(ConfigurationError, match="no setting 'queue_limits'; did you mean queue_limit"):
-        given_settings(["queue_limits=8"])
+        parse_settings(["queue_limits=8"])
 
 
 def test_serve_makes_keys():
@@ -298,11 +305,11 @@ def test_serve_makes_keys():
 @pytest.mark.parametrize("text", ['["https://a.example"]', "[https://a.example]", "[a,b]", "[]"])
 def test_a_list_in_json_is_refused_rather_than_taken_for_one_name(text):
     with pytest.raises(ConfigurationError, match="--set cors_origins must be a list separated by commas"):
-        given_settings([f"cors_origins={text}"])
+        parse_settings([f"cors_origins={text}"])
 
 
 def test_lists_have_commas_and_hosts_may_have_brackets():
-    assert given_settings(["allowed_hosts=[::1],a"]) == {"allowed_hosts": ("[::1]", "a")}
-    assert given_settings(["cors_origins=https://a.example, https://b.example"]) == {
+    assert parse_settings(["allowed_hosts=[::1],a"]) == {"allowed_hosts": ("[::1]", "a")}
+    assert parse_settings(["cors_origins=https://a.example, https://b.example"]) == {
         "cors_origins": ("https://a.example", "https://b.example")
     }

@@ -56,7 +56,7 @@ def test_the_same_sound_is_kept_once(tmp_path):
     with Store(tmp_path) as store:
         one, two = keep(store, "a"), keep(store, "b")
         assert one.files == two.files
-        assert store.blobs.verify(one.files["audio"].stem, ".flac")
+        assert store.blobs.is_intact(one.files["audio"].stem, ".flac")
 
 
 def test_a_result_without_its_file_is_no_hit(tmp_path):
@@ -176,30 +176,30 @@ sys.stdin.readline()
 def test_a_claim_ends_with_its_process(tmp_path):
     with Store(tmp_path) as store, Store(tmp_path) as same:
         claims, others = store.claims(), same.claims()
-        assert claims.take("mine")
-        assert not others.take("mine")
-        assert others.take("other")
-        others.give_back(["other", "mine", "unknown"])
-        assert (claims.taken, others.taken) == ({"mine"}, set())
+        assert claims.claim_key("mine")
+        assert not others.claim_key("mine")
+        assert others.claim_key("other")
+        others.release_keys(["other", "mine", "unknown"])
+        assert (claims.keys, others.keys) == ({"mine"}, set())
         command = [sys.executable, "-c", CLAIM, tmp_path, "mine", "yours", "other"]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "['yours', 'other']\n"
-        assert not claims.take("yours")
-        claims.give_back(["mine"])
-        assert claims.take("mine")
+        assert not claims.claim_key("yours")
+        claims.release_keys(["mine"])
+        assert claims.claim_key("mine")
         process.kill()
         process.communicate()
-        assert claims.take("yours")
-        assert others.take("other")
+        assert claims.claim_key("yours")
+        assert others.claim_key("other")
 
 
 def test_a_child_of_a_fork_has_no_claims(tmp_path):
     with Store(tmp_path) as store:
         claims = store.claims()
-        assert claims.take("parent")
+        assert claims.claim_key("parent")
         child = os.fork()
         if not child:
             again = store.claims()
-            os._exit(again.take("parent") + 2 * again.take("child"))
+            os._exit(again.claim_key("parent") + 2 * again.claim_key("child"))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
-        assert claims.take("child")
+        assert claims.claim_key("child")

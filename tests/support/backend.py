@@ -1,4 +1,4 @@
-"""A recogniser elsewhere that answers whatever a test wants."""
+"""A recognizer elsewhere that answers whatever a test wants."""
 
 from __future__ import annotations
 

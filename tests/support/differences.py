@@ -18,7 +18,7 @@ CLASSES = {
     "ja": ("filler", "notation", "homophone", "recognition"),
     "zh": ("filler", "notation", "homophone", "tone", "recognition"),
 }
-"""The classes of each language, the mildest first. "equal": alike after normalisation."""
+"""The classes of each language, the mildest first. "equal": alike after normalization."""
 FLOOR = 0.94
 """Share of the pairs of each file whose class must be right."""
 SETS = sorted(path.stem for path in PAIRS.glob("*.tsv"))
@@ -34,7 +34,7 @@ def pairs(name):
 
 
 def spoken(language):
-    """The differences of sentences that were spoken and recognised, as dicts; ``found``: the class that they get."""
+    """The differences of sentences that were spoken and recognized, as dicts; ``found``: the class that they get."""
     with (SPOKEN / f"{language}.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     for (_, text, transcript), of_pair in groupby(
@@ -56,7 +56,7 @@ def class_of(reference, hypothesis, language):
 
 
 def is_right(written, found):
-    """Whether a class is the written one; what nobody can hear may also be alike after normalisation."""
+    """Whether a class is the written one; what nobody can hear may also be alike after normalization."""
     return found == written or (
         written in {"notation", "filler"} and found in {"equal", "notation", "filler"}
     )
@@ -102,7 +102,7 @@ def table(name):
     wrong = [row for row in heard if row["class"] != row["found"]]
     if wrong:
         names = ("reference", "hypothesis", "found", "class", "reason")
-        lines += ["", "| said | recognised | found | should be | because |", "|---" * len(names) + "|"]
+        lines += ["", "| said | recognized | found | should be | because |", "|---" * len(names) + "|"]
         lines += dict.fromkeys("| " + " | ".join(row[name] for name in names) + " |" for row in wrong)
     return "\n" + "\n".join(lines) + "\n\n"
 

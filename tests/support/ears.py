@@ -1,4 +1,4 @@
-"""A recogniser of a few lines: it hears one word in each recording, and goes wrong where it is told to."""
+"""A recognizer of a few lines: it hears one word in each recording, and goes wrong where it is told to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 
 class Ears(BaseHTTPRequestHandler):
-    """A recogniser that hears one word a second into each piece, and fails where it is told to.
+    """A recognizer that hears one word a second into each piece, and fails where it is told to.
 
     Attributes:
         asked: How many requests came.

@@ -1,6 +1,6 @@
 """One real service for all workers of a run of the tests: each would load the same models otherwise.
 
-Its recogniser decodes the same sound once, whatever the rules of segments: those decide which sound is decoded, and
+Its recognizer decodes the same sound once, whatever the rules of segments: those decide which sound is decoded, and
 which words belong to which segment.
 """
 

@@ -55,7 +55,7 @@ _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
 def round_as_recorded():
     """Have OpenBLAS use its code for AVX2, by a variable that this process and those below it read at their start.
 
-    What is kept was made with it. The code for AVX-512 rounds differently, and a recogniser then hears another word.
+    What is kept was made with it. The code for AVX-512 rounds differently, and a recognizer then hears another word.
     """
     processor = Path("/proc/cpuinfo")
     if processor.exists() and " avx512f" in processor.read_text(encoding="utf-8"):
@@ -178,12 +178,12 @@ def main(names):
     """Execute the notebooks whose names begin with one of those given, or all, and save them with their outputs."""
     import nbformat
 
-    from speechlab.service import ServiceConfig, running
+    from speechlab.service import ServiceConfig, run_service
     from support.clients import KEY
 
     chosen = [path for path in NOTEBOOKS if not names or path.name.startswith(tuple(names))]
     with (
-        running(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service,
+        run_service(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service,
         tempfile.TemporaryDirectory() as folder,
         kernel() as shared,
     ):

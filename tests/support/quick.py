@@ -29,7 +29,7 @@ class Tones:
 
 
 class Loudness:
-    """A recogniser that hears a word wherever it is loud."""
+    """A recognizer that hears a word wherever it is loud."""
 
     model = "loudness-1"
     languages = ("ja", "en", "zh")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from speechlab.client import CallGroup
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler
 from speechlab.client._scheduling.waiting import NotSentError, Patience
@@ -186,15 +186,15 @@ def simulate(
         scheduled = ScheduledCall(scheduler, patience, ceiling, group, free=False)
         while True:
             try:
-                place = await scheduled.place()
+                place = await scheduled.wait_for_place()
             except NotSentError as error:
                 return "lost" if error.lost else "not sent"
             attempts[number] += 1
             failed = await service.ask()
             if failed is None:
-                place.end(Ended(End.OK))
+                place.end(AttemptEnd(End.OK))
                 return "ok"
-            if scheduled.again(failed, place) is None:
+            if scheduled.schedule_retry(failed, place) is None:
                 return "lost" if scheduled.lost else "error"
 
     async def main():

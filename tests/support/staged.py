@@ -11,7 +11,7 @@ import numpy as np
 
 from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, TranslationDelta
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from speechlab.service import Provider, ServedEngine, ServiceConfig, run_service, voice_uuid
 from support.clients import KEY, Http
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ CANARY = "kanarienvogel"
 
 @dataclass
 class StagedVoice:
-    """A synthesiser that does what the test needs: waits, fails, counts."""
+    """A synthesizer that does what the test needs: waits, fails, counts."""
 
     model: str = "staged-1"
     sample_rate: int = 24_000
@@ -66,7 +66,7 @@ class StagedVoice:
 
 @dataclass
 class StagedRecognizer:
-    """A recogniser that records how it was asked; a loud first sample stands for a failure."""
+    """A recognizer that records how it was asked; a loud first sample stands for a failure."""
 
     model: str = "staged-ears"
     languages: tuple[str, ...] = ("ja", "en", "zh")
@@ -158,7 +158,7 @@ def staged_service(*, with_engines: bool = True, **settings: Any):
         ServedEngine("ears", "recognizer", lambda: ears, heavy=False),
         ServedEngine("echo", "translator", lambda: translator, heavy=False),
     )
-    with running(staged_config(*(engines if with_engines else ()), **settings)) as service:
+    with run_service(staged_config(*(engines if with_engines else ()), **settings)) as service:
         yield Staged(Http(service.base_url), speaker, q, ears, translator)
         speaker.gate.set()
         translator.gate.set()

@@ -12,7 +12,7 @@ from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
-from speechlab.service import Provider, ServedEngine, running
+from speechlab.service import Provider, ServedEngine, run_service
 from support.clients import KEY
 from support.staged import StagedVoice, staged_config
 
@@ -66,7 +66,7 @@ def voices_service(speaker: StagedVoice | None = None, name: str = "tones", **op
     silent = Provider("whole", streamable=frozenset())
     whole = ServedEngine("whole", "synthesizer", lambda: ToneVoices(voices=VOICES[1:2]), silent, heavy=False)
     with (
-        running(staged_config(engine, *([] if speaker else [whole]))) as service,
+        run_service(staged_config(engine, *([] if speaker else [whole]))) as service,
         Client(base_url=service.base_url, api_key=KEY, max_retries=0, **options) as client,
     ):
         yield client

@@ -9,7 +9,7 @@ import numpy as np
 
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
-from speechlab.service import Provider, ServedEngine, running
+from speechlab.service import Provider, ServedEngine, run_service
 from support.clients import KEY
 from support.staged import StagedRecognizer, StagedTranslator, StagedVoice, staged_config
 
@@ -53,7 +53,7 @@ def serving(names=("low", "high"), languages=("en",)):
         ServedEngine("echo", "translator", lambda: staged.translator, heavy=False),
     )
     with ExitStack() as stack:
-        service = stack.enter_context(running(config))
+        service = stack.enter_context(run_service(config))
         staged.end, staged.base_url = stack.close, service.base_url
         with Client(base_url=service.base_url, api_key=KEY) as staged.lab:
             yield staged

@@ -18,7 +18,7 @@ import pyarrow as pa
 from speechlab.audio import AudioClip
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
 
 
@@ -173,7 +173,7 @@ def cells():
         "clips": objects(AudioClip(np.zeros(8, dtype=np.float32), 8000), b"a", "path", None),
         "paths": objects(PurePosixPath("/a"), "b", None, PurePosixPath("c")),
         "uuids": objects(uuid.UUID(int=1), None, uuid.UUID(int=2), uuid.UUID(int=3)),
-        "enums": objects(Colour.RED, None, Colour.RED, Colour.RED),
+        "enums": objects(Color.RED, None, Color.RED, Color.RED),
         "points": objects(Point(1, 2), None, Point(3, "x"), OrderedDict(a=1)),
         "tables": objects(pd.DataFrame({"a": [1]}), pd.Series([1]), None, pd.Index([1])),
         "functions": objects(len, print, None, lambda: 1),

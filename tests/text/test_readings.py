@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.text import kana_key, mora_count, normalizer, reading, reading_key, spoken_words, usual_kanji
+from speechlab.text import (
+    count_morae,
+    normalizer,
+    reading,
+    split_spoken_words,
+    to_kana_key,
+    to_reading_key,
+    to_usual_kanji,
+)
 
 pytest.importorskip("pyopenjtalk")
 
@@ -49,37 +57,37 @@ def test_reading(text, kana):
     ],
 )
 def test_texts_with_the_same_sound_have_the_same_key(one, other):
-    assert reading_key(one) == reading_key(other)
+    assert to_reading_key(one) == to_reading_key(other)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text("今日は雨箸二三zoomA。、 髙ッー", max_size=16))
 def test_the_places_of_spoken_words_are_in_order(text):
-    words = spoken_words(text)
+    words = split_spoken_words(text)
     done = 0
     for word in words:
         assert done <= word.start < word.end <= len(text)
         done = word.end
     if words and not {"二", "三"} & set(text):  # adjacent digits are read one by one
-        assert kana_key("".join(word.kana for word in words)) == reading_key(text)
+        assert to_kana_key("".join(word.kana for word in words)) == to_reading_key(text)
 
 
 def test_variant_kanji_have_a_usual_form():
-    assert usual_kanji("髙橋﨑𠮷櫻濱國") == "高橋崎吉桜浜国"
-    assert usual_kanji("斉斎師商着死切abcかな😀") == "斉斎師商着死切abcかな😀"
+    assert to_usual_kanji("髙橋﨑𠮷櫻濱國") == "高橋崎吉桜浜国"
+    assert to_usual_kanji("斉斎師商着死切abcかな😀") == "斉斎師商着死切abcかな😀"
 
 
 def test_different_sounds_have_different_keys():
-    assert reading_key("三時") != reading_key("四時")
-    assert reading_key("1.5倍") != reading_key("15倍")
-    assert reading_key("ビル") != reading_key("ビール")
+    assert to_reading_key("三時") != to_reading_key("四時")
+    assert to_reading_key("1.5倍") != to_reading_key("15倍")
+    assert to_reading_key("ビル") != to_reading_key("ビール")
 
 
 @pytest.mark.parametrize(
     ("text", "count"), [("キャッチボール", 6), ("東京", 4), ("", 0), ("!?", 0), ("新聞", 4)]
 )
 def test_morae(text, count):
-    assert mora_count(text) == count
+    assert count_morae(text) == count
 
 
 @pytest.mark.slow
@@ -112,7 +120,7 @@ def test_figures_and_signs_keep_their_places():
         ("1.5倍、です", "一点五倍です", "イッ"),
         ("5〜10分です", "五・十分です", "ゴ"),
     ):
-        assert spoken_words(normal, written)[0].kana == kana, written
+        assert split_spoken_words(normal, written)[0].kana == kana, written
 
 
 @pytest.mark.parametrize(
@@ -123,4 +131,4 @@ def test_the_reading_of_a_number_never_depends_on_its_form(counter):
     write = normalizer("ja")
     for number in [*range(32), 50, 99, 100, 120, 300, 600, 1_500, 8_000]:
         kanji = write(str(number)) + counter
-        assert reading_key(kanji) == reading_key(f"{number}{counter}"), kanji
+        assert to_reading_key(kanji) == to_reading_key(f"{number}{counter}"), kanji

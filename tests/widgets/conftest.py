@@ -34,7 +34,7 @@ def chromium(flags):
 
 @pytest.fixture(params=["light"])
 def shown(request, chromium):
-    """An empty page in a fresh context; parametrise indirectly with ``"dark"`` for the other scheme."""
+    """An empty page in a fresh context; parametrize indirectly with ``"dark"`` for the other scheme."""
     context = chromium.new_context(color_scheme=request.param, viewport={"width": 820, "height": 640})
     page = Page(context.new_page())
     page.page.set_default_timeout(10_000)
@@ -46,7 +46,7 @@ def shown(request, chromium):
 
 @pytest.fixture
 def save_picture(tmp_path):
-    """Takes a picture of a widget in few colours, into the folder of the guide's pictures where that is asked for."""
+    """Takes a picture of a widget in few colors, into the folder of the guide's pictures where that is asked for."""
     folder = Path(os.environ.get("WIDGET_PICTURES") or tmp_path)
 
     def save(page, selector, name):

@@ -9,7 +9,7 @@ from speechlab import datasets, metrics
 from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
 from speechlab.engines import EngineVoice
-from speechlab.store import Stored
+from speechlab.store import StoredResult
 from speechlab.widgets import (
     AudioTable,
     BatchPreview,
@@ -138,8 +138,8 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
     clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0])
     said = [(0.2, 1.42, "目前的经济形势"), (1.54, 2.3, "非常复杂")]
     heard = [(0.22, 1.4, "目前的经济形式"), (1.56, 2.25, "非常复杂")]
-    tiers = {"reference": said, "recogniser": heard, "VAD": [(0.2, 2.3)]}
-    shown = {"24 kHz": clip, "8 kHz": clip.resample(8_000)} if scheme == "dark" else clip.named("zh-023")
+    tiers = {"reference": said, "recognizer": heard, "VAD": [(0.2, 2.3)]}
+    shown = {"24 kHz": clip, "8 kHz": clip.resample(8_000)} if scheme == "dark" else clip.with_title("zh-023")
     page = show_player(Player(shown, tiers, lang="zh", spectrogram=True))
     page.evaluate("model.set('selection', [0.9, 1.42]); model.set('current_time', 0.4)")
     page.wait_for_timeout(500)
@@ -150,7 +150,7 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
     preview.end()
     preview.begin("transcribe")
     rows = [
-        Outcome("ok", Stored("k", "transcribe", {}, {"text": text, "language": "zh"}), latency_s=0.61)
+        Outcome("ok", StoredResult("k", "transcribe", {}, {"text": text, "language": "zh"}), latency_s=0.61)
         for text in ("今天的天气真不错，我们去公园走走吧。", "目前的经济形势非常复杂")
     ]
     rows.insert(1, Outcome("error", error_text="ServerError: 502", latency_s=1.2, attempts=3))
@@ -164,7 +164,7 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
     indirect=["shown"],
 )
 def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
-    clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).named("zh-023")
+    clip = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).with_title("zh-023")
     found = pd.DataFrame(
         {
             "start": [0.12, 1.3, 1.52],

@@ -159,7 +159,7 @@ def test_segments_come_in_every_form(clip, tmp_path):
     path = clip.save(tmp_path / "talk.wav")
     assert SegmentEditor(path, [(0, 1)]).frame["file"].tolist() == [str(path)]
     assert SegmentEditor(path, segments.frame([(0, 1)], file="a")).frame["file"].tolist() == ["a"]
-    # a recogniser rounds: the last segment ends after the recording, and stays as it is until its end is edited
+    # a recognizer rounds: the last segment ends after the recording, and stays as it is until its end is edited
     beyond = SegmentEditor(clip, [(3.5, 4.01, "x")])
     edit(beyond, [0, 3.6, 4.01, "x", "", 0])
     assert beyond.frame["end"].tolist() == [4.01]

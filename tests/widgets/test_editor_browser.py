@@ -85,11 +85,11 @@ def choose(page, number):
     page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
 
 
-def test_edges_and_segments_are_dragged_and_hold_on_to_neighbours(show_editor, editor):
+def test_edges_and_segments_are_dragged_and_hold_on_to_neighbors(show_editor, editor):
     page = show_editor(editor)
     drag(page, 1.0, 1.2)  # the end of the first holds on to the end of the reference's first
     assert spans(page, editor)[0] == (0.5, 1.2)
-    drag(page, 1.2, 1.51, y=WAVE_PX)  # on the waveform too; now to its neighbour
+    drag(page, 1.2, 1.51, y=WAVE_PX)  # on the waveform too; now to its neighbor
     assert spans(page, editor)[0] == (0.5, 1.5)
     drag(page, 3.0, 3.9)  # no negative length
     assert spans(page, editor)[2] == pytest.approx((3.499, 3.5))

@@ -81,7 +81,7 @@ def test_lists_travel_as_lists_and_labels_may_repeat(small):
     assert table.frame["confusions"].map(len).tolist() == [2, 2, 1, 1, 1, 1, 0, 0, 0, 0]
     sent = []
     table.send = lambda content, buffers=(): sent.append(buffers)
-    table._asked(table, {"type": "rows", "start": 0, "revision": 0}, [])
+    table._answer_message(table, {"type": "rows", "start": 0, "revision": 0}, [])
     assert orjson.loads(sent[0][0])["c:confusions"][0] == ["is → was", "a → ∅"]
 
 

@@ -16,7 +16,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
-from speechlab.listening import ListeningKey, page_words, read_key
+from speechlab.listening import ListeningKey, load_page_words, read_key
 from speechlab.metrics import loudness
 from speechlab.widgets import ListeningTest
 
@@ -105,7 +105,7 @@ def test_checks_are_of_systems_that_listeners_hear(frame, sent):
     test = ListeningTest(frame.assign(audio=long), "ab", pairs=pairs, training=0, checks=20, seed=5)
     for trial in test.key["trials"]:
         for token in trial["sounds"]:
-            test._asked(test, {"type": "sound", "token": token}, [])
+            test._answer_message(test, {"type": "sound", "token": token}, [])
     assert {AudioClip.from_bytes(buffers[0]).duration_s for _, buffers in sent} == {0.6}
 
 
@@ -142,7 +142,7 @@ def test_all_sounds_have_one_loudness_unless_it_is_switched_off(frame, sent):
     assert test.level_lufs == pytest.approx(-23.0)
     assert test.instructions[-1] == "All sounds are played at the same loudness."
     for token in shown_sounds(test)[:4]:
-        test._asked(test, {"type": "sound", "token": token, "ask": token}, [])
+        test._answer_message(test, {"type": "sound", "token": token, "ask": token}, [])
     found = [AudioClip.from_bytes(buffers[0]) for _, buffers in sent]
     checks = {token for trial in test.key["trials"] if trial["role"] == "check" for token in trial["sounds"]}
     heard = [clip for clip, (told, _) in zip(found, sent, strict=True) if told["ask"] not in checks]
@@ -172,7 +172,7 @@ def test_equal_recordings_are_unequal_bytes(frame, sent):
     (trial, *_), keys = test.trials, {one["id"]: one for one in test.key["trials"]}
     hidden = next(token for token, name in keys[trial["id"]]["sounds"].items() if name == "original")
     for token in (hidden, trial["reference"]):
-        test._asked(test, {"type": "sound", "token": token}, [])
+        test._answer_message(test, {"type": "sound", "token": token}, [])
     one, other = (bytes(buffers[0]) for _, buffers in sent)
     assert one != other
     difference = AudioClip.from_bytes(one).samples - AudioClip.from_bytes(other).samples
@@ -184,7 +184,7 @@ def test_anchors_are_the_reference_below_their_frequency(frame, sent):
     sounds = {name: token for token, name in test.key["trials"][0]["sounds"].items()}
     assert set(sounds) == {"secret one", "secret two", "original", "anchor 3.5 kHz", "anchor 7 kHz"}
     for name in ("original", "anchor 3.5 kHz", "anchor 7 kHz"):
-        test._asked(test, {"type": "sound", "token": sounds[name]}, [])
+        test._answer_message(test, {"type": "sound", "token": sounds[name]}, [])
     spectra = [np.abs(np.fft.rfft(AudioClip.from_bytes(buffers[0]).samples)) ** 2 for _, buffers in sent]
 
     def level(anchor, low, high):
@@ -232,7 +232,7 @@ def test_answers_are_a_tidy_frame_that_the_study_reads(frame, sent):
 
 def test_who_comes_back_goes_on(frame, sent):
     test = ListeningTest(frame, seed=3)
-    test._asked(test, {"type": "begin", "listener": " ann "}, [])
+    test._answer_message(test, {"type": "begin", "listener": " ann "}, [])
     trial = test.trials[0]
     answer = {
         "trial": trial["id"],
@@ -241,10 +241,10 @@ def test_who_comes_back_goes_on(frame, sent):
         "time_s": 1.0,
         "scores": {trial["sounds"][0]: 3},
     }
-    test._asked(test, {"type": "keep", "session": {**test.session, "answers": [answer]}}, [])
-    test._asked(test, {"type": "next"}, [])
+    test._answer_message(test, {"type": "keep", "session": {**test.session, "answers": [answer]}}, [])
+    test._answer_message(test, {"type": "next"}, [])
     assert test.session == {}
-    test._asked(test, {"type": "begin", "listener": "ann"}, [])
+    test._answer_message(test, {"type": "begin", "listener": "ann"}, [])
     assert test.session["answers"] == [answer]
 
 
@@ -258,7 +258,7 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
 
     for answers in ([rated(0, 5), rated(1, 4)], [rated(0, 1), rated(2, 3)], []):
         session = {"listener": "ann", "answers": answers, "else": "x"}  # as an edited page would send it
-        test._asked(test, {"type": "keep", "session": session, "ask": "v1"}, [])
+        test._answer_message(test, {"type": "keep", "session": session, "ask": "v1"}, [])
     assert test.answers["score"].tolist() == [5, 4, 3]
     assert sent[-1][0] == {"ask": "v1"}
     assert "0 of 1 listeners finished" in repr(test)
@@ -280,7 +280,7 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
 )
 def test_what_makes_no_sense_is_dropped(frame, sent, content):
     test = ListeningTest(frame, seed=3)
-    test._asked(test, content, [])
+    test._answer_message(test, content, [])
     assert sent == []
     assert len(test.answers) == 0
 
@@ -290,7 +290,7 @@ def test_a_recording_that_is_gone_does_not_name_its_system(frame, sent, tmp_path
     rows = frame.assign(audio=[str(tmp_path / "secret.wav")] * len(frame))
     test = ListeningTest(rows)
     (tmp_path / "secret.wav").unlink()
-    test._asked(test, {"type": "sound", "token": shown_sounds(test)[0]}, [])
+    test._answer_message(test, {"type": "sound", "token": shown_sounds(test)[0]}, [])
     assert sent[0][0]["error"] == "The recording can no longer be read. Please tell the author of this test."
 
 
@@ -457,14 +457,14 @@ def test_each_listener_has_a_part_and_all_items_are_asked_equally_often():
     key = ListeningKey.model_validate(test.key)
     asked = Counter()
     for part in range(10):
-        mine = [trial.item for trial in key.of_part(part) if trial.role == "test"]
+        mine = [trial.item for trial in key.select_trials(part) if trial.role == "test"]
         assert len(mine) == 3
         asked.update(mine)
         assert max(asked.values()) - min(asked[item] for item in {f"s{n}" for n in range(1, 11)}) <= 1
-        assert sum(trial.role == "check" for trial in key.of_part(part)) == 2
+        assert sum(trial.role == "check" for trial in key.select_trials(part)) == 2
     assert set(asked.values()) == {3}
     for name in ("ann", "bob"):
-        test._asked(test, {"type": "begin", "listener": name}, [])
+        test._answer_message(test, {"type": "begin", "listener": name}, [])
     assert [one.part for one in test._sessions.values()] == [0, 1]
 
 
@@ -473,12 +473,12 @@ def test_what_is_asked_of_listeners_is_a_column_of_the_answers():
         before={"age": "How old are you?", "device": ("What do you hear with?", ["headphones", "speakers"])}
     )
     assert test.design["before"][1]["choices"] == ["headphones", "speakers"]
-    test._asked(test, {"type": "begin", "listener": "ann"}, [])
-    mine = {one.id for one in ListeningKey.model_validate(test.key).of_part(0) if one.role == "test"}
+    test._answer_message(test, {"type": "begin", "listener": "ann"}, [])
+    mine = {one.id for one in ListeningKey.model_validate(test.key).select_trials(0) if one.role == "test"}
     trial = next(one for one in test.trials if one["id"] in mine)
     answer = {"trial": trial["id"], "order": 1, "sounds": trial["sounds"], "choice": "", "time_s": 1.0}
     session = {**test.session, "answers": [answer], "about": {"age": "40", "device": "speakers"}}
-    test._asked(test, {"type": "keep", "session": session}, [])
+    test._answer_message(test, {"type": "keep", "session": session}, [])
     rows = test.answers
     assert rows[["about_age", "about_device"]].values.tolist() == [["40", "speakers"]]
     assert "about_age" in evaluate.listening_answers([rows, rows]).columns
@@ -512,7 +512,7 @@ def test_options_for_crowds_are_refused_in_words(options, words):
 
 
 def test_the_words_of_a_page_are_the_same_in_all_languages():
-    english, *others = (page_words(language) for language in ("en", "ja", "zh"))
+    english, *others = (load_page_words(language) for language in ("en", "ja", "zh"))
     for words in others:
         assert list(words) == list(english)
         assert words["methods"].keys() == english["methods"].keys()

@@ -85,7 +85,7 @@ def test_two_pages_keep_their_marks_apart_and_a_report_s_page_cannot_be_marked(s
     page = saved(AudioTable(rows(4)), tmp_path, shown)
     page.get_by_text("4 rows").wait_for()
     assert page.get_by_text("1 marked").count() == 0
-    page = shown.show(AudioTable(rows())._table.page("Report"))
+    page = shown.show(AudioTable(rows())._table.render_page("Report"))
     page.locator(".sl-row").first.wait_for()
     assert page.locator(".sl-star, .sl-rate, .sl-noted").count() == 0
 

@@ -9,7 +9,7 @@ import speechlab as sl
 from speechlab.audio import AudioClip
 from speechlab.client import SpeechClip
 from speechlab.contract import ReplySegment
-from speechlab.display import Html, audio_figure, details, diff, document, element, table
+from speechlab.display import Html, audio_figure, diff, document, element, render_details, table
 from support.browser import looks
 
 pytestmark = pytest.mark.browser
@@ -30,7 +30,7 @@ def hostile_page(text):
         Html(clip._repr_html_())
         + audio_figure(None, title=text, facts=[text], text=text, lang="ja")
         + table([text], [[text]], caption=text, langs=[text])
-        + details(text, text)
+        + render_details(text, text)
         + diff([("substitute", text, text)], lang=text, separator=text)
     )
 

@@ -13,7 +13,7 @@ from PIL import Image
 from traitlets import TraitError
 
 from speechlab import widgets
-from speechlab.audio import AudioClip, decode, sniff
+from speechlab.audio import AudioClip, decode, detect_format
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets import Player
 
@@ -40,7 +40,7 @@ def test_the_sound_travels_in_pieces_and_exactly_unless_another_format_is_asked_
     for piece, (start, end) in enumerate([(0, 10), (10, 20), (20, 25)]):
         [(told, data)] = asked(player, type="sound", clip=0, piece=piece)
         assert told["start"] == start
-        assert sniff(data) == form
+        assert detect_format(data) == form
         if form in {"flac", "wav"}:
             assert "lossy" not in player.clips[0]["facts"]
             expected = sound.samples[start * 8_000 : end * 8_000]

@@ -6,7 +6,7 @@ import pytest
 
 from speechlab.batch import Counts, Outcome
 from speechlab.errors import SpeechLabError
-from speechlab.store import Stored
+from speechlab.store import StoredResult
 from speechlab.widgets import BatchPreview
 from support.browser import FAKE_MODEL, looks, needs_axe, violations
 
@@ -16,7 +16,7 @@ HOSTILE = "<img src=x onerror='window.fired=1'>"
 
 
 def heard(text, language="en", latency_s=0.42):
-    stored = Stored("k", "transcribe", {"audio": "sha256"}, {"text": text, "language": language})
+    stored = StoredResult("k", "transcribe", {"audio": "sha256"}, {"text": text, "language": language})
     return Outcome("ok", stored, attempts=1, latency_s=latency_s)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.evaluate import Report
-from speechlab.evaluate._translation.report import translation_report
+from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.metrics import score
-from speechlab.widgets import ShownTable
+from speechlab.widgets import TableView
 from support.browser import looks, needs_axe, violations
 
 pytestmark = pytest.mark.browser
@@ -193,7 +193,7 @@ def test_on_paper_no_table_is_cut_off_and_ink_is_dark(shown, html, many):
 
 def test_paper_has_the_first_rows_and_says_of_how_many(shown):
     frame = pd.DataFrame({"text": [f"row {number}" for number in range(40)], "audio": None})
-    page = shown.show(ShownTable(frame).page("Rows"))
+    page = shown.show(TableView(frame).render_page("Rows"))
     page.locator(".sl-row").first.wait_for()
     page.locator(".sl-grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight }")
     page.get_by_text("row 39").wait_for()
@@ -293,7 +293,7 @@ def test_translations_have_such_a_page_without_sound(shown):
             "signature": ["nrefs:1"],
         }
     )
-    page = shown.show(Report.of(translation_report("Translations", rows, summary)).to_html())
+    page = shown.show(Report.of(build_translation_report("Translations", rows, summary)).to_html())
     page.locator(".sl-row ins").first.wait_for()
     assert page.locator(".sl-row").count() == 2
     assert page.get_by_role("button", name="Play").count() == 0

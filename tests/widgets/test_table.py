@@ -164,7 +164,7 @@ def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
     assert pieces_of(table, 5) == [["equal", "the same text", ""]]
 
 
-def test_differences_of_english_have_classes_and_the_worst_of_neighbours_counts(frame):
+def test_differences_of_english_have_classes_and_the_worst_of_neighbors_counts(frame):
     cells = (
         ["The bus at 10:35 p.m. there", "the e-mail desk"],
         ["The bus at 10.35 pm their", "the email tesk"],

@@ -165,7 +165,7 @@ def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
         explorer = VoiceExplorer(gone, voices_lab.voices())
         rows = explorer.speak("Hello.", voices=["quiet", "tones: loud"])
     assert rows["error"].str.contains("127.0.0.1").all()
-    assert explorer._rows.sounds.missing(0).makeable  # play asks again
+    assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
 
 
 def test_a_service_that_is_gone_is_looked_for_once_and_not_for_each_voice(voices_lab):

@@ -61,7 +61,7 @@ def _heard(home: str) -> str:
     return picture.sub(
         r'<iframe class="hear" src="hear.html" title="\1" loading="lazy"></iframe>\n\n'
         "Press ▶ to hear a row. There are two each in English, Japanese and Chinese: what was to be said, what a\n"
-        "recogniser understood, and where both differ.",
+        "recognizer understood, and where both differ.",
         home,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from speechlab.conform import OUT_OF_REACH, checks, statements
+from speechlab.conform import OUT_OF_REACH, list_checks, read_statements
 
 
 def checks_page() -> str:
@@ -16,8 +16,8 @@ def checks_page() -> str:
         "|---|---|---|---|",
     ]
     first_row: dict[str, int] = {}
-    for number, statement in statements().items():
-        tried_by = [check for check in checks() if number in check.statements]
+    for number, statement in read_statements().items():
+        tried_by = [check for check in list_checks() if number in check.statements]
         names = ", ".join(f"`{check.id}`" + ("" if check.binding else " (a)") for check in tried_by)
         earlier = {first_row[check.id]: None for check in tried_by if check.id in first_row}
         subjects = [

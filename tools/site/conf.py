@@ -87,7 +87,7 @@ html_theme_options = {
         "color-api-name": "#1f5fa8",
         "color-api-pre-name": "#1f5fa8",
     },
-    # The colours of the pages of reports, which are shown in frames.
+    # The colors of the pages of reports, which are shown in frames.
     "dark_css_variables": {
         "color-background-primary": "#14171d",
         "color-background-secondary": "#1b1f27",

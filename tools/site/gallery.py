@@ -12,7 +12,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDGETS = {
     "A table with sound": ("table", "docs/widgets.md#a-table-with-sound"),
     "The errors of two systems": ("errors", "docs/widgets.md#the-errors-of-one-system-or-of-two"),
-    "References that are likely wrong": ("references", "docs/evaluate.md#how-good-a-recogniser-is"),
+    "References that are likely wrong": ("references", "docs/evaluate.md#how-good-a-recognizer-is"),
     "The voices of a service": ("voices", "docs/widgets.md#the-voices-of-a-service"),
     "A player": ("player", "docs/widgets.md#a-player"),
     "An editor of segments": ("editor", "docs/widgets.md#an-editor-of-segments"),
@@ -28,7 +28,7 @@ WHOLE = {"stream", "preview"}
 REPORT = "01-quickstart"
 STUDIES = {
     "Which voice should I use?": "02-which-voice",
-    "How good is this recogniser, and in noise?": "03-recogniser",
+    "How good is this recognizer, and in noise?": "03-recognizer",
     "Does the glossary help?": "05-translate",
     "How soon is something heard?": "06-realtime",
     "Which system do listeners prefer?": "07-listening",

@@ -1,4 +1,4 @@
-"""The table of the site's first page, which can be heard: two rows in each language, spoken and recognised."""
+"""The table of the site's first page, which can be heard: two rows in each language, spoken and recognized."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from speechlab.widgets import ShownTable
+from speechlab.widgets import TableView
 
 SOUNDS = Path(__file__).parent / "sounds"
 
@@ -16,5 +16,5 @@ def heard_page() -> str:
     rows = pd.read_csv(SOUNDS / "sounds.csv", dtype="string")
     rows["audio"] = [str(SOUNDS / name) for name in rows["audio"]]
     columns = ["text", "hypothesis", "voice"]
-    table = ShownTable(rows, reference="text", hypotheses="hypothesis", language="language", columns=columns)
-    return table.page("Hear a table")
+    table = TableView(rows, reference="text", hypotheses="hypothesis", language="language", columns=columns)
+    return table.render_page("Hear a table")

@@ -1,7 +1,7 @@
 // Pages stand before properties, pages that say a word often before others, and a name that was typed before all;
 // a site that was opened from the disk shows excerpts, too.
 const asked = (new URLSearchParams(location.search).get("q") ?? "").trim();
-const ABOUT = ["CHANGELOG", "CONTRIBUTING", "docs/architecture", "docs/benchmarks", "docs/licences"];
+const ABOUT = ["CHANGELOG", "CONTRIBUTING", "docs/architecture", "docs/benchmarks", "docs/licenses"];
 const times = (page) => {
   const text = (window.EXCERPTS?.[page] ?? []).map(([, words]) => words).join(" ").toLowerCase();
   return Math.min(...asked.toLowerCase().split(/\s+/).map((word) => text.split(word || "\n").length - 1));

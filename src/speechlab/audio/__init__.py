@@ -8,16 +8,22 @@ Used by the engines and the embedded service, the client, the store, batches, st
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.audio._clip import AudioClip, clip_of, concatenate, decode, encode
-from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, sniff, wav_chunks
+from speechlab.audio._clip import AudioClip, concatenate, decode, encode, to_clip
+from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, detect_format, list_wav_chunks
 from speechlab.audio._codec.decode import DecodeLimits
-from speechlab.audio._codec.encode import STREAMABLE_FORMATS, encode_blocks, stream_encoder, streams
-from speechlab.audio._figure import clip_figure, sound_preview, waveform_png
-from speechlab.audio._measure import leading_silence_s, loud_windows, peaks, rms_dbfs, sound_span_s
-from speechlab.audio._pieces import cut_at_silences, recording_length_s
+from speechlab.audio._codec.encode import STREAMABLE_FORMATS, build_stream_encoder, can_stream, encode_blocks
+from speechlab.audio._figure import build_sound_preview, draw_clip, draw_waveform
+from speechlab.audio._measure import (
+    compute_peaks,
+    find_loud_windows,
+    leading_silence_s,
+    measure_sound_span_s,
+    rms_dbfs,
+)
+from speechlab.audio._pieces import cut_at_silences, measure_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
 from speechlab.audio._samples import StreamResampler, resample
-from speechlab.audio._spans import merge_short_spans, pre_roll, widen_spans
+from speechlab.audio._spans import compute_pre_roll, merge_short_spans, widen_spans
 
 __all__ = [
     "AudioClip",

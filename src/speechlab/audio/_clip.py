@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._brief import briefly
-from speechlab._files import user_path, whole_file
-from speechlab._require import later
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path, write_atomically
+from speechlab._require import import_lazily
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
-from speechlab.audio._measure import peaks, rms_dbfs
+from speechlab.audio._measure import compute_peaks, rms_dbfs
 from speechlab.audio._samples import (
     Samples,
-    as_format,
-    as_rate,
-    as_samples,
-    channels_of,
+    check_rate,
+    count_channels,
+    format_layout,
     from_pcm16,
-    layout,
     mix_to_mono,
+    parse_format,
     resample,
+    to_samples,
 )
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _SUFFIXES = {"wave": "wav", "oga": "ogg", "opus": "ogg", "raw": "pcm"}
@@ -72,20 +72,20 @@ class AudioClip:
     source_format: AudioFormat | None = None
 
     def __post_init__(self) -> None:
-        samples = as_samples(self.samples)
+        samples = to_samples(self.samples)
         if samples.flags.writeable or samples.base is not None:
             # The caller may keep the memory, and an immutable value must not change.
             samples = samples.copy()
         samples.flags.writeable = False
         object.__setattr__(self, "samples", samples)
-        object.__setattr__(self, "sample_rate", as_rate(self.sample_rate))
+        object.__setattr__(self, "sample_rate", check_rate(self.sample_rate))
         if self.source_format is not None:
-            object.__setattr__(self, "source_format", as_format(self.source_format))
+            object.__setattr__(self, "source_format", parse_format(self.source_format))
 
     # -- constructors
 
     @classmethod
-    @briefly
+    @shorten_tracebacks
     def from_file(cls, path: str | os.PathLike[str], *, limits: DecodeLimits | None = None) -> AudioClip:
         """Read a WAV, OGG, MP3 or FLAC file. Its content decides the format, not its name.
 
@@ -99,7 +99,7 @@ class AudioClip:
             AudioLimitError: The audio exceeds the limits.
             OSError: The file cannot be read.
         """
-        file = user_path(path)
+        file = expand_user_path(path)
         title = None if _HASH.fullmatch(file.stem) else file.name
         return decode(file.read_bytes(), limits, title=title)
 
@@ -140,7 +140,7 @@ class AudioClip:
     @property
     def channels(self) -> int:
         """Number of channels."""
-        return channels_of(self.samples)
+        return count_channels(self.samples)
 
     @property
     def duration_s(self) -> float:
@@ -159,7 +159,7 @@ class AudioClip:
 
     def peaks(self, n: int) -> NDArray[np.float32]:
         """Minimum and maximum of ``n`` equal sections, shape (n, 2), for drawing."""
-        return peaks(self.samples, n)
+        return compute_peaks(self.samples, n)
 
     # -- other clips
 
@@ -168,21 +168,21 @@ class AudioClip:
 
         Channels in opposite phase, as a cable of wrong polarity makes them, have an average without sound.
         """
-        return self if self.channels == 1 else self._with(mix_to_mono(self.samples))
+        return self if self.channels == 1 else self._replace_samples(mix_to_mono(self.samples))
 
     def resample(self, hz: int) -> AudioClip:
-        """The clip resampled to another rate in Hz; the clip itself if it has that rate.
+        """Return the clip resampled to another rate in Hz; the clip itself if it has that rate.
 
         Raises:
             AudioError: The rate is not usable.
         """
-        rate = as_rate(hz)
+        rate = check_rate(hz)
         if rate == self.sample_rate:
             return self
-        return self._with(resample(self.samples, self.sample_rate, rate), rate)
+        return self._replace_samples(resample(self.samples, self.sample_rate, rate), rate)
 
     def crop(self, start_s: float = 0.0, end_s: float | None = None) -> AudioClip:
-        """The section from ``start_s`` to ``end_s`` seconds, to the nearest sample.
+        """Return the section from ``start_s`` to ``end_s`` seconds, to the nearest sample.
 
         An end beyond the end of the clip is reduced to it.
 
@@ -198,19 +198,19 @@ class AudioClip:
             raise AudioError(f"crop from {start_s!r} to {end_s!r} s; give 0 <= start_s <= end_s, in seconds")
         first = round(min(start_s, self.duration_s) * self.sample_rate)
         last = round(min(end, self.duration_s) * self.sample_rate)
-        return self._with(self.samples[first:last])
+        return self._replace_samples(self.samples[first:last])
 
-    def named(self, title: str | None) -> AudioClip:
-        """The same clip under another title."""
+    def with_title(self, title: str | None) -> AudioClip:
+        """Return the same clip under another title."""
         return AudioClip(self.samples, self.sample_rate, title, self.source_format)
 
     # -- bytes
 
     def encode(self, format: AudioFormat | str, sample_rate: int | None = None) -> bytes:  # noqa: A002 - the contract's name
-        """The clip as a whole file of one of the five formats; see :func:`encode`."""
+        """Return the clip as a whole file of one of the five formats; see :func:`encode`."""
         return encode(self, format, sample_rate)
 
-    @briefly
+    @shorten_tracebacks
     def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002 - the contract's name
         """Write the clip to a file atomically: the file appears under its name only when it is complete.
 
@@ -226,12 +226,12 @@ class AudioClip:
             UnsupportedAudioError: Suffix or format is none of the five, or does not support this clip.
             OSError: The file cannot be written.
         """
-        file = user_path(path)
+        file = expand_user_path(path)
         suffix = file.suffix.lower().removeprefix(".")
         if format is None and not suffix:
             raise UnsupportedAudioError(f"{file.name!r} has no suffix that sets the format; give format=")
         data = self.encode(format if format is not None else _SUFFIXES.get(suffix, suffix))
-        with whole_file(file) as draft:
+        with write_atomically(file) as draft:
             draft.write_bytes(data)
         return file
 
@@ -253,14 +253,16 @@ class AudioClip:
 
     def __repr__(self) -> str:
         title = f", {self.title!r}" if self.title else ""
-        return f"AudioClip({self.duration_s:.2f} s, {self.sample_rate} Hz, {layout(self.samples)}{title})"
+        return (
+            f"AudioClip({self.duration_s:.2f} s, {self.sample_rate} Hz, {format_layout(self.samples)}{title})"
+        )
 
     def _repr_html_(self) -> str:
-        from speechlab.audio._figure import clip_figure
+        from speechlab.audio._figure import draw_clip
 
-        return str(clip_figure(self, title=self.title))
+        return str(draw_clip(self, title=self.title))
 
-    def _with(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
+    def _replace_samples(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate
         return AudioClip(samples, rate, self.title, self.source_format)
 
@@ -330,16 +332,16 @@ def encode(
         >>> encode([0.0, 0.5], "wav", sample_rate=8_000)[:4]
         b'RIFF'
     """
-    chosen = as_format(format)
+    chosen = parse_format(format)
     if isinstance(audio, AudioClip):
         clip = audio if sample_rate is None else audio.resample(sample_rate)
         return encode_samples(clip.samples, clip.sample_rate, chosen)
     if sample_rate is None:
         raise AudioError("samples have no sample rate; give sample_rate= in Hz, or an AudioClip")
-    return encode_samples(as_samples(audio), as_rate(sample_rate), chosen)
+    return encode_samples(to_samples(audio), check_rate(sample_rate), chosen)
 
 
-def clip_of(recording: object) -> AudioClip:
+def to_clip(recording: object) -> AudioClip:
     """Return a recording as a clip, from a clip, bytes or a path."""
     if isinstance(recording, AudioClip):
         return recording

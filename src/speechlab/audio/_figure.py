@@ -8,10 +8,10 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from speechlab._require import later
-from speechlab.audio._codec.encode import small_opus
-from speechlab.audio._measure import peaks, rms_dbfs
-from speechlab.audio._samples import Samples, channels_of, layout, mix_to_mono, resample
+from speechlab._require import import_lazily
+from speechlab.audio._codec.encode import encode_small_opus
+from speechlab.audio._measure import compute_peaks, rms_dbfs
+from speechlab.audio._samples import Samples, count_channels, format_layout, mix_to_mono, resample
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 _MAX_PX = 8_192
+# Number of levels that smooth the edges; sixteen look the same, and take 50% more bytes.
 _SHADES = 4
-"""Number of levels that smooth the edges; sixteen look the same, and take 50% more bytes."""
 
 
 class _Sound(Protocol):
@@ -36,26 +36,26 @@ class _Sound(Protocol):
     def sample_rate(self) -> int: ...
 
 
-def clip_figure(
+def draw_clip(
     clip: _Sound, *, title: str | None = None, text: str | None = None, lang: str | None = None
 ) -> Html:
     """Make the figure of a clip for a notebook."""
     samples, sample_rate = clip.samples, clip.sample_rate
     duration_s = len(samples) / sample_rate
     rate = f"{sample_rate:,} Hz".replace(",", "\u202f")
-    facts = [_spoken(duration_s), rate, layout(samples)]
+    facts = [_format_duration(duration_s), rate, format_layout(samples)]
     if not len(samples):
         return audio_figure(None, title=title, facts=[*facts, "empty"], text=text, lang=lang)
-    preview = sound_preview(clip)
+    preview = build_sound_preview(clip)
     facts.append("lossy preview (Opus)")
     if preview.seconds < duration_s:
-        facts.append(f"plays the first {_spoken(preview.seconds)} only")
+        facts.append(f"plays the first {_format_duration(preview.seconds)} only")
     return audio_figure(
         preview.url,
         title=title,
         facts=facts,
-        image_url=data_url(waveform_png(samples, width=480, height=48, scale=1), "image/png"),
-        image_alt=f"Waveform of {title or 'audio clip'}, {_spoken(duration_s)}, {rms_dbfs(samples):.0f} dBFS",
+        image_url=data_url(draw_waveform(samples, width=480, height=48, scale=1), "image/png"),
+        image_alt=f"Waveform of {title or 'audio clip'}, {_format_duration(duration_s)}, {rms_dbfs(samples):.0f} dBFS",
         text=text,
         lang=lang,
     )
@@ -76,22 +76,22 @@ class SoundPreview(NamedTuple):
         return data_url(self.data, CONTENT_TYPES[AudioFormat.OGG])
 
 
-def sound_preview(clip: _Sound, *, max_bytes: int = 1_000_000) -> SoundPreview:
+def build_sound_preview(clip: _Sound, *, max_bytes: int = 1_000_000) -> SoundPreview:
     """Make the preview of a clip, or of as much of its beginning as fits."""
-    samples = clip.samples if channels_of(clip.samples) <= 2 else mix_to_mono(clip.samples)
+    samples = clip.samples if count_channels(clip.samples) <= 2 else mix_to_mono(clip.samples)
     seconds = min(len(samples) / clip.sample_rate, 120.0)
     while True:
         beginning = samples[: max(round(seconds * clip.sample_rate), 1)]
-        data = small_opus(resample(beginning, clip.sample_rate, 24_000))
+        data = encode_small_opus(resample(beginning, clip.sample_rate, 24_000))
         if len(data) <= max_bytes or len(beginning) == 1:
             return SoundPreview(data, len(beginning) / clip.sample_rate)
         seconds = seconds * max_bytes / len(data) * 0.95
 
 
-def waveform_png(samples: ArrayLike, *, width: int = 640, height: int = 72, scale: int = 2) -> bytes:
+def draw_waveform(samples: ArrayLike, *, width: int = 640, height: int = 72, scale: int = 2) -> bytes:
     """Draw a waveform on a transparent background.
 
-    Its colour has a contrast of at least 3.7 to 1 on white and on the dark grey of notebooks.
+    Its color has a contrast of at least 3.7 to 1 on white and on the dark gray of notebooks.
 
     Args:
         samples: Shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
@@ -102,7 +102,7 @@ def waveform_png(samples: ArrayLike, *, width: int = 640, height: int = 72, scal
     columns, rows = width * scale, height * scale
     if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):
         raise AudioError(f"a picture of {columns} x {rows} pixels is not 1 to {_MAX_PX} on each side")
-    coverage = _coverage(peaks(samples, columns), rows, line=float(scale))
+    coverage = _compute_coverage(compute_peaks(samples, columns), rows, line=float(scale))
     from PIL import Image
 
     picture = Image.fromarray(np.rint(coverage * (_SHADES - 1)).astype(np.uint8), mode="P")
@@ -113,8 +113,8 @@ def waveform_png(samples: ArrayLike, *, width: int = 640, height: int = 72, scal
     return buffer.getvalue()
 
 
-def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[np.float64]:
-    """The share of each pixel that the waveform covers, 0 to 1, shape (rows, columns).
+def _compute_coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[np.float64]:
+    """Return the share of each pixel that the waveform covers, 0 to 1, shape (rows, columns).
 
     The coverage is exact in the vertical, which makes edges smooth. Silence is a line of ``line`` pixels.
     """
@@ -128,7 +128,7 @@ def _coverage(outline: NDArray[np.float32], rows: int, line: float) -> NDArray[n
     return coverage
 
 
-def _spoken(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.1f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"

@@ -9,10 +9,10 @@ from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import user_path
-from speechlab._require import later
+from speechlab._files import expand_user_path
+from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav, sniff
+from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav, detect_format
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
+# Maximum rate of pieces, which recognizers do not exceed. A recording with a lower rate keeps it.
 PIECE_RATE_HZ = 16_000
-"""Maximum rate of pieces, which recognisers do not exceed. A recording with a lower rate keeps it."""
 _BLOCK = 1 << 16
-HONEST = {"WAV", "WAVEX", "FLAC", "OGG"}
-"""Containers with the length in the header."""
+# Containers with the length in the header.
+RELIABLE_FORMATS = {"WAV", "WAVEX", "FLAC", "OGG"}
+# Number of frames that marks an unknown length; no recording has so many.
 _ENDLESS = 1 << 40
-"""Number of frames that marks an unknown length; no recording has so many."""
 _WINDOW_S = 0.02
 _QUIET_WINDOWS = 15
 
@@ -41,17 +41,17 @@ class SoundPiece(NamedTuple):
     flac: bytes
 
 
-def recording_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
+def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
     """Return the duration of a recording in seconds, from its header if that is reliable.
 
     MP3 files, whose headers only have an estimate, and streamed files without a length are decoded.
     """
     if isinstance(source, AudioClip):
         return source.duration_s
-    with opened(source) as (file, name):
-        if file is not None and file.format in HONEST and 0 < file.frames < _ENDLESS:
+    with open_recording(source) as (file, name):
+        if file is not None and file.format in RELIABLE_FORMATS and 0 < file.frames < _ENDLESS:
             return float(file.frames / file.samplerate)
-    return _decoded(source, name).duration_s
+    return _decode_source(source, name).duration_s
 
 
 def cut_at_silences(
@@ -63,31 +63,34 @@ def cut_at_silences(
     cannot read is decoded as a whole.
     """
     if isinstance(source, AudioClip):
-        yield from _pieces(_clip_blocks(source), source.sample_rate, piece_s)
+        yield from _cut_pieces(_cut_blocks(source), source.sample_rate, piece_s)
         return
-    with opened(source) as (file, name):
+    with open_recording(source) as (file, name):
         if file is not None:
-            yield from _pieces(_file_blocks(file, name), file.samplerate, piece_s)
+            yield from _cut_pieces(_read_blocks(file, name), file.samplerate, piece_s)
             return
-    clip = _decoded(source, name)
-    yield from _pieces(_clip_blocks(clip), clip.sample_rate, piece_s)
+    clip = _decode_source(source, name)
+    yield from _cut_pieces(_cut_blocks(clip), clip.sample_rate, piece_s)
 
 
 @contextmanager
-def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
+def open_recording(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
     """The file for reading in blocks (None if its container does not confirm its length), and its name."""
     import soundfile
 
-    path = None if isinstance(source, bytes) else user_path(source)
+    path = None if isinstance(source, bytes) else expand_user_path(source)
     name = "the recording" if path is None else str(path)
     try:
         if isinstance(source, bytes):
             _check_whole(source)
         else:
-            with user_path(source).open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
+            with (
+                expand_user_path(source).open("rb") as raw,
+                mmap(raw.fileno(), 0, access=ACCESS_READ) as data,
+            ):
                 _check_whole(data)
         file = soundfile.SoundFile(
-            BytesIO(source) if isinstance(source, bytes) else os.fspath(user_path(source))
+            BytesIO(source) if isinstance(source, bytes) else os.fspath(expand_user_path(source))
         )
     except FileNotFoundError as error:
         raise AudioDecodeError(f"there is no file {name}") from error
@@ -107,7 +110,7 @@ def opened(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
 
 def _check_whole(data: bytes | mmap) -> None:
     """Refuse a file that is not a recording, or that is truncated according to its container."""
-    match sniff(data[:12]):
+    match detect_format(data[:12]):
         case AudioFormat.WAV:
             check_wav(data)
         case AudioFormat.OGG:
@@ -116,19 +119,19 @@ def _check_whole(data: bytes | mmap) -> None:
             check_mp3(data)
 
 
-def _decoded(source: bytes | str | os.PathLike[str], name: str) -> AudioClip:
+def _decode_source(source: bytes | str | os.PathLike[str], name: str) -> AudioClip:
     try:
         return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
     except (AudioError, OSError) as error:
         raise AudioDecodeError(f"{name} cannot be read: {error}") from error
 
 
-def _clip_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
+def _cut_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
     for start in range(0, clip.frames, _BLOCK):
         yield mix_to_mono(clip.samples[start : start + _BLOCK])
 
 
-def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
+def _read_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
     count, frames = max(1, _BLOCK // file.channels), 0
     # The length in the header is never trusted: a forged one would need any amount of memory.
     while len(block := file.read(count, dtype="float32", always_2d=True)):
@@ -138,27 +141,27 @@ def _file_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
         raise AudioDecodeError(f"{name} is cut short: it has {frames} of {file.frames} frames")
 
 
-def _pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:
+def _cut_pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:
     target = min(rate, PIECE_RATE_HZ)
     longest = max(1, int(piece_s * target))
     # One buffer for all pieces, because an allocation for each would fragment the memory.
     buffer = np.empty(min(longest, 2 * _BLOCK) + _BLOCK, dtype=np.int16)
     count = start = 0
-    for block in _resampled(blocks, rate, target):
+    for block in _resample_blocks(blocks, rate, target):
         if count + len(block) > len(buffer):
             buffer = np.concatenate([buffer[:count], np.empty(count + len(block), dtype=np.int16)])
         buffer[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
         count += len(block)
         while count > longest:  # the last part is not cut
-            end = quietest(buffer[:longest], target)
-            yield SoundPiece(start / target, _flac(buffer[:end], target))
+            end = find_quietest(buffer[:longest], target)
+            yield SoundPiece(start / target, _encode_flac(buffer[:end], target))
             buffer[: count - end] = buffer[end:count].copy()
             count, start = count - end, start + end
     if count:
-        yield SoundPiece(start / target, _flac(buffer[:count], target))
+        yield SoundPiece(start / target, _encode_flac(buffer[:count], target))
 
 
-def _resampled(
+def _resample_blocks(
     blocks: Iterator[NDArray[np.float32]], rate: int, target: int
 ) -> Iterator[NDArray[np.float32]]:
     resampler = StreamResampler(rate, target)
@@ -167,7 +170,7 @@ def _resampled(
     yield resampler.flush()
 
 
-def _flac(samples: NDArray[np.int16], rate: int) -> bytes:
+def _encode_flac(samples: NDArray[np.int16], rate: int) -> bytes:
     import soundfile
 
     buffer = BytesIO()
@@ -175,7 +178,7 @@ def _flac(samples: NDArray[np.int16], rate: int) -> bytes:
     return buffer.getvalue()
 
 
-def quietest(samples: NDArray[np.int16], rate: int) -> int:
+def find_quietest(samples: NDArray[np.int16], rate: int) -> int:
     """Return the place of the cut: the middle of the quietest 0.3 seconds in the last third."""
     width = max(1, int(_WINDOW_S * rate))
     first = len(samples) * 2 // 3

@@ -10,23 +10,23 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import user_path
-from speechlab._require import later
+from speechlab._files import expand_user_path
+from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._measure import extremes, peaks
-from speechlab.audio._pieces import HONEST, opened
+from speechlab.audio._measure import compute_extremes, compute_peaks
+from speechlab.audio._pieces import RELIABLE_FORMATS, open_recording
 from speechlab.errors import AudioDecodeError, AudioError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
+# Number of samples above which a file stays on disk (at 16 kHz: 17 minutes).
 _MAX_KEPT_SAMPLES = 1 << 24
-"""Number of samples above which a file stays on disk (at 16 kHz: 17 minutes)."""
-_STRETCH = 256
-_BLOCK = _STRETCH << 10
+_SECTION_FRAMES = 256
+_BLOCK = _SECTION_FRAMES << 10
 
 
 class _Survey(NamedTuple):
@@ -49,9 +49,9 @@ class SoundReader:
         self._found: _Survey | None = None
         self._path: Path | None = None
         if not isinstance(source, AudioClip | bytes):
-            self._path = user_path(source)
+            self._path = expand_user_path(source)
             self._path.stat()
-        self._clip = source if isinstance(source, AudioClip) else self._decoded(source)
+        self._clip = source if isinstance(source, AudioClip) else self._load_clip(source)
         if self._clip is not None:
             self.sample_rate, self.frames = self._clip.sample_rate, self._clip.frames
             self.channels, self.title = self._clip.channels, self._clip.title
@@ -65,55 +65,57 @@ class SoundReader:
 
     def read(self, start_s: float, end_s: float) -> AudioClip:
         """Return the clip from ``start_s`` to ``end_s`` seconds, without the part beyond the end."""
-        first, last = self._frame(start_s), self._frame(end_s)
+        first, last = self._to_frame(start_s), self._to_frame(end_s)
         if self._clip is not None:
             return AudioClip(self._clip.samples[first:last], self.sample_rate)
-        return AudioClip(next(self._blocks(first, max(last - first, 1)))[: last - first], self.sample_rate)
+        return AudioClip(
+            next(self._read_blocks(first, max(last - first, 1)))[: last - first], self.sample_rate
+        )
 
-    def outline(self, start_s: float, end_s: float, count: int) -> NDArray[np.float32]:
+    def read_outline(self, start_s: float, end_s: float, count: int) -> NDArray[np.float32]:
         """Return the lowest and highest sample of each of ``count`` equal sections, shape (count, 2).
 
         The first call for a long section reads the whole recording once.
         """
-        first, last = self._frame(start_s), self._frame(end_s)
-        if last - first < 2 * _STRETCH * count:
-            return peaks(self.read(start_s, end_s).samples, count)
-        survey = self._survey()
-        starts = ((first + np.arange(count) * ((last - first) / count)) / _STRETCH).astype(np.int64)
-        end = math.ceil(last / _STRETCH)
+        first, last = self._to_frame(start_s), self._to_frame(end_s)
+        if last - first < 2 * _SECTION_FRAMES * count:
+            return compute_peaks(self.read(start_s, end_s).samples, count)
+        survey = self._run_survey()
+        starts = ((first + np.arange(count) * ((last - first) / count)) / _SECTION_FRAMES).astype(np.int64)
+        end = math.ceil(last / _SECTION_FRAMES)
         low = np.minimum.reduceat(survey.low[:end], starts)
         return np.stack([low, np.maximum.reduceat(survey.high[:end], starts)], axis=1)
 
     def rms_dbfs(self) -> float:
         """Return the level of the whole recording in dB below full scale; minus infinity for silence."""
-        power = self._survey().power
+        power = self._run_survey().power
         return 10.0 * math.log10(power) if power > 0 else -math.inf
 
-    def _frame(self, seconds: float) -> int:
+    def _to_frame(self, seconds: float) -> int:
         return min(max(round(seconds * self.sample_rate), 0), self.frames)
 
-    def _decoded(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
-        """The decoded clip; None for a long recording, which is read from its file."""
+    def _load_clip(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
+        """Return the decoded clip; None for a long recording, which is read from its file."""
         if self._path is not None:
-            with opened(source) as (file, _):
-                honest = file is not None and file.format in HONEST
+            with open_recording(source) as (file, _):
+                honest = file is not None and file.format in RELIABLE_FORMATS
                 if honest and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2:
                     self.sample_rate, self.channels = file.samplerate, file.channels
                     self.frames = file.frames
                     return None
         return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
 
-    def _survey(self) -> _Survey:
+    def _run_survey(self) -> _Survey:
         with self._lock:
             if self._found is None:
-                surveys = [_surveyed(block) for block in self._blocks(0, _BLOCK)]
+                surveys = [_survey_block(block) for block in self._read_blocks(0, _BLOCK)]
                 power = sum(survey.power for survey in surveys) / max(self.frames * self.channels, 1)
                 low, high = (np.concatenate([survey[side] for survey in surveys]) for side in (0, 1))
                 self._found = _Survey(low, high, power)
             return self._found
 
-    def _blocks(self, first: int, size: int) -> Iterator[NDArray[np.float32]]:
-        """The samples from a frame on, ``size`` frames at a time."""
+    def _read_blocks(self, first: int, size: int) -> Iterator[NDArray[np.float32]]:
+        """Yield the samples from a frame on, ``size`` frames at a time."""
         if self._clip is not None:
             for start in range(first, self.frames, size):
                 yield self._clip.samples[start : start + size]
@@ -135,9 +137,11 @@ class SoundReader:
                 raise AudioError(f"{self.title} cannot be read: {error}") from error
 
 
-def _surveyed(block: NDArray[np.float32]) -> _Survey:
+def _survey_block(block: NDArray[np.float32]) -> _Survey:
     flat = block.reshape(-1)
-    return _Survey(*extremes(block, np.arange(0, len(block), _STRETCH)), float(np.dot(flat, flat)))
+    return _Survey(
+        *compute_extremes(block, np.arange(0, len(block), _SECTION_FRAMES)), float(np.dot(flat, flat))
+    )
 
 
 class FileSegment(AudioClip):
@@ -189,9 +193,9 @@ class FileSegment(AudioClip):
     def samples(self) -> NDArray[np.float32]:
         """The samples of the segment: float32 in [-1, 1], shape (frames,) or (frames, channels)."""
         first, last = self._facts.first, self._facts.last
-        with opened(self.path) as (file, _):
-            if file is None or file.format not in HONEST:
-                return AudioClip(self._decoded().samples[first:last], self.sample_rate).samples
+        with open_recording(self.path) as (file, _):
+            if file is None or file.format not in RELIABLE_FORMATS:
+                return AudioClip(self._decode_file().samples[first:last], self.sample_rate).samples
             file.seek(first)
             return AudioClip(file.read(last - first, dtype="float32"), self.sample_rate).samples
 
@@ -212,15 +216,15 @@ class FileSegment(AudioClip):
 
     @cached_property
     def _facts(self) -> _SegmentFacts:
-        with opened(self.path) as (file, _):
-            honest = file is not None and file.format in HONEST
-            source: Any = file if honest else self._decoded()
+        with open_recording(self.path) as (file, _):
+            honest = file is not None and file.format in RELIABLE_FORMATS
+            source: Any = file if honest else self._decode_file()
             rate = source.samplerate if honest else source.sample_rate
             last = source.frames if self.end_s is None else min(round(self.end_s * rate), source.frames)
             return _SegmentFacts(rate, source.channels, min(round(self.start_s * rate), last), last)
 
-    def _decoded(self) -> AudioClip:
-        return _decoded_file(self.path, self.path.stat().st_mtime_ns)
+    def _decode_file(self) -> AudioClip:
+        return _decode_whole_file(self.path, self.path.stat().st_mtime_ns)
 
     def __eq__(self, other: object) -> bool:
         return self is other or super().__eq__(other)  # a check for missing values reads no file
@@ -248,6 +252,6 @@ class _SegmentFacts(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _decoded_file(path: Path, _: int) -> AudioClip:
-    """A file that has to be decoded as a whole; the last one is kept, as long as it does not change."""
+def _decode_whole_file(path: Path, _: int) -> AudioClip:
+    """Return a file that has to be decoded as a whole; the last one is kept, as long as it does not change."""
     return AudioClip.from_file(path)

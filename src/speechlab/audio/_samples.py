@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from speechlab._arguments import plain_rate
-from speechlab._require import later
+from speechlab._arguments import to_int_rate
+from speechlab._require import import_lazily
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
+# float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
 Samples: TypeAlias = "NDArray[np.float32]"
-"""float32 in [-1, 1], shape (frames,) for mono or (frames, channels)."""
 
 MIN_RATE_HZ = 1_000
 MAX_RATE_HZ = 384_000
@@ -30,7 +30,7 @@ _INTEGER_SCALES = {"int16": 2.0**15, "int32": 2.0**31}
 _QUALITY = "HQ"
 
 
-def as_format(value: AudioFormat | str) -> AudioFormat:
+def parse_format(value: AudioFormat | str) -> AudioFormat:
     """Read the name of a format."""
     try:
         return AudioFormat(value)
@@ -39,10 +39,10 @@ def as_format(value: AudioFormat | str) -> AudioFormat:
         raise UnsupportedAudioError(f"{value!r} is not an audio format; choose one of: {names}") from None
 
 
-def as_rate(value: Any, name: str = "sample_rate") -> int:
+def check_rate(value: Any, name: str = "sample_rate") -> int:
     """Check a sample rate in Hz."""
     try:
-        rate = operator.index(plain_rate(value))
+        rate = operator.index(to_int_rate(value))
     except TypeError:
         rate = 0
     if isinstance(value, bool) or not MIN_RATE_HZ <= rate <= MAX_RATE_HZ:
@@ -51,7 +51,7 @@ def as_rate(value: Any, name: str = "sample_rate") -> int:
     return rate
 
 
-def as_samples(values: ArrayLike) -> Samples:
+def to_samples(values: ArrayLike) -> Samples:
     """Convert samples to float32 in [-1, 1], shape (frames,) for mono or (frames, channels).
 
     The result may share memory with the argument. Overshoot of up to 12 dB, which codecs, resamplers and engines
@@ -68,7 +68,7 @@ def as_samples(values: ArrayLike) -> Samples:
             f"samples have dtype {array.dtype}, which does not set their full scale; give floats in [-1, 1], or "
             "int16 or int32: samples.astype('int16') if they are 16-bit samples in a wider type"
         )
-    array = _shaped(array)
+    array = _check_shape(array)
     if array.dtype != np.float32:
         # A float64 beyond the range of float32 becomes infinite, and is caught below.
         with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ def as_samples(values: ArrayLike) -> Samples:
     return np.clip(array, -1.0, 1.0) if peak > 1.0 else array
 
 
-def _shaped(array: NDArray[Any]) -> NDArray[Any]:
+def _check_shape(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in {1, 2}:
@@ -98,20 +98,20 @@ def _shaped(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def channels_of(samples: Samples) -> int:
+def count_channels(samples: Samples) -> int:
     """Number of channels of checked samples."""
     return 1 if samples.ndim == 1 else int(samples.shape[1])
 
 
-def layout(samples: Samples) -> str:
+def format_layout(samples: Samples) -> str:
     """Name of the channel layout of checked samples: ``"mono"``, ``"stereo"``, ``"6 channels"``."""
-    channels = channels_of(samples)
+    channels = count_channels(samples)
     return {1: "mono", 2: "stereo"}.get(channels, f"{channels} channels")
 
 
 # Least power of a mix, over the mean power of its channels. Channels that have nothing in common keep a part by their
 # number, 1/64 of the most channels that there are; only a wrong polarity makes them cancel each other.
-_CANCELED = 0.01
+_CANCELLATION_RATIO = 0.01
 
 
 def mix_to_mono(samples: Samples) -> Samples:
@@ -120,7 +120,7 @@ def mix_to_mono(samples: Samples) -> Samples:
         return samples
     mono: Samples = samples.mean(axis=1, dtype=np.float32)
     powers = np.einsum("fc,fc->c", samples, samples, dtype=np.float64)
-    if np.einsum("f,f->", mono, mono, dtype=np.float64) < _CANCELED * powers.mean():
+    if np.einsum("f,f->", mono, mono, dtype=np.float64) < _CANCELLATION_RATIO * powers.mean():
         return np.ascontiguousarray(samples[:, powers.argmax()])
     return mono
 
@@ -164,13 +164,13 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
         >>> resample(np.zeros(800), 8_000, 16_000).shape
         (1600,)
     """
-    source, target = as_rate(from_hz, "from_hz"), as_rate(to_hz, "to_hz")
-    checked = as_samples(samples)
+    source, target = check_rate(from_hz, "from_hz"), check_rate(to_hz, "to_hz")
+    checked = to_samples(samples)
     if source == target or len(checked) == 0:
         return checked
     import soxr
 
-    return as_samples(soxr.resample(checked, source, target, quality=_QUALITY))
+    return to_samples(soxr.resample(checked, source, target, quality=_QUALITY))
 
 
 class StreamResampler:
@@ -180,7 +180,7 @@ class StreamResampler:
     """
 
     def __init__(self, from_hz: int, to_hz: int) -> None:
-        source, target = as_rate(from_hz, "from_hz"), as_rate(to_hz, "to_hz")
+        source, target = check_rate(from_hz, "from_hz"), check_rate(to_hz, "to_hz")
         self._finished = False
         self._stream: Any = None
         if source != target:
@@ -190,20 +190,20 @@ class StreamResampler:
 
     def write(self, samples: ArrayLike) -> NDArray[np.float32]:
         """Resample samples, and return the finished output. The filter delays a part of it."""
-        checked = as_samples(samples)
+        checked = to_samples(samples)
         if checked.ndim != 1:
-            raise AudioError(f"samples have {channels_of(checked)} channels; this stream has 1")
-        return self._run(checked, last=False)
+            raise AudioError(f"samples have {count_channels(checked)} channels; this stream has 1")
+        return self._resample_chunk(checked, last=False)
 
     def flush(self) -> NDArray[np.float32]:
         """Return the delayed part of the output. No samples can be written afterwards."""
-        tail = self._run(np.zeros(0, dtype=np.float32), last=True)
+        tail = self._resample_chunk(np.zeros(0, dtype=np.float32), last=True)
         self._finished = True
         return tail
 
-    def _run(self, samples: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
+    def _resample_chunk(self, samples: NDArray[np.float32], *, last: bool) -> NDArray[np.float32]:
         if self._finished:
             raise AudioError("the resampler was flushed; make a new one for more samples")
         if self._stream is None:
             return samples
-        return as_samples(self._stream.resample_chunk(samples, last=last))
+        return to_samples(self._stream.resample_chunk(samples, last=last))

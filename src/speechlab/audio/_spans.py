@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._require import later
+from speechlab._require import import_lazily
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     Times = NDArray[Any]
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 
 def widen_spans(
     starts: Times, ends: Times, before: Any, after: Any, latest: Any, files: NDArray[np.int64] | None = None
 ) -> tuple[Times, Times]:
-    """Pad segments. Neighbours that would overlap meet in the middle of their gap."""
+    """Pad segments. Neighbors that would overlap meet in the middle of their gap."""
     wide_starts, wide_ends = np.maximum(0, starts - before), np.minimum(latest, ends + after)
     silences = starts[1:] - ends[:-1]
     middles = ends[:-1] + (silences // 2 if silences.dtype.kind == "i" else silences / 2)
@@ -32,7 +32,7 @@ def widen_spans(
     return wide_starts, wide_ends
 
 
-def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
+def compute_pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
     """Return the padding that is still missing before a recording's first segment.
 
     The pre-roll counts from the speech itself, and the segment has some padding already.
@@ -43,7 +43,7 @@ def pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
 def merge_short_spans(
     starts: Times, ends: Times, minimum: float, files: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Merge segments shorter than a minimum with the neighbour that is nearer in time.
+    """Merge segments shorter than a minimum with the neighbor that is nearer in time.
 
     Each remaining segment has at least the minimum length, or is alone in its recording. The time is linear in the
     number of segments.
@@ -61,7 +61,7 @@ def merge_short_spans(
         if stop[last] - begin[first] < minimum and (left or right):
             before = begin[first] - stop[left[1]] if left else None
             after = begin[right] - stop[last] if right else None
-            # A tie goes to the neighbour before: a short last word belongs to the speech before it.
+            # A tie goes to the neighbor before: a short last word belongs to the speech before it.
             if before is None or (after is not None and after < before):
                 last += 1
                 continue

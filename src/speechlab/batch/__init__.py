@@ -23,20 +23,20 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
-from speechlab.batch._plan.columns import earlier_columns as earlier_columns
+from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earlier_bookkeeping
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import S_PER_CHARACTER, Plan
 from speechlab.batch._run.progress import BAR as BAR
-from speechlab.batch._run.progress import Counts, Watcher, announce, counted
+from speechlab.batch._run.progress import Counts, Watcher, announce, show_progress
 from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._table.assemble import assemble
-from speechlab.batch._table.failures import failures_told_elsewhere as failures_told_elsewhere
+from speechlab.batch._table.failures import suppress_failure_warnings as suppress_failure_warnings
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
 from speechlab.batch._table.timed import to_segments
 from speechlab.batch._timing import Arrivals as Arrivals
 from speechlab.batch._timing import TimedCall as TimedCall
-from speechlab.batch._timing import in_turns, timed
+from speechlab.batch._timing import time_in_turns, time_call
 from speechlab.batch._verify import Verification
 
 __all__ = [

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
-from speechlab._arguments import is_bool, is_number, is_whole_number, refused
-from speechlab._brief import briefly
+from speechlab._arguments import is_bool, is_number, is_whole_number, build_argument_error
+from speechlab._brief import shorten_tracebacks
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
-    types_of,
+    collect_types,
 )
 from speechlab.batch._run.progress import BAR, Progress, Watcher
 from speechlab.batch._run.rules import Budget
@@ -22,9 +22,9 @@ from speechlab.batch._store_options import CHUNK_ROWS, STORES_ALLOWED, KeepingOp
 from speechlab.errors import InvalidRequestError
 
 F = TypeVar("F", bound="Callable[..., Any]")
+# Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it.
 DEFAULT_CONCURRENCY = 16
-"""Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it."""
-_NEEDED = re.compile(r"Required\[(.*)\]")
+_REQUIRED_TYPE = re.compile(r"Required\[(.*)\]")
 
 
 class _Option(NamedTuple):
@@ -43,6 +43,7 @@ def _is_share(value: object) -> bool:
     return value is None or (is_number(value) and 0 <= value <= 1)
 
 
+# Options with a default other than None, or with a check before the first call.
 _OPTIONS = {
     "text": _Option("text"),
     "audio": _Option("audio"),
@@ -79,16 +80,15 @@ _OPTIONS = {
         "a number of seconds of at least 0, or None",
     ),
 }
-"""Options with a default other than None, or with a check before the first call."""
 
 
-_OF_CLIENT = frozenset(
+# Options of the client that also apply to batches.
+_CLIENT_OPTIONS = frozenset(
     {
         *("connect_timeout_s", "default_headers", "max_retries", "mode", "on_event", "patience_s"),
         *("read_timeout_s", "timeout"),
     }
 )
-"""Options of the client that also apply to batches."""
 
 
 class WaitingOptions(TypedDict, total=False):
@@ -134,17 +134,17 @@ class TranslationOptions(TranslationPlanOptions, CallingOptions, total=False):
     """Arguments of :func:`speechlab.batch.translate`."""
 
 
-def explicit(options: type, **other: object) -> Callable[[F], F]:
+def expose_options(options: type, **other: object) -> Callable[[F], F]:
     """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion."""
-    types, keyword = types_of(options), inspect.Parameter.KEYWORD_ONLY
+    types, keyword = collect_types(options), inspect.Parameter.KEYWORD_ONLY
     keywords = [
-        inspect.Parameter(name, keyword, default=default, annotation=_NEEDED.sub(r"\1", types[name]))
-        for name, default in {**_defaults(options), **other}.items()
+        inspect.Parameter(name, keyword, default=default, annotation=_REQUIRED_TYPE.sub(r"\1", types[name]))
+        for name, default in {**_collect_defaults(options), **other}.items()
     ]
 
     names = {parameter.name for parameter in keywords}
 
-    def show(function: F) -> F:
+    def decorate(function: F) -> F:
         signature = inspect.signature(function)
         direct = [
             parameter
@@ -152,16 +152,16 @@ def explicit(options: type, **other: object) -> Callable[[F], F]:
             if parameter.kind is not parameter.VAR_KEYWORD and parameter.name not in names
         ]
         function.__signature__ = signature.replace(parameters=[*direct, *keywords])  # type: ignore[attr-defined]  # help() and editors read it
-        return briefly(function)
+        return shorten_tracebacks(function)
 
-    return show
+    return decorate
 
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
-    defaults = {name: default for options in lists for name, default in _defaults(options).items()}
+    defaults = {name: default for options in lists for name, default in _collect_defaults(options).items()}
     if unknown := sorted(set(given) - set(defaults)):
-        of_client = [f"{name}=..." for name in unknown if name in _OF_CLIENT]
+        of_client = [f"{name}=..." for name in unknown if name in _CLIENT_OPTIONS]
         hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
         if len(of_client) < len(unknown):
             hints.append(f"the options are {', '.join(sorted(defaults))}")
@@ -174,15 +174,17 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
     for name, value in given.items():
         option = _OPTIONS.get(name, _Option())
         if option.allowed and not option.fits(value):
-            raise refused(name, value, option.allowed)
+            raise build_argument_error(name, value, option.allowed)
     complete = {**defaults, **given}
     return tuple({name: complete[name] for name in options.__annotations__} for options in lists)
 
 
 @cache
-def _defaults(options: type) -> dict[str, Any]:
-    """The defaults of the options of a TypedDict; ``Parameter.empty`` for required options."""
+def _collect_defaults(options: type) -> dict[str, Any]:
+    """Return the defaults of the options of a TypedDict; ``Parameter.empty`` for required options."""
     return {
-        name: inspect.Parameter.empty if _NEEDED.fullmatch(kind) else _OPTIONS.get(name, _Option()).default
-        for name, kind in types_of(options).items()
+        name: inspect.Parameter.empty
+        if _REQUIRED_TYPE.fullmatch(kind)
+        else _OPTIONS.get(name, _Option()).default
+        for name, kind in collect_types(options).items()
     }

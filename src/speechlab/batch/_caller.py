@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.batch._arguments import CallingOptions, WaitingOptions, sort_options
 from speechlab.batch._history import Run
-from speechlab.batch._outcome import advise
-from speechlab.batch._plan.plan import Plan, check_plan, make_plan
+from speechlab.batch._outcome import add_advice
+from speechlab.batch._plan.plan import Plan, check_plan, build_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.progress import BAR, Display, Tally, counted, shown_as
-from speechlab.batch._run.window import GRACE_S, LAST_S, Window, Writer
-from speechlab.batch._store_options import KeepingOptions, is_there, opened
-from speechlab.batch._table.assemble import RUN_ATTRIBUTE, as_asked, join_frames
+from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, show_progress, choose_progress
+from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
+from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, to_requested_form, join_frames
 from speechlab.client import (
     AsyncClient,
     CallGroup,
     Client,
     VoiceCatalogue,
-    ask_service,
-    begin,
-    fitted_to,
-    grouped,
-    remember_service,
-    replaying_from,
-    result_of,
+    identify_service,
+    start_work,
+    adapt_for_client,
+    copy_with_group,
+    save_service,
+    copy_for_replay,
+    wait_for_result,
 )
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 T = TypeVar("T")
-_LOOK_S = 0.05
-"""Interval in seconds at which a blocked thread checks the client's loop and updates the progress display."""
-_END_S = 10.0
-"""Seconds that an interrupted run has to end after the wait for its calls is over."""
-_READING_S = 2.0
-"""Seconds of reading recordings before a bar shows it."""
+# Interval in seconds at which a blocked thread checks the client's loop and updates the progress display.
+_POLL_S = 0.05
+# Seconds that an interrupted run has to end after the wait for its calls is over.
+_MAX_END_S = 10.0
+# Seconds of reading recordings before a bar shows it.
+_BAR_DELAY_S = 2.0
 
 
-class Caller:
+class BlockingCaller:
     """The caller's thread, which blocks while the client's loop makes calls, shows progress and hears interrupts."""
 
     def __init__(self, lab: object, options: WaitingOptions | CallingOptions) -> None:
@@ -63,7 +63,9 @@ class Caller:
         self.lab = lab
         self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
-        self._progress = cache(partial(shown_as, options["progress"]))  # made when there is something to show
+        self._progress = cache(
+            partial(choose_progress, options["progress"])
+        )  # made when there is something to show
 
     def __enter__(self) -> Self:
         return self
@@ -72,40 +74,44 @@ class Caller:
         if self._grouped is not None:
             self._grouped[1].end()
 
-    def grouped(self, lab: AsyncClient, tally: Tally) -> tuple[AsyncClient, CallGroup]:
+    def open_group(self, lab: AsyncClient, tally: Tally) -> tuple[AsyncClient, CallGroup]:
         """The one copy of the client whose calls are those of the batch, and their group; for the client's loop."""
         if self._grouped is None:
             options = {name: self._options[name] for name in ("concurrency", "rate", "give_up_after_s")}
-            self._grouped = grouped(lab, **options)
-        tally.paused = self._grouped[1].paused
+            self._grouped = copy_with_group(lab, **options)
+        tally.paused = self._grouped[1].find_pause
         return self._grouped
 
-    def ask(self, question: Callable[[AsyncClient, Tally], Coroutine[Any, Any, T]], label: str) -> T:
+    def ask_with_progress(
+        self, question: Callable[[AsyncClient, Tally], Coroutine[Any, Any, T]], label: str
+    ) -> T:
         """Request something from the service, and show the wait for it."""
         tally = Tally()
-        display = Display(tally, self._progress, label)
+        display = ProgressDisplay(tally, self._progress, label)
         try:
-            return self._wait(lambda lab: question(lab, tally), display)
+            return self._run_in_loop(lambda lab: question(lab, tally), display)
         finally:
             if not self._admitted.cancel():
                 self._future.cancel()
             display.close()
 
-    def _wait(self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: Display) -> T:
+    def _run_in_loop(
+        self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: ProgressDisplay
+    ) -> T:
         """Have the client's loop answer a question, which begins once it is admitted, and show the wait."""
         self._admitted: Future[None] = Future()
-        self._future: Future[Any] = begin(self.lab, question, self._admitted)
+        self._future: Future[Any] = start_work(self.lab, question, self._admitted)
         self._admitted.set_result(None)
-        while wait([self._future], _LOOK_S).not_done:
+        while wait([self._future], _POLL_S).not_done:
             display.show()
-        answer: T = result_of(self._future)
+        answer: T = wait_for_result(self._future)
         return answer
 
-    def perform(self, execution: Execution, store: Store) -> None:
+    def make_calls(self, execution: Execution, store: Store) -> None:
         """Make the calls of an execution."""
-        display = Display(execution.tally, self._progress, execution.plan.step.operation)
+        display = ProgressDisplay(execution.tally, self._progress, execution.plan.step.operation)
         try:
-            self._wait(lambda lab: self._perform(execution, store, lab), display)
+            self._run_in_loop(lambda lab: self._make_calls(execution, store, lab), display)
         except BaseException as error:
             # an interrupt, or an error of the user's progress function: no call may continue in the background
             interrupted = isinstance(error, KeyboardInterrupt)
@@ -117,18 +123,18 @@ class Caller:
                 raise
             reason = "the user interrupted it" if interrupted else "the progress display failed"
             try:
-                if _end(self._future, execution, display, reason) and interrupted:
-                    result_of(self._future)  # an error at the end of the run replaces the interrupt
+                if _end_interrupted_run(self._future, execution, display, reason) and interrupted:
+                    wait_for_result(self._future)  # an error at the end of the run replaces the interrupt
             finally:
                 self._future.cancel()
             with suppress(Exception):
                 display.close()
             if interrupted:
-                error.args = (execution.interruption(),)
+                error.args = (execution.describe_interruption(),)
             raise
         display.close()
 
-    async def _perform(self, execution: Execution, store: Store, lab: AsyncClient) -> None:
+    async def _make_calls(self, execution: Execution, store: Store, lab: AsyncClient) -> None:
         """Make the calls of an execution in this process, or in the workers of a cluster."""
         options, step = execution.options, execution.plan.step
         if store.read_only and not execution.keep:
@@ -137,21 +143,23 @@ class Caller:
                 "sl.batch.assemble(plan) makes a table of the stored results"
             )
             raise StoreError(message)
-        mine, group = self.grouped(replaying_from(lab, store), execution.tally)
+        mine, group = self.open_group(copy_for_replay(lab, store), execution.tally)
 
-        tally, ready = execution.tally, partial(remember_service, mine, store, execution.plan.service)
+        tally, ready = execution.tally, partial(save_service, mine, store, execution.plan.service)
         if options["executor"] is None:
             send = partial(step.send, lab=mine)
             await execution.run(
-                store, partial(Window, send, Writer(store, step.operation), tally, group), ready
+                store, partial(CallWindow, send, ResultWriter(store, step.operation), tally, group), ready
             )
             return
-        from speechlab.batch._run.cluster import Leases, crew
+        from speechlab.batch._run.cluster import LeaseWindow, open_workers
 
-        replaying = replaying_from(self.lab, store)
-        async with crew(options["executor"], step, replaying, store, execution.record.id, options) as workers:
-            tally.paused = workers.paused
-            await execution.run(store, partial(Leases, workers, store, step.operation, tally), ready)
+        replaying = copy_for_replay(self.lab, store)
+        async with open_workers(
+            options["executor"], step, replaying, store, execution.record.id, options
+        ) as workers:
+            tally.paused = workers.find_pause
+            await execution.run(store, partial(LeaseWindow, workers, store, step.operation, tally), ready)
 
 
 def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
@@ -164,91 +172,95 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
         raise InvalidRequestError(message, parameter=later[0])
     parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
-    with _planned(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
+    with _open_plan(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
         return plan
 
 
 def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
     """Run a plan. Its table is written to the store and not kept in memory."""
     (options,) = sort_options("a run", given, CallingOptions)
-    with Caller(lab, options) as caller:
+    with BlockingCaller(lab, options) as caller:
         execution = Execution(check_plan(plan), options, keep=False)
-        with opened(plan.store) as store:
-            caller.perform(execution, store)
-    execution.finish()
+        with use_store(plan.store) as store:
+            caller.make_calls(execution, store)
+    execution.report_failures()
     return Run(execution.record, plan.store)
 
 
-def make_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> pd.DataFrame:
+def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> pd.DataFrame:
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, CallingOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
-    with _planned(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
+    with _open_plan(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
-        caller.perform(execution, store)
-    execution.finish()
+        caller.make_calls(execution, store)
+    execution.report_failures()
     if of_dask:
         frame: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
         return frame
     joined = join_frames(execution.frames, kind, plan.prefix)
     if execution.recorded:
         joined.attrs[RUN_ATTRIBUTE] = execution.record.id
-    return as_asked(joined, plan)
+    return to_requested_form(joined, plan)
 
 
 @contextmanager
-def _planned(
+def _open_plan(
     lab: Client,
     kind: type[RowStep],
     table: Table,
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
     patience: WaitingOptions | CallingOptions,
-) -> Iterator[tuple[Caller, Plan, Store]]:
+) -> Iterator[tuple[BlockingCaller, Plan, Store]]:
     """A caller, a plan, and its store, which is open for the block."""
     progress = patience["progress"]
     with ExitStack() as stack:
-        caller = stack.enter_context(Caller(lab, patience))
+        caller = stack.enter_context(BlockingCaller(lab, patience))
         source = open_source(table, kind.works_on)
         if source.series and parameters[kind.works_on] == kind.works_on:
             parameters = {**parameters, kind.works_on: source.columns[0]}
-        store = stack.enter_context(opened(keeping["store"])) if is_there(keeping["store"]) else None
+        store = (
+            stack.enter_context(use_store(keeping["store"])) if is_existing_store(keeping["store"]) else None
+        )
 
-        async def ask(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
-            lab = replaying_from(lab, keeping["store"])
-            mine, _ = caller.grouped(lab, tally)
+        async def ask_with_advice(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
+            lab = copy_for_replay(lab, keeping["store"])
+            mine, _ = caller.open_group(lab, tally)
             try:
-                return await ask_service(lab, mine, store, voices=kind.wants_voices)
+                return await identify_service(lab, mine, store, voices=kind.wants_voices)
             except SpeechLabError as error:
                 if error.service_lost:
                     advice = "the batch gave the service up before it began; give_up_after_s says how long it waits"
-                    advise(error, advice)
+                    add_advice(error, advice)
                 raise
 
-        service, voices = caller.ask(ask, kind.operation)
-        fit = partial(fitted_to, caller.lab)
+        service, voices = caller.ask_with_progress(ask_with_advice, kind.operation)
+        fit = partial(adapt_for_client, caller.lab)
         step = kind(parameters, source.columns, service, voices, fit)
-        store = store or stack.enter_context(opened(keeping["store"]))
+        store = store or stack.enter_context(use_store(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
         with_bar = progress is True or progress == BAR  # only a bar shows the reading
-        with counted(with_bar, rows, "read recordings", unit="row", delay_s=_READING_S) as tell:
-            plan = make_plan(source, step, keeping, store, service, tell)
+        with show_progress(with_bar, rows, "read recordings", unit="row", delay_s=_BAR_DELAY_S) as tell:
+            plan = build_plan(source, step, keeping, store, service, tell)
         yield caller, plan, store
 
 
-def _end(future: Future[None], execution: Execution, display: Display, reason: str) -> bool:
+def _end_interrupted_run(
+    future: Future[None], execution: Execution, display: ProgressDisplay, reason: str
+) -> bool:
     """Wait for an interrupted run to end, for calls in progress are paid for; another interrupt shortens it."""
     until = time.monotonic() + GRACE_S
     execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))
     while True:
         try:
-            while not future.done() and time.monotonic() < until + _END_S:
+            while not future.done() and time.monotonic() < until + _MAX_END_S:
                 execution.stop.set(reason, "interrupted")
-                wait([future], _LOOK_S)
+                wait([future], _POLL_S)
                 with suppress(Exception):
                     display.show()
             return future.done()
         except KeyboardInterrupt:
-            until = min(until, time.monotonic() + LAST_S)
+            until = min(until, time.monotonic() + SECOND_GRACE_S)
             execution.stop.hurry()

@@ -11,31 +11,31 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import orjson
 
-from speechlab._arguments import refused
-from speechlab._brief import briefly
-from speechlab._files import user_path, whole_file
+from speechlab._arguments import build_argument_error
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path, write_atomically
 from speechlab._require import require
-from speechlab.batch._plan.columns import make_frame
-from speechlab.batch._plan.source import as_frame
+from speechlab.batch._plan.columns import build_frame
+from speechlab.batch._plan.source import to_pandas_frame
 from speechlab.batch._plan.steps import STEPS
-from speechlab.batch._store_options import StoreLike, is_there, opened, opened_if_there
-from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, without_bookkeeping
-from speechlab.batch._table.failures import Failures
-from speechlab.batch._table.timed import column_of_recordings, write_segments
-from speechlab.batch._verify import Verification, moved, verify
+from speechlab.batch._store_options import StoreLike, is_existing_store, use_existing_store, use_store
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, drop_bookkeeping, join_frames
+from speechlab.batch._table.failures import FailureCounter
+from speechlab.batch._table.timed import resolve_audio_column, write_segments
+from speechlab.batch._verify import Verification, update_paths, verify
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, RunPart, RunRecord
-from speechlab.tables import TableFormat, read_table, table_format, write_table
+from speechlab.tables import TableFormat, read_table, resolve_table_format, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.segments import Written
+    from speechlab.segments import WriteResult
 
     RunLike: TypeAlias = "str | Path | Run | pd.DataFrame"
 
 
-_RUNS = {
+_RUN_COLUMNS = {
     "run": "string",
     "operation": "category",
     "status": "category",
@@ -85,19 +85,19 @@ class Run:
         Raises:
             StoreError: A piece is missing or damaged.
         """
-        return map(self._part, self.record.parts)
+        return map(self._read_part, self.record.parts)
 
-    def _part(self, part: RunPart) -> pd.DataFrame:
-        with opened(self.store) as store:
+    def _read_part(self, part: RunPart) -> pd.DataFrame:
+        with use_store(self.store) as store:
             path = store.part_path(part)
             try:
                 frame = read_table(path)
             except (OSError, ValueError) as error:
                 message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
                 raise StoreError(message) from error
-            return moved(frame, store)
+            return update_paths(frame, store)
 
-    @briefly
+    @shorten_tracebacks
     def dask(self, *, columns: Literal["all", "result"] = "all") -> Any:
         """Return the table as a DataFrame of Dask, with a partition for each piece; pieces are read when needed.
 
@@ -111,13 +111,13 @@ class Run:
         dd = require("dask.dataframe")
         if not self.record.parts:
             self.table()
-        with opened(self.store) as store:
+        with use_store(self.store) as store:
             run = Run(self.record, store.path)  # which other processes can open
-        read = run._part if columns == "all" else run._result
+        read = run._read_part if columns == "all" else run._read_result_columns
         meta = dd.utils.clear_known_categories(read(self.record.parts[0]).iloc[:0])
         return dd.from_map(read, self.record.parts, meta=meta, enforce_metadata=False)
 
-    @briefly
+    @shorten_tracebacks
     def table(self) -> pd.DataFrame:
         """Return the whole table.
 
@@ -136,7 +136,7 @@ class Run:
         table.attrs[RUN_ATTRIBUTE] = self.id
         return table
 
-    @briefly
+    @shorten_tracebacks
     def export(self, path: str | os.PathLike[str], *, columns: Literal["all", "result"] = "all") -> Path:
         """Write the table to a file, piece by piece, with at most eight pieces in memory.
 
@@ -157,15 +157,15 @@ class Run:
         import pyarrow as pa
 
         if columns not in ("all", "result"):
-            raise refused("columns", columns, "'all' or 'result'")
-        target = user_path(path)
-        format_ = table_format(target, "path") if target.suffix else TableFormat("folder")
+            raise build_argument_error("columns", columns, "'all' or 'result'")
+        target = expand_user_path(path)
+        format_ = resolve_table_format(target, "path") if target.suffix else TableFormat("folder")
         if not self.record.parts:
             self.table()
         about = orjson.dumps({"id": self.id, "operation": self.record.operation, **self.manifest})
-        read, parts = self._part if columns == "all" else self._result, self.record.parts
+        read, parts = self._read_part if columns == "all" else self._read_result_columns, self.record.parts
         try:
-            with whole_file(target) as draft:
+            with write_atomically(target) as draft:
                 write_table(
                     lambda: map(read, parts), len(parts), draft, format_, {RUN_ATTRIBUTE.encode(): about}
                 )
@@ -173,15 +173,15 @@ class Run:
             raise StoreError(f"{target} cannot be written: {error}") from error
         return target
 
-    def _result(self, part: RunPart) -> pd.DataFrame:
-        return without_bookkeeping(self._part(part), self.manifest.get("prefix", ""))
+    def _read_result_columns(self, part: RunPart) -> pd.DataFrame:
+        return drop_bookkeeping(self._read_part(part), self.manifest.get("prefix", ""))
 
-    @briefly
+    @shorten_tracebacks
     def write_segments(
         self,
         path: str | os.PathLike[str],
         format: str | None = None,  # noqa: A002 - as everywhere
-    ) -> list[Written]:
+    ) -> list[WriteResult]:
         """Write the timed segments of the transcripts, as :func:`to_segments` returns them, piece by piece.
 
         Formats for one recording need ``{file}`` in the path, which is replaced by the recording's name without
@@ -209,20 +209,20 @@ class Run:
                 self.store,
                 path,
                 prefix=self.manifest.get("prefix", ""),
-                audio=column_of_recordings(self.record),
+                audio=resolve_audio_column(self.record),
                 format=format,
             )
         except OSError as error:
             raise StoreError(f"{path} cannot be written: {error}") from error
 
-    @briefly
+    @shorten_tracebacks
     def verify(self) -> Verification:
         """Check the table, its results and its audio files against the digests in the record.
 
-        Transcribed recordings are checked if they are in the store, as synthesised speech is. Recordings outside the
+        Transcribed recordings are checked if they are in the store, as synthesized speech is. Recordings outside the
         store are not read; ``outside`` counts them.
         """
-        with opened(self.store) as store:
+        with use_store(self.store) as store:
             return verify(self.record, store)
 
     def __repr__(self) -> str:
@@ -231,7 +231,7 @@ class Run:
         return f"Run({self.id}, {self.record.operation}, {self.status}{reason}; {counts or 'no rows'})"
 
 
-@briefly
+@shorten_tracebacks
 def load(run: RunLike, store: StoreLike = None) -> Run:
     """Load a run from its store.
 
@@ -245,9 +245,9 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
     """
     if isinstance(run, Run):
         return run
-    if store is None and isinstance(run, (str, Path)) and is_there(run):
-        folder = user_path(run)
-        with opened(folder) as open_store:
+    if store is None and isinstance(run, (str, Path)) and is_existing_store(run):
+        folder = expand_user_path(run)
+        with use_store(folder) as open_store:
             records = open_store.runs()
         if not records:
             raise StoreError(f"the store {folder} has no run yet")
@@ -261,11 +261,11 @@ def load(run: RunLike, store: StoreLike = None) -> Run:
             )
             raise InvalidRequestError(message, parameter="run")
         run = name
-    with opened_if_there(store) as open_store:
+    with use_existing_store(store) as open_store:
         return Run(open_store.run(run), store if store is open_store else open_store.path)
 
 
-@briefly
+@shorten_tracebacks
 def runs(store: StoreLike = None) -> pd.DataFrame:
     """List the runs of a store, oldest first.
 
@@ -284,7 +284,7 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         ...     runs(store).columns[:4].tolist()
         ['run', 'operation', 'status', 'started']
     """
-    with opened_if_there(store) as open_store:
+    with use_existing_store(store) as open_store:
         records = open_store.runs()
     lines: list[list[Any]] = []
     for record in records:
@@ -295,10 +295,10 @@ def runs(store: StoreLike = None) -> pd.DataFrame:
         rows = record.manifest.get("rows", 0)
         reason = record.manifest.get("reason")
         lines.append([record.id, record.operation, record.status, began, seconds, rows, *figures, reason])
-    return make_frame(lines, _RUNS)
+    return build_frame(lines, _RUN_COLUMNS)
 
 
-@briefly
+@shorten_tracebacks
 def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.DataFrame:
     """List the reasons for failed rows, the most frequent first.
 
@@ -326,14 +326,14 @@ def failures(result: Any, store: StoreLike = None, *, prefix: str = "") -> pd.Da
            rows          error  first
         0     2  text is empty      0
     """
-    frame = as_frame(result)
+    frame = to_pandas_frame(result)
     pieces: Iterable[pd.DataFrame]
     if frame is not None and f"{prefix}status" in frame.columns and f"{prefix}error_type" in frame.columns:
         pieces = [frame]
     else:
         run = load(result, store)
         pieces, prefix = run.parts(), run.manifest.get("prefix", "")
-    reasons = Failures(prefix)
+    reasons = FailureCounter(prefix)
     for piece in pieces:
-        reasons.add(piece)
-    return reasons.table()
+        reasons.count_failures(piece)
+    return reasons.to_table()

@@ -9,23 +9,23 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from speechlab._arguments import is_number, no_column, refused
+from speechlab._arguments import is_number, describe_missing_columns, build_argument_error
 from speechlab._pandas import pd
 from speechlab.audio import cut_at_silences
-from speechlab.batch._arguments import CallingOptions, TranscriptionOptions, WaitingOptions, explicit
+from speechlab.batch._arguments import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
 from speechlab.batch._caller import plan_table, run_plan
-from speechlab.batch._outcome import calls_from_outside
+from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import check_unique
 from speechlab.batch._plan.parameters import check_recording
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
-from speechlab.batch._store_options import CHUNK_ROWS, opened
-from speechlab.batch._table.failures import failures_told_elsewhere
-from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, listed, timed_pieces
+from speechlab.batch._store_options import CHUNK_ROWS, use_store
+from speechlab.batch._table.failures import suppress_failure_warnings
+from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, format_reasons, collect_segments
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
 from speechlab.segments import doubts
 from speechlab.segments import frame as segment_frame
-from speechlab.tables import stand_in
+from speechlab.tables import cell_to_text
 
 if TYPE_CHECKING:
     from speechlab.batch._history import Run
@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.store import Store
 
+# Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the
+# embedded
+# service accepts 48 MB) and above the 30-second window of recognizers. A failed call costs five minutes of
+# audio.
 PIECE_S = 300.0
-"""Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the embedded
-service accepts 48 MB) and above the 30-second window of recognisers. A failed call costs five minutes of audio."""
-_AT_ONCE = 8
-"""Pieces in memory: as many as the default number of concurrent calls."""
-_SOUND = "_sound"
+# Pieces in memory: as many as the default number of concurrent calls.
+_MAX_PIECES = 8
+_SOUND_COLUMN = "_sound"
 _Faults = dict[int, list[str]]
 
 
@@ -49,7 +51,7 @@ class _Rows:
     labels: list[pd.Index[Any]] = field(default_factory=list)
     faults: _Faults = field(default_factory=lambda: defaultdict(list))
 
-    def read(self, frames: Iterable[pd.DataFrame]) -> Iterator[tuple[int, dict[Any, Any]]]:
+    def iter_rows(self, frames: Iterable[pd.DataFrame]) -> Iterator[tuple[int, dict[Any, Any]]]:
         """Yield the position of each row and its cells."""
         position = 0
         for frame in frames:
@@ -59,7 +61,7 @@ class _Rows:
             position += len(frame)
 
 
-@explicit(TranscriptionOptions, vad="segments")
+@expose_options(TranscriptionOptions, vad="segments")
 def transcribe_long(
     frame: Table, lab: Client, *, piece_s: float = PIECE_S, **options: Unpack[TranscriptionOptions]
 ) -> pd.DataFrame:
@@ -74,7 +76,7 @@ def transcribe_long(
         lab: The client.
         piece_s: The longest piece, in seconds, at least 1.
         **options: The options of :func:`transcribe`, with ``vad="segments"``. The cells of the column ``audio`` are
-            paths, bytes or clips. Channels are mixed to mono, and sample rates above 16 kHz, which recognisers do
+            paths, bytes or clips. Channels are mixed to mono, and sample rates above 16 kHz, which recognizers do
             not use, are reduced to 16 kHz.
 
     Returns:
@@ -95,21 +97,21 @@ def transcribe_long(
     if faults := table.attrs.get(FAULTS_ATTRIBUTE):
         are = "1 recording is" if len(faults) == 1 else f"{len(faults)} recordings are"
         message = (
-            f"{are} not whole: {listed(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons; "
+            f"{are} not whole: {format_reasons(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons; "
             "the same call again asks for what is missing"
         )
-        warnings.warn(message, stacklevel=calls_from_outside())
+        warnings.warn(message, stacklevel=find_user_stacklevel())
     return table
 
 
 def _transcribe(lab: Client, frame: Table, piece_s: float, options: TranscriptionOptions) -> pd.DataFrame:
     if not is_number(piece_s) or not 1 <= piece_s < float("inf"):
-        raise refused("piece_s", piece_s, "a number of seconds, at least 1")
+        raise build_argument_error("piece_s", piece_s, "a number of seconds, at least 1")
     remaining: dict[str, Any] = dict(options)
     source = open_source(frame, "audio")
     column = remaining.pop("audio", source.columns[0] if source.series else "audio")
     if source.columns and column not in source.columns:
-        raise InvalidRequestError(no_column(source.columns, column), parameter=str(column))
+        raise InvalidRequestError(describe_missing_columns(source.columns, column), parameter=str(column))
     if remaining.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
     how = {name: remaining.pop(name) for name in CallingOptions.__annotations__ if name in remaining}
@@ -117,31 +119,35 @@ def _transcribe(lab: Client, frame: Table, piece_s: float, options: Transcriptio
     rows = _Rows()
     strict = how.get("on_error") == "raise"
     chunk_rows = remaining.pop("chunk_rows", CHUNK_ROWS)
-    pieces = _pieces(source.pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict)
+    pieces = _cut_recordings(
+        source.iter_pieces(chunk_rows, {column}), column, float(piece_s), rows, strict=strict
+    )
     first = next(pieces, None)
     if first is None:
-        return _joined([], rows)
-    with opened(remaining.get("store")) as store:
-        remaining |= {"store": store, "audio": _SOUND, "columns": "all"}
+        return _join_segments([], rows)
+    with use_store(remaining.get("store")) as store:
+        remaining |= {"store": store, "audio": _SOUND_COLUMN, "columns": "all"}
         patience = {name: how[name] for name in WaitingOptions.__annotations__ if name in how}
         plan = plan_table(lab, TranscriptionStep, chain([first], pieces), remaining | patience)
-        with failures_told_elsewhere():  # the warning about recordings has the reasons of failed pieces
+        with suppress_failure_warnings():  # the warning about recordings has the reasons of failed pieces
             run = run_plan(lab, plan, how)
-        return _joined(_timed(run, store, remaining["prefix"], rows.faults), rows)
+        return _join_segments(_iter_segments(run, store, remaining["prefix"], rows.faults), rows)
 
 
-def _pieces(
+def _cut_recordings(
     frames: Iterator[pd.DataFrame], column: Any, piece_s: float, rows: _Rows, *, strict: bool
 ) -> Iterator[pd.DataFrame]:
     """Tables of a few pieces each. A recording that cannot be read becomes a fault of its row."""
     waiting: list[dict[Any, Any]] = []
-    for row, cells in rows.read(frames):
+    for row, cells in rows.iter_rows(frames):
         cell, number = cells.pop(column), -1
-        cells |= {"_file": stand_in(cell) or "", "_row": row}
+        cells |= {"_file": cell_to_text(cell) or "", "_row": row}
         try:
             for number, piece in enumerate(cut_at_silences(check_recording(cell, column), piece_s)):
-                waiting.append({**cells, "_piece": number, "_start_s": piece.start_s, _SOUND: piece.flac})
-                if len(waiting) == _AT_ONCE:
+                waiting.append(
+                    {**cells, "_piece": number, "_start_s": piece.start_s, _SOUND_COLUMN: piece.flac}
+                )
+                if len(waiting) == _MAX_PIECES:
                     yield pd.DataFrame(waiting)
                     waiting = []
             if number < 0:
@@ -154,10 +160,10 @@ def _pieces(
         yield pd.DataFrame(waiting)
 
 
-def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:
-    """The segments of a run's pieces, with times from the beginning of each recording."""
+def _iter_segments(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.DataFrame]:
+    """Yield the segments of a run's pieces, with times from the beginning of each recording."""
     for chunk in run.parts():
-        table, reasons = timed_pieces(chunk, store, prefix=prefix, audio=_SOUND)
+        table, reasons = collect_segments(chunk, store, prefix=prefix, audio=_SOUND_COLUMN)
         of = chunk.iloc[table["position"]]
         for name in ("start", "end"):
             table[name] = (table[name] + of["_start_s"].to_numpy()).round(6)
@@ -173,7 +179,7 @@ def _timed(run: Run, store: Store, prefix: str, faults: _Faults) -> Iterator[pd.
                 faults[int(piece["_row"])].append(f"{where}: {reason}")
 
 
-def _joined(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
+def _join_segments(tables: Iterable[pd.DataFrame], rows: _Rows) -> pd.DataFrame:
     kinds = {"row": "int64", "piece": "int64"}
     empty = segment_frame([]).assign(row=0, piece=0).astype(kinds)
     filled = [table for table in tables if len(table)]

@@ -12,9 +12,9 @@ from speechlab.batch._arguments import (
     TranscriptionPlanOptions,
     TranslationOptions,
     TranslationPlanOptions,
-    explicit,
+    expose_options,
 )
-from speechlab.batch._caller import make_table, plan_table, run_plan
+from speechlab.batch._caller import process_table, plan_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from speechlab.client import Client
 
 
-@explicit(SynthesisPlanOptions)
+@expose_options(SynthesisPlanOptions)
 def plan_synthesis(source: Table, lab: Client, **options: Unpack[SynthesisPlanOptions]) -> Plan:
     """Plan the synthesis of each row's text, without a call; see :func:`synthesize` for the arguments."""
     return plan_table(lab, SynthesisStep, source, options)
 
 
-@explicit(TranscriptionPlanOptions)
+@expose_options(TranscriptionPlanOptions)
 def plan_transcription(source: Table, lab: Client, **options: Unpack[TranscriptionPlanOptions]) -> Plan:
     """Plan the transcription of each row's recording, without a call; see :func:`transcribe` for the arguments."""
     return plan_table(lab, TranscriptionStep, source, options)
 
 
-@explicit(TranslationPlanOptions)
+@expose_options(TranslationPlanOptions)
 def plan_translation(source: Table, lab: Client, **options: Unpack[TranslationPlanOptions]) -> Plan:
     """Plan the translation of each row's text, without a call; see :func:`translate` for the arguments."""
     return plan_table(lab, TranslationStep, source, options)
 
 
-@explicit(CallingOptions)
+@expose_options(CallingOptions)
 def run(plan: Plan, lab: Client, **options: Unpack[CallingOptions]) -> Run:
     """Make the calls of a plan that its store cannot answer.
 
@@ -83,9 +83,9 @@ def run(plan: Plan, lab: Client, **options: Unpack[CallingOptions]) -> Run:
     return run_plan(lab, plan, options)
 
 
-@explicit(SynthesisOptions)
+@expose_options(SynthesisOptions)
 def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -> pd.DataFrame:
-    """Synthesise each row's text with its voice.
+    """Synthesize each row's text with its voice.
 
     :class:`Column` says which arguments name columns and which are the same for all rows.
 
@@ -120,10 +120,10 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return make_table(lab, SynthesisStep, frame, options)
+    return process_table(lab, SynthesisStep, frame, options)
 
 
-@explicit(TranscriptionOptions)
+@expose_options(TranscriptionOptions)
 def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions]) -> pd.DataFrame:
     """Transcribe each row's recording.
 
@@ -149,7 +149,7 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
         frequency_penalty: -2 to 2.
         repetition_penalty: 1 to 2.
         session_id: A label for the service. It does not change the key of the result.
-        stream: Whether recordings are recognised while they are spoken: only for a system with ``transcribe_stream``.
+        stream: Whether recordings are recognized while they are spoken: only for a system with ``transcribe_stream``.
         repeat: As for :func:`synthesize`.
         store: As for :func:`synthesize`.
         prefix: As for :func:`synthesize`.
@@ -166,10 +166,10 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return make_table(lab, TranscriptionStep, frame, options)
+    return process_table(lab, TranscriptionStep, frame, options)
 
 
-@explicit(TranslationOptions)
+@expose_options(TranslationOptions)
 def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) -> pd.DataFrame:
     """Translate each row's text.
 
@@ -200,4 +200,4 @@ def translate(frame: Table, lab: Client, **options: Unpack[TranslationOptions]) 
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return make_table(lab, TranslationStep, frame, options)
+    return process_table(lab, TranslationStep, frame, options)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from speechlab.client import Operation, Timing
     from speechlab.errors import SpeechLabError
-    from speechlab.store import Attempt, Blob, Stored
+    from speechlab.store import Attempt, Blob, StoredResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Outcome:
     """The outcome of a call; times and amounts are those of this run."""
 
     status: str  # one of ``STATUSES``
-    stored: Stored | None = None
+    stored: StoredResult | None = None
     error: SpeechLabError | None = None  # of a call that failed in this run
     error_text: str | None = None  # where there is no error: of an earlier run, or why the call was not made
     error_type: str | None = None  # name of the error's class in that case
@@ -56,12 +56,12 @@ class Outcome:
     latency_s: float | None = None  # from the call to the end of its reply, waits and retries included
     first_byte_s: float | None = None  # from the last attempt's start to the head of its reply
     characters: int = 0  # sent, counted once for all attempts
-    audio_s: float = 0.0  # synthesised or transcribed
+    audio_s: float = 0.0  # synthesized or transcribed
     tokens: int = 0  # read and written
 
     @classmethod
-    def failed_before(cls, attempt: Attempt, status: str) -> Outcome:
-        """The outcome of a call that failed in an earlier run and was not made again."""
+    def from_earlier_failure(cls, attempt: Attempt, status: str) -> Outcome:
+        """Return the outcome of a call that failed in an earlier run and was not made again."""
         return cls(
             status,
             error_text=(attempt.error or "failed before").partition("\n\n")[0],  # without the traceback
@@ -70,7 +70,7 @@ class Outcome:
         )
 
 
-def calls_from_outside() -> int:
+def find_user_stacklevel() -> int:
     """Return the ``stacklevel`` for a warning at the line of the user's code that called speechlab."""
     level, frame = 1, sys._getframe(1)  # noqa: SLF001 - as warnings do; inspect.stack reads files
     ours = {"speechlab", "contextlib"}
@@ -79,6 +79,6 @@ def calls_from_outside() -> int:
     return level
 
 
-def advise(error: SpeechLabError, text: str) -> None:
+def add_advice(error: SpeechLabError, text: str) -> None:
     """Add advice to an error, after the advice that it has."""
     error.advice = f"{error.advice}; {text}" if error.advice else text

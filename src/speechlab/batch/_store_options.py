@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, TypedDict, TypeGuard
 
-from speechlab._arguments import refused
+from speechlab._arguments import build_argument_error
 from speechlab.errors import StoreError
 from speechlab.store import STORE_FILE, Store
 
+# Rows of a file or stream that are in memory at a time.
 CHUNK_ROWS = 5_000
-"""Rows of a file or stream that are in memory at a time."""
 
+# A store, the folder of a store, or None for the user's own store.
 StoreLike = Store | str | os.PathLike[str] | None
-"""A store, the folder of a store, or None for the user's own store."""
 STORES_ALLOWED = "a store, the path of its folder, or None for your own"
 
 
@@ -35,10 +35,10 @@ def is_store(value: object) -> TypeGuard[StoreLike]:
 
 
 @contextmanager
-def opened(store: StoreLike) -> Iterator[Store]:
+def use_store(store: StoreLike) -> Iterator[Store]:
     """Open a store for the block. A store that is already open stays open after it."""
     if not is_store(store):
-        raise refused("store", store, STORES_ALLOWED)
+        raise build_argument_error("store", store, STORES_ALLOWED)
     if isinstance(store, Store):
         yield store
     else:
@@ -46,7 +46,7 @@ def opened(store: StoreLike) -> Iterator[Store]:
             yield mine
 
 
-def is_there(store: StoreLike) -> bool:
+def is_existing_store(store: StoreLike) -> bool:
     """Return whether a store exists."""
     if isinstance(store, Store):
         return True
@@ -55,11 +55,11 @@ def is_there(store: StoreLike) -> bool:
 
 
 @contextmanager
-def opened_if_there(store: StoreLike) -> Iterator[Store]:
+def use_existing_store(store: StoreLike) -> Iterator[Store]:
     """Open an existing store for the block. A mistyped path raises an error and creates no folder."""
-    if isinstance(store, (str, os.PathLike)) and not is_there(store):
+    if isinstance(store, (str, os.PathLike)) and not is_existing_store(store):
         raise StoreError(
             f"there is no store in {os.fspath(store)}; give the folder that the runs used as store="
         )
-    with opened(store) as open_store:
+    with use_store(store) as open_store:
         yield open_store

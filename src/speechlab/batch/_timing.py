@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.audio import AudioClip, leading_silence_s
-from speechlab.batch._run.progress import Progress, counted
+from speechlab.batch._run.progress import Progress, show_progress
 from speechlab.errors import APIError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -38,20 +38,20 @@ class Arrivals:
         """Seconds since the call began."""
         return time.perf_counter() - self._began
 
-    def sound(self, frames: int) -> None:
+    def add_sound(self, frames: int) -> None:
         """Note a piece of sound."""
         if frames:
             self.pieces.append((self.elapsed_s, frames))
 
-    def words(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Note a piece of text; the first one with a letter or a digit counts."""
         if self.first_word_s is None and any(map(str.isalnum, text)):
             self.first_word_s = self.elapsed_s
 
-    def listen(self, stream: SpeechStream, after_each: Callable[[], None] | None = None) -> SpeechClip:
+    def read_stream(self, stream: SpeechStream, after_each: Callable[[], None] | None = None) -> SpeechClip:
         """Read a stream to its end and note its pieces."""
         for piece in stream.clips():
-            self.sound(piece.frames)
+            self.add_sound(piece.frames)
             if after_each is not None:
                 after_each()
         return stream.collect()
@@ -67,7 +67,7 @@ class TimedCall(Generic[T]):
     result: T | None = None
     error: SpeechLabError | OSError | None = None
 
-    def times(self) -> dict[str, Any]:
+    def to_columns(self) -> dict[str, Any]:
         """Return the columns of the call in a table of timed calls."""
         if self.error is not None:
             return {"error": str(self.error), "refusals": self.refusals}
@@ -75,12 +75,14 @@ class TimedCall(Generic[T]):
         if self.arrivals.first_word_s is not None:
             columns["first_word_s"] = self.arrivals.first_word_s
         if isinstance(self.result, AudioClip):
-            columns |= _played(self.arrivals.pieces or [(self.total_s, self.result.frames)], self.result)
+            columns |= _simulate_player(
+                self.arrivals.pieces or [(self.total_s, self.result.frames)], self.result
+            )
             columns["rtf"] = self.total_s / self.result.duration_s if self.result.duration_s else None
         return columns
 
 
-def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:
+def time_call(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:
     """Make one call and time it; where the service says "later", wait, and make it again with a new clock."""
     refusals, waited_s = 0, 0.0
     while True:
@@ -89,7 +91,7 @@ def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> 
             result = call(arrivals)
         except (SpeechLabError, OSError) as error:
             total_s = arrivals.elapsed_s
-            wait_s = _wait_s(error, refusals)
+            wait_s = _compute_wait_s(error, refusals)
             if wait_s is None or waited_s + wait_s > patience_s:
                 return TimedCall(total_s, arrivals, refusals, error=error)
         else:
@@ -98,7 +100,7 @@ def timed(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> 
         time.sleep(wait_s)
 
 
-def in_turns(
+def time_in_turns(
     parts: Mapping[K, Sequence[R]],
     call: Callable[[K, R], dict[str, Any]],
     concurrency: Sequence[int] = (1,),
@@ -108,7 +110,7 @@ def in_turns(
     keys = [key for key, items in parts.items() if items]
     total = len(keys) + sum(map(len, parts.values())) * sum(concurrency)
     rows: list[dict[str, Any]] = []
-    with counted(progress, total if keys else 0, "speed") as tell:
+    with show_progress(progress, total if keys else 0, "speed") as tell:
         for key in keys:
             call(key, parts[key][0])
             tell()
@@ -129,7 +131,7 @@ def in_turns(
     return rows
 
 
-def _wait_s(error: Exception, refusals: int) -> float | None:
+def _compute_wait_s(error: Exception, refusals: int) -> float | None:
     """Seconds to wait after a refusal; None after another error."""
     if not isinstance(error, APIError):
         return None
@@ -138,7 +140,7 @@ def _wait_s(error: Exception, refusals: int) -> float | None:
     return None
 
 
-def _played(pieces: Sequence[tuple[float, int]], clip: AudioClip) -> dict[str, Any]:
+def _simulate_player(pieces: Sequence[tuple[float, int]], clip: AudioClip) -> dict[str, Any]:
     """Times of a player that starts with the first piece, and waits where the next one is late."""
     frames = sum(count for _, count in pieces)
     if not frames:

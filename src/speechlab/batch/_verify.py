@@ -10,13 +10,13 @@ from typing import Any
 
 from speechlab._pandas import pd
 from speechlab.batch._plan.steps import STEPS
-from speechlab.batch._table.assemble import ResultDigest, row_text
-from speechlab.batch._table.timed import column_of_recordings
+from speechlab.batch._table.assemble import ResultDigest, format_row_key
+from speechlab.batch._table.timed import resolve_audio_column
 from speechlab.store import PART_SUFFIX, RunRecord, Store
 from speechlab.tables import read_table
 
-_IN_A_STORE = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
-"""The path of a file in a store: its name is its digest, and its folder the first two digits of it."""
+# The path of a file in a store: its name is its digest, and its folder the first two digits of it.
+_STORE_PATH = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,18 @@ def verify(run: RunRecord, store: Store) -> Verification:
     digest = ResultDigest(step)
     results = outside = 0
     prefix = run.manifest.get("prefix", "")
-    audio = column_of_recordings(run) if step.works_on == "audio" else None
+    audio = resolve_audio_column(run) if step.works_on == "audio" else None
     for piece in run.parts:
-        if not store.blobs.verify(piece.sha256, PART_SUFFIX):
+        if not store.blobs.is_intact(piece.sha256, PART_SUFFIX):
             problems.append(f"the piece {piece.sha256[:12]} of the table is missing or was changed")
             continue
         frame = read_table(store.part_path(piece))
         if audio is not None and audio in frame.columns:
-            inside = [path for cell in frame[audio].tolist() if (path := in_store(cell, store)) is not None]
+            inside = [
+                path for cell in frame[audio].tolist() if (path := find_in_store(cell, store)) is not None
+            ]
             outside += len(frame) - len(inside)
-            problems += _changed(inside, store)
+            problems += _list_changed_files(inside, store)
         keys = [key if isinstance(key, str) else None for key in frame[prefix + "key"].tolist()]
         stored_results = store.get_many([key for key in keys if key is not None])
         statuses, errors = frame[prefix + "status"].tolist(), frame[prefix + "error"].tolist()
@@ -60,8 +62,8 @@ def verify(run: RunRecord, store: Store) -> Verification:
                 if stored is None:
                     problems.append(f"the result {str(key)[:12]} or its audio is missing or truncated")
                 else:
-                    problems += _changed(stored.files.values(), store)
-            digest.add(row_text(key, error), stored)
+                    problems += _list_changed_files(stored.files.values(), store)
+            digest.add(format_row_key(key, error), stored)
     written = run.manifest.get("output_sha256")
     if not problems and run.ended and written != digest.hexdigest():
         problems.append("the results differ from the recorded digest; a later run replaced some of them")
@@ -70,24 +72,24 @@ def verify(run: RunRecord, store: Store) -> Verification:
     return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
 
 
-def _changed(paths: Iterable[Path], store: Store) -> list[str]:
+def _list_changed_files(paths: Iterable[Path], store: Store) -> list[str]:
     return [
         f"the file {path.name[:12]} is not what its name says"
         for path in paths
-        if not store.blobs.verify(path.stem, path.suffix)
+        if not store.blobs.is_intact(path.stem, path.suffix)
     ]
 
 
-def in_store(cell: object, store: Store) -> Path | None:
+def find_in_store(cell: object, store: Store) -> Path | None:
     """Return the current path of a file in a store from any earlier path; None if the store has no such file."""
-    match = _IN_A_STORE.fullmatch(cell) if isinstance(cell, str) else None
+    match = _STORE_PATH.fullmatch(cell) if isinstance(cell, str) else None
     if match is None:
         return None
-    path = store.blobs.path(match[2], match[3])
+    path = store.blobs.resolve_path(match[2], match[3])
     return path if path.is_file() else None
 
 
-def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
+def update_paths(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
     """Return a table with the current paths of files in a store; other paths are unchanged."""
     result = frame.copy(deep=False)
     for at in range(frame.shape[1]):
@@ -96,7 +98,7 @@ def moved(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
         if not several and not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
             continue
         cells = column.cat.categories.tolist() if several else column.tolist()
-        now: list[Any] = [in_store(cell, store) for cell in cells]
+        now: list[Any] = [find_in_store(cell, store) for cell in cells]
         if not any(now):
             continue
         values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]

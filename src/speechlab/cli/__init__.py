@@ -35,7 +35,7 @@ _name_after(__name__, globals(), __all__)
 
 
 def __getattr__(name: str) -> Any:
-    """The Typer application, for tests: all subcommands are loaded with it."""
+    """Return the Typer application, for tests: all subcommands are loaded with it."""
     if name != "app":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.cli._app import app

@@ -22,17 +22,17 @@ from speechlab.cli._commands import (
     verify,
 )
 from speechlab.cli._commands._studies import quickstart, study, watch
-from speechlab.cli._console import errors, refuse
+from speechlab.cli._console import errors, print_error
 from speechlab.cli._options import Command, Group
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 
+# Raised by a wrong command line: the base of typer's errors, which it does not export.
 _UsageError: Any = typer.BadParameter.__mro__[2]
-"""Raised by a wrong command line: the base of typer's errors, which it does not export."""
 
 app = typer.Typer(
     name="speechlab",
     cls=Group,
-    help="Speech services in notebooks and tables: synthesise, recognise, translate, compare.",
+    help="Speech services in notebooks and tables: synthesize, recognize, translate, compare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,7 +55,7 @@ for _name, _subcommands, _group in (
     ("batch", batch.app, Group),
     ("engines", engines.app, Group),
     ("keys", keys.app, Group),
-    ("study", study.app, study.Studies),
+    ("study", study.app, study.StudyGroup),
 ):
     _subcommands.rich_markup_mode = None
     app.add_typer(_subcommands, name=_name, cls=_group)
@@ -68,7 +68,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def _root(
+def _handle_root_options(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -84,11 +84,11 @@ def run() -> None:
     try:
         code = app(standalone_mode=False)
     except SpeechLabError as error:
-        refuse(str(error))
+        print_error(str(error))
         sys.exit(2 if isinstance(error, ConfigurationError | InvalidRequestError) else 1)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        refuse(f"{place}{error.strerror or str(error) or type(error).__name__}")
+        print_error(f"{place}{error.strerror or str(error) or type(error).__name__}")
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         errors.print("stopped")

@@ -31,7 +31,7 @@ console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
 
-def plain_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+def build_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table; the columns named in ``right`` hold numbers."""
     table = Table(
         title=title,
@@ -53,13 +53,13 @@ def say(text: str) -> None:
     console.print(escape(text), soft_wrap=not console.is_terminal)
 
 
-def refuse(message: str) -> None:
+def print_error(message: str) -> None:
     """Print an error, in one line."""
     errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
+def exit_on_interrupt() -> Iterator[None]:
     """Say after an interrupt that nothing is lost, and end."""
     try:
         yield
@@ -69,25 +69,25 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def print_warnings() -> Iterator[None]:
     """Print warnings as sentences, without their lines of code; failed rows are counted at the end."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"[\d,]+ of [\d,]+ rows failed", UserWarning)
-        warnings.showwarning = _told
+        warnings.showwarning = _print_warning
         yield
 
 
-def _told(message: Warning | str, *_: object, **__: object) -> None:
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     errors.print(f"[yellow]{escape(str(message))}[/]", soft_wrap=True)
 
 
-def number(value: object, digits: int = 2) -> str:
+def format_number(value: object, digits: int = 2) -> str:
     """Write a number; a missing one as a dash."""
     return f"{value:.{digits}f}" if isinstance(value, float | int) and value == value else "–"
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, int, int], None]]:
+def show_stages() -> Iterator[Callable[[str, int, int], None]]:
     """Show one bar for each stage; yields a function of (stage, done, total)."""
     bars = Progress(
         SpinnerColumn(finished_text="[green]✓"),
@@ -99,7 +99,7 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
     )
     tasks: dict[str, Any] = {}
 
-    def told(stage: str, done: int, total: int) -> None:
+    def show_stage(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=max(total, 1))
             if not console.is_terminal and done < total:
@@ -107,28 +107,28 @@ def stages() -> Iterator[Callable[[str, int, int], None]]:
         bars.update(tasks[stage], completed=done if total else 1, total=max(total, 1))
 
     with bars:
-        yield told
+        yield show_stage
 
 
-_MISSING = "–"
+_DASH = "–"
+# Spaces between columns.
 _GAP = 2
-"""Spaces between columns."""
-_LEAST_TEXT = 14
-"""Letters of a word that are not broken, however narrow the terminal."""
-_BREAKS = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
-"""Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0"."""
+# Letters of a word that are not broken, however narrow the terminal.
+_MIN_TEXT_WIDTH = 14
+# Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0".
+_BREAK_PLACES = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
 
 
-def headline(title: str, head: pd.DataFrame) -> None:
+def print_headline(title: str, head: pd.DataFrame) -> None:
     """Print a table in as few columns as possible.
 
     A value that all rows share is printed once, above them, and empty columns are left out. On a narrow terminal the
     names of columns wrap first, then texts between words, then figures: before a bracket, within an interval.
     """
     figures = head.attrs.get("figures", ())
-    rows = [[_written(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
+    rows = [[_format_cell(cell) for cell in row] for row in head.itertuples(index=False, name=None)]
     columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
-    columns = {name: cells for name, cells in columns.items() if any(cell != _MISSING for cell in cells)}
+    columns = {name: cells for name, cells in columns.items() if any(cell != _DASH for cell in cells)}
     shared = {
         name: cells[0] for name, cells in columns.items() if name not in figures and len(set(cells)) == 1
     }
@@ -141,18 +141,18 @@ def headline(title: str, head: pd.DataFrame) -> None:
     printed = [[name, *cells] for name, cells in differing.items()]
     texts = [name not in figures for name in differing]
     room = console.width - _GAP * (len(printed) - 1)
-    if sum(map(_longest, printed)) > room:
+    if sum(map(_measure_longest_line, printed)) > room:
         printed = [
             [name if text else re.sub(" (?!%)", "\n", name), *cells]
             for (name, *cells), text in zip(printed, texts, strict=True)
         ]
-        if sum(_least(printed, texts)) > room:
+        if sum(_measure_least_widths(printed, texts)) > room:
             printed = [
-                column if text else [_BREAKS.sub("\n", cell) for cell in column]
+                column if text else [_BREAK_PLACES.sub("\n", cell) for cell in column]
                 for column, text in zip(printed, texts, strict=True)
             ]
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    sizes = _sizes(printed, texts, room)
+    sizes = _compute_widths(printed, texts, room)
     for (name, *_), size, text in zip(printed, sizes, texts, strict=True):
         table.add_column(
             name, justify="left" if text else "right", overflow="fold", vertical="top", width=size
@@ -164,28 +164,28 @@ def headline(title: str, head: pd.DataFrame) -> None:
         say(note)
 
 
-def _longest(column: list[str], breaks: str = "\n") -> int:
+def _measure_longest_line(column: list[str], breaks: str = "\n") -> int:
     return max(cell_len(line) for cell in column for line in re.split(breaks, cell))
 
 
-def _least(columns: list[list[str]], texts: list[bool]) -> list[int]:
+def _measure_least_widths(columns: list[list[str]], texts: list[bool]) -> list[int]:
     """Widths that columns have at least: words are broken only if they are long, figures never."""
     return [
-        min(_longest(column, r"\s"), _LEAST_TEXT) if text else _longest(column)
+        min(_measure_longest_line(column, r"\s"), _MIN_TEXT_WIDTH) if text else _measure_longest_line(column)
         for column, text in zip(columns, texts, strict=True)
     ]
 
 
-def _sizes(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
+def _compute_widths(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
     """Widths of columns; what room there is goes to those that need it most."""
-    widths, sizes = list(map(_longest, columns)), _least(columns, texts)
+    widths, sizes = list(map(_measure_longest_line, columns)), _measure_least_widths(columns, texts)
     for _ in range(min(room, sum(widths)) - sum(sizes)):
         lack = [width / size for width, size in zip(widths, sizes, strict=True)]
         sizes[lack.index(max(lack))] += 1
     return sizes
 
 
-def _written(cell: object) -> str:
+def _format_cell(cell: object) -> str:
     if is_missing(cell):
-        return _MISSING
-    return number(cell) if isinstance(cell, float) else str(cell)
+        return _DASH
+    return format_number(cell) if isinstance(cell, float) else str(cell)

@@ -12,12 +12,13 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from speechlab.cli._console import refuse
+from speechlab.cli._console import print_error
 from speechlab.errors import InvalidRequestError
 
-_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
+_ARGUMENT_ENTRY = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKUP = re.compile(r":\w+:|`")
-_KINDS: dict[str, Any] = {
+# Annotations of arguments that are options as they are.
+_OPTION_TYPES: dict[str, Any] = {
     "int": int,
     "int | None": int | None,
     "float | None": float | None,
@@ -28,11 +29,10 @@ _KINDS: dict[str, Any] = {
     "int | Sequence[int]": list[int] | None,
     "Store | str | None": Path | None,
 }
-"""Annotations of arguments that are options as they are."""
 
 
+# Maximum length of a command's text in the list of commands; the first sentence is shown whole, and wraps.
 _SHORT_HELP = 400
-"""Maximum length of a command's text in the list of commands; the first sentence is shown whole, and wraps."""
 
 
 class Group(TyperGroup):
@@ -77,11 +77,11 @@ class Command(TyperCommand):
                     else [example_value]
                 )
             example = " ".join(f"{option} {value}" for value in values)
-            refuse(f"{option}: {error.message}{f', as in {example}' if example else ''}")
+            print_error(f"{option}: {error.message}{f', as in {example}' if example else ''}")
             raise typer.Exit(2) from None
 
 
-def command(
+def register_command(
     app: typer.Typer, name: str, shared: Iterable[inspect.Parameter], *, without: Collection[str] = ()
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a command from a function; its ``**shared`` are these options, without some of them."""
@@ -94,16 +94,16 @@ def command(
             if parameter.kind is not parameter.VAR_KEYWORD
         ]
         kept = [parameter for parameter in shared if parameter.name not in without]
-        app.command(name, cls=Command)(with_parameters(function, [*own, *kept]))
+        app.command(name, cls=Command)(wrap_with_parameters(function, [*own, *kept]))
         return function
 
     return register
 
 
-def with_parameters(
+def wrap_with_parameters(
     function: Callable[..., Any], parameters: Iterable[inspect.Parameter]
 ) -> Callable[..., Any]:
-    """A function of these parameters, as typer reads them, that calls another with all of them by name."""
+    """Return a function of these parameters, as typer reads them, that calls another with all of them by name."""
     signature = list(parameters)
 
     def perform(**options: Any) -> Any:
@@ -136,9 +136,9 @@ def check_writable(path: Path | None, parameter: str) -> None:
     raise InvalidRequestError(f"{path} cannot be written: {reason}", parameter=parameter)
 
 
-def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | None:
-    """The option that an argument of a function is; None for an argument that no option can give."""
-    kind = _KINDS.get(str(argument.annotation))
+def argument_to_option(argument: inspect.Parameter, told: str) -> inspect.Parameter | None:
+    """Return the option that an argument of a function is; None for an argument that no option can give."""
+    kind = _OPTION_TYPES.get(str(argument.annotation))
     if kind is None:
         return None
     needed = argument.default is argument.empty
@@ -150,9 +150,9 @@ def option_of(argument: inspect.Parameter, told: str) -> inspect.Parameter | Non
     return option(argument.name, kind, ... if needed else default, *flags, help=told, **least)
 
 
-def arguments_told(function: Callable[..., object]) -> dict[str, str]:
-    """What a docstring says of each argument, in one sentence."""
+def parse_argument_help(function: Callable[..., object]) -> dict[str, str]:
+    """Return what a docstring says of each argument, in one sentence."""
     entries = (inspect.getdoc(function) or "").partition("\nArgs:\n")[2].partition("\n\n")[0]
-    texts = {entry[1]: " ".join(entry[2].split()) for entry in _ENTRY.finditer(entries)}
+    texts = {entry[1]: " ".join(entry[2].split()) for entry in _ARGUMENT_ENTRY.finditer(entries)}
     sentences = {name: text.partition(". ")[0].partition("; None")[0] for name, text in texts.items()}
     return {name: f"{_MARKUP.sub('', text).rstrip('.')}." for name, text in sentences.items()}

@@ -17,16 +17,16 @@ from speechlab.client._api.client import (
     TranslationStream,
     connect,
 )
-from speechlab.client._api.for_batches import address_and_key as address_and_key
-from speechlab.client._api.for_batches import ask_service as ask_service
-from speechlab.client._api.for_batches import asking_afresh as asking_afresh
-from speechlab.client._api.for_batches import begin as begin
-from speechlab.client._api.for_batches import fitted_to as fitted_to
-from speechlab.client._api.for_batches import functions_of as functions_of
-from speechlab.client._api.for_batches import grouped as grouped
-from speechlab.client._api.for_batches import remember_service as remember_service
-from speechlab.client._api.for_batches import replaying_from as replaying_from
-from speechlab.client._api.portal import result_of as result_of
+from speechlab.client._api.for_batches import adapt_for_client as adapt_for_client
+from speechlab.client._api.for_batches import copy_for_replay as copy_for_replay
+from speechlab.client._api.for_batches import copy_for_timing as copy_for_timing
+from speechlab.client._api.for_batches import copy_with_group as copy_with_group
+from speechlab.client._api.for_batches import identify_service as identify_service
+from speechlab.client._api.for_batches import list_functions as list_functions
+from speechlab.client._api.for_batches import reveal_credentials as reveal_credentials
+from speechlab.client._api.for_batches import save_service as save_service
+from speechlab.client._api.for_batches import start_work as start_work
+from speechlab.client._api.portal import wait_for_result as wait_for_result
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook
@@ -43,9 +43,9 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._scheduling.waiting import CallGroup as CallGroup
 from speechlab.client._secret import Secret
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE
-from speechlab.client._settings.resolve import remember_key as remember_key
-from speechlab.client._settings.resolve import remembered_key as remembered_key
-from speechlab.client._settings.settings import plain_url as plain_url
+from speechlab.client._settings.resolve import load_key as load_key
+from speechlab.client._settings.resolve import save_key as save_key
+from speechlab.client._settings.settings import normalize_url as normalize_url
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.contract import AudioDone, AudioStart, Usage

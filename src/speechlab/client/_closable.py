@@ -10,23 +10,23 @@ from contextlib import suppress
 from types import FunctionType, TracebackType
 from typing import Any, Self
 
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab.errors import ConfigurationError
 
-_ROOM = f"{__package__}."
+_PACKAGE_PREFIX = f"{__package__}."
 
 
-def own_methods(cls: type) -> None:
+def wrap_public_methods(cls: type) -> None:
     """Wrap the public methods of a class, inherited ones included, so that errors name this class."""
-    if not cls.__module__.startswith(_ROOM):  # derived by a user
+    if not cls.__module__.startswith(_PACKAGE_PREFIX):  # derived by a user
         return
     for name in dir(cls):
         value = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
         function = value.__func__ if isinstance(value, classmethod) else value
-        if not isinstance(function, FunctionType) or not function.__module__.startswith(_ROOM):
+        if not isinstance(function, FunctionType) or not function.__module__.startswith(_PACKAGE_PREFIX):
             continue
         if name.startswith("__") or not name.startswith("_"):
-            method = briefly(function)
+            method = shorten_tracebacks(function)
             method.__name__, method.__qualname__ = name, f"{cls.__qualname__}.{name}"
             method.__module__ = cls.__module__
             setattr(cls, name, classmethod(method) if isinstance(value, classmethod) else method)
@@ -38,7 +38,7 @@ class AsyncClosable(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__name__.startswith("Async") and cls.__module__ != __name__:
-            own_methods(cls)
+            wrap_public_methods(cls)
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -86,11 +86,11 @@ def close_soon(loop: asyncio.AbstractEventLoop, pid: int, close: Callable[[], Aw
     if pid != os.getpid():
         return
 
-    def begin() -> None:
+    def start_closing() -> None:
         task: Any = asyncio.ensure_future(close())
         task._log_destroy_pending = False  # noqa: SLF001 - the loop may end first, and with it the connections
         _closing.add(task)
         task.add_done_callback(_closing.discard)
 
     with suppress(RuntimeError):  # the loop is closed, and so are its connections
-        loop.call_soon_threadsafe(begin)
+        loop.call_soon_threadsafe(start_closing)

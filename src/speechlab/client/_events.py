@@ -46,7 +46,7 @@ class Timing:
     service_queued_s: float | None = None
 
 
-def server_timing_s(headers: Mapping[str, str], wanted: str) -> float | None:
+def parse_server_timing(headers: Mapping[str, str], wanted: str) -> float | None:
     """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it."""
     for entry in headers.get("server-timing", "").split(","):
         name, *parameters = (field.strip() for field in entry.split(";"))
@@ -146,7 +146,7 @@ class RunningTotals:
 
 
 def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callable[[CallEvent], None]:
-    """A hook for a client's ``on_event`` that makes an OpenTelemetry span for each attempt of each call.
+    """Return a hook for a client's ``on_event`` that makes an OpenTelemetry span for each attempt of each call.
 
     A span is named ``speechlab <operation>``. It ends with the complete reply, or with the headers of a stream. Its
     parent is the current span of the caller, for ``Client`` and for ``AsyncClient``. Its attributes are

@@ -23,7 +23,7 @@ from speechlab.errors import ConfigurationError
 _MASK = "***"
 _LONGEST_SHOWN = 12
 _SHORTEST = 4  # a shorter value, such as ":" by mistake, would hide every occurrence of an ordinary sign
-_SENDABLE = re.compile(r"[!-~]+")
+_KEY_PATTERN = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
 _LOGGERS = (
     "aiohttp.client",
@@ -61,19 +61,19 @@ class Secret:
             _live.add(self)
 
     def reveal(self) -> str:
-        """The key itself, for the header of a request only."""
+        """Return the key itself, for the header of a request only."""
         return self._reveal()
 
     def check(self) -> None:
         """Refuse a key that no header can have; the constructor does not, as its error would show the key."""
-        if not _SENDABLE.fullmatch(self._reveal()):
+        if not _KEY_PATTERN.fullmatch(self._reveal()):
             raise ConfigurationError(
                 "the API key is empty, or contains spaces, line breaks or characters outside ASCII; "
                 "copy it again, whole and without quotes"
             )
 
     def fingerprint(self) -> str:
-        """A short name of the key, constant within this process, from which the key cannot be derived."""
+        """Return a short name of the key, constant within this process, from which the key cannot be derived."""
         return hashlib.blake2b(self._reveal().encode(), key=_SALT, digest_size=8).hexdigest()
 
     def __repr__(self) -> str:
@@ -101,21 +101,21 @@ class FreshSecret(Secret):
         self._lock = threading.Lock()
         self._name = secrets.token_hex(8)
 
-    async def ready(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until the key can be sent."""
         if self.number == 0:
-            await asyncio.to_thread(self._ask, 0)
+            await asyncio.to_thread(self._renew_key, 0)
 
     async def renew(self, number: int) -> bool:
         """Replace a key that was refused; False if there is no other."""
-        return await asyncio.to_thread(self._ask, number)
+        return await asyncio.to_thread(self._renew_key, number)
 
-    def _ask(self, number: int) -> bool:
+    def _renew_key(self, number: int) -> bool:
         """Ask the function for another key, unless another caller has done so since; True if there is one."""
         with self._lock:
             if self.number != number:
                 return True
-            secret, problem = _asked(self._function)
+            secret, problem = _call_key_function(self._function)
             if secret is None:
                 raise ConfigurationError(f"the function that was given as api_key {problem}")
             secret.check()
@@ -129,18 +129,18 @@ class FreshSecret(Secret):
         """Do nothing: the key is checked when the function returns it."""
 
     def fingerprint(self) -> str:
-        """A constant name for all keys of the function, so that they share one set of limits."""
+        """Return a constant name for all keys of the function, so that they share one set of limits."""
         return self._name
 
 
-def _asked(function: Callable[[], object]) -> tuple[Secret | None, str]:
-    """A new key, or None and the problem, without the frames of the function, which may contain keys."""
+def _call_key_function(function: Callable[[], object]) -> tuple[Secret | None, str]:
+    """Return a new key, or None and the problem, without the frames of the function, which may contain keys."""
     try:
         value = function()
         if inspect.iscoroutine(value):
             value.close()  # prevents Python's warning about a coroutine that was never awaited
             return None, "is async; give one that returns the key, without async"
-        secret = as_secret(value)
+        secret = to_secret(value)
     except BaseException as error:  # noqa: BLE001 - a user's function may raise anything
         return None, redact(f"failed: {type(error).__name__}: {error}")
     usable = secret is not None and not isinstance(secret, (NoSecret, FreshSecret))
@@ -163,7 +163,7 @@ class NoSecret(Secret):
         )
 
 
-def as_secret(value: object) -> Secret | None:
+def to_secret(value: object) -> Secret | None:
     """Wrap a key. An empty string is no key; a value that is not text is refused when it is checked."""
     if value is None or isinstance(value, Secret):
         return value
@@ -177,8 +177,8 @@ def as_secret(value: object) -> Secret | None:
 _live: weakref.WeakSet[Secret] = weakref.WeakSet()
 
 
-def shown(value: object) -> str:
-    """A setting as shown in an error; of a value that could be a key, only its type and length."""
+def format_setting(value: object) -> str:
+    """Return a setting as shown in an error; of a value that could be a key, only its type and length."""
     harmless = value is None or isinstance(value, (bool, int, float))
     if harmless or (isinstance(value, str) and len(value) <= _LONGEST_SHOWN and ":" not in value):
         return redact(repr(value))

@@ -9,11 +9,11 @@ could be distributed alone: besides the contract it needs ``errors``, and ``audi
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.conform._model import Check, CheckOutcome, ConformReport, Statement, Verdict, statements
+from speechlab.conform._model import Check, CheckOutcome, ConformReport, Statement, Verdict, read_statements
 from speechlab.conform._probe.findings import Observation, ProbeOptions
-from speechlab.conform._report import as_json, as_junit, write_report
-from speechlab.conform._run import OUT_OF_REACH, checks, chosen, run
+from speechlab.conform._report import to_json, to_junit, write_report
+from speechlab.conform._run import OUT_OF_REACH, list_checks, run, select_checks
 
-__all__ = ["ProbeOptions", "chosen", "run"]
+__all__ = ["ProbeOptions", "run", "select_checks"]
 
 _name_after(__name__, globals())

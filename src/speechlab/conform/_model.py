@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from speechlab.conform._probe.target import Target
 
 
+# A part of a check: it asks a deployment, and records what is not as expected.
 Step = Callable[["Target"], object]
-"""A part of a check: it asks a deployment, and records what is not as expected."""
 Declare = Callable[..., Callable[..., "Check"]]
 
 
@@ -41,7 +41,7 @@ class Statement:
 
 
 @cache
-def statements() -> dict[int, Statement]:
+def read_statements() -> dict[int, Statement]:
     """Return all statements that apply to services, by number."""
     lines = files("speechlab.conform").joinpath("_statements.txt").read_text("utf-8").splitlines()
     fields = (line.split("|", 2) for line in lines)
@@ -64,24 +64,24 @@ class Check:
 
     def __reduce__(self) -> tuple[Callable[[str], Check], tuple[str]]:
         # A check is identified by its declaration; a report pickled to another process refers to it by its id.
-        return _declared, (self.id,)
+        return _get_check, (self.id,)
 
 
-def _declared(identity: str) -> Check:
-    return DECLARED[identity]
+def _get_check(identity: str) -> Check:
+    return CHECKS[identity]
 
 
-DECLARED: dict[str, Check] = {}
-"""All checks of the areas that are imported, by id."""
+# All checks of the areas that are imported, by id.
+CHECKS: dict[str, Check] = {}
 
 
-def checks_of(module: str, *first: Step) -> tuple[Declare, Declare]:
+def build_decorators(module: str, *first: Step) -> tuple[Declare, Declare]:
     """Decorators of the checks of an area, binding and advisory ones, which all begin with some steps."""
     area = module.rpartition(".")[2]
-    return partial(_check, area, first, True), partial(_check, area, first, False)
+    return partial(_declare_check, area, first, True), partial(_declare_check, area, first, False)
 
 
-def _check(
+def _declare_check(
     area: str,
     first: tuple[Step, ...],
     binding: bool,
@@ -94,16 +94,16 @@ def _check(
     needs: str = "",
 ) -> Callable[..., Check]:
     """Declare a check of the statement that its id begins with, and of others; call the result with its steps."""
-    if identity in DECLARED:
+    if identity in CHECKS:
         raise ValueError(f"there are two checks named {identity}")
 
-    def declare(*steps: Step) -> Check:
+    def declare_steps(*steps: Step) -> Check:
         statements = (int(identity.partition("-")[0]), *also)
         every_step = (*first, *steps)
         check = Check(identity, statements, title, area, binding, metered, quick, needs, every_step)
-        return DECLARED.setdefault(identity, check)
+        return CHECKS.setdefault(identity, check)
 
-    return declare
+    return declare_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +149,11 @@ class ConformReport:
         """Duration of all checks."""
         return sum(outcome.seconds for outcome in self.outcomes)
 
-    def count(self, verdict: Verdict) -> int:
+    def count_checks(self, verdict: Verdict) -> int:
         """Return the number of checks with a verdict."""
         return sum(outcome.verdict is verdict for outcome in self.outcomes)
 
-    def by_statement(self) -> dict[int, Verdict]:
+    def summarize_statements(self) -> dict[int, Verdict]:
         """Return the verdict on each statement: the worst of its checks that ran, if any."""
         verdicts: dict[int, list[Verdict]] = {}
         for outcome in self.outcomes:
@@ -162,7 +162,7 @@ class ConformReport:
         ranks = (Verdict.FAILS, Verdict.ADVISORY, Verdict.HOLDS, Verdict.UNTRIED)
         return {number: min(verdicts[number], key=ranks.index) for number in sorted(verdicts)}
 
-    def passed(self, *, strict: bool = False) -> bool:
+    def has_passed(self, *, strict: bool = False) -> bool:
         """Whether nothing fails; ``strict`` counts advisory statements as well."""
         broken = {Verdict.FAILS, Verdict.ADVISORY} if strict else {Verdict.FAILS}
         return not any(outcome.verdict in broken for outcome in self.outcomes)

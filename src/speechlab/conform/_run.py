@@ -18,55 +18,55 @@ from speechlab.conform._http_checks import (
     translation,
     voices,
 )
-from speechlab.conform._model import DECLARED, Check, CheckOutcome, ConformReport, Verdict
-from speechlab.conform._probe.findings import ProbeOptions, Unmet, Untried
-from speechlab.conform._probe.http import ENDED, Exchange, NotHTTP
-from speechlab.conform._probe.socket import Closed
+from speechlab.conform._model import CHECKS, Check, CheckOutcome, ConformReport, Verdict
+from speechlab.conform._probe.findings import CheckSkipped, ExpectationUnmet, ProbeOptions
+from speechlab.conform._probe.http import EMPTY_REPLY, Exchange, NotHTTP
+from speechlab.conform._probe.socket import TalkClosed
 from speechlab.conform._probe.target import Target
 from speechlab.conform._realtime_checks import frames, handshake, session, speaking
-from speechlab.contract import RECOGNITION_PATH, TRANSLATION_PATH, VOICES_PATH, realtime_base
+from speechlab.contract import RECOGNITION_PATH, TRANSLATION_PATH, VOICES_PATH, to_realtime_url
 from speechlab.errors import APIConnectionError, ConfigurationError
 
 _AREAS = (
     *(access, voices, speech, sound, recognition, segments, translation, sse),
     *(handshake, session, speaking, frames),
 )
-_PLACES = {area.__name__.rpartition(".")[2]: place for place, area in enumerate(_AREAS)}
+_AREA_ORDER = {area.__name__.rpartition(".")[2]: place for place, area in enumerate(_AREAS)}
 
-_LOAD = "needs a very high load, which this tool never makes"
-_FAULT = "needs the failure of a backend at a certain moment, which cannot be chosen from outside"
-_INSIDE = "visible only inside the service"
-_SETTINGS = "needs a service with other settings"
+_NEEDS_LOAD = "needs a very high load, which this tool never makes"
+_NEEDS_FAULT = "needs the failure of a backend at a certain moment, which cannot be chosen from outside"
+_INSIDE_ONLY = "visible only inside the service"
+_NEEDS_SETTINGS = "needs a service with other settings"
 
+# Statements that cannot be checked from outside without harm, and the reasons.
 OUT_OF_REACH: dict[int, str] = {
-    16: _LOAD,
-    17: f"the metered amounts are {_INSIDE}",
+    16: _NEEDS_LOAD,
+    17: f"the metered amounts are {_INSIDE_ONLY}",
     26: "needs a voice that is switched off during the run",
-    46: _FAULT,
-    53: _SETTINGS,
+    46: _NEEDS_FAULT,
+    53: _NEEDS_SETTINGS,
     63: "needs a service without its models",
-    72: f"the options of an engine are {_INSIDE}",
-    86: f"{_SETTINGS}, and {_FAULT}",
+    72: f"the options of an engine are {_INSIDE_ONLY}",
+    86: f"{_NEEDS_SETTINGS}, and {_NEEDS_FAULT}",
     87: "needs a harmful recording, which this tool never sends",
     97: "the preservation of terms is a question of quality, for a study",
-    122: _LOAD,
+    122: _NEEDS_LOAD,
     123: "needs a stop of the service",
-    147: _FAULT,
-    148: _FAULT,
-    152: f"{_LOAD}; {_FAULT}",
-    153: f"cancellation and metering after a client has left are {_INSIDE}",
+    147: _NEEDS_FAULT,
+    148: _NEEDS_FAULT,
+    152: f"{_NEEDS_LOAD}; {_NEEDS_FAULT}",
+    153: f"cancellation and metering after a client has left are {_INSIDE_ONLY}",
     163: "needs a connection that is not read for minutes",
 }
-"""Statements that cannot be checked from outside without harm, and the reasons."""
 
 
 @cache
-def checks() -> tuple[Check, ...]:
+def list_checks() -> tuple[Check, ...]:
     """Return every check, in the order of the first statement of each."""
-    return tuple(sorted(DECLARED.values(), key=lambda each: (each.statements[0], _PLACES[each.area])))
+    return tuple(sorted(CHECKS.values(), key=lambda each: (each.statements[0], _AREA_ORDER[each.area])))
 
 
-def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:
+def select_checks(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]:
     """Return checks by number or id.
 
     Args:
@@ -82,12 +82,12 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
         >>> len(chosen(quick=True)) < len(chosen())
         True
     """
-    candidates = [each for each in checks() if each.quick or not quick]
+    candidates = [each for each in list_checks() if each.quick or not quick]
     if only is None:
         return tuple(candidates)
     spans: list[range] = []
     names: set[str] = set()
-    ids = {each.id for each in checks()}
+    ids = {each.id for each in list_checks()}
     for item in filter(None, (text.strip() for text in only.split(","))):
         low, dash, high = item.partition("-")
         if low.isdecimal() and (not dash or high.isdecimal()):
@@ -103,8 +103,8 @@ def chosen(only: str | None = None, *, quick: bool = False) -> tuple[Check, ...]
     return tuple(filter(is_meant, candidates))
 
 
-_OF_PROXIES = frozenset({502, 503, 504, *range(520, 531)})
-"""Statuses of a proxy that cannot reach its service; those from 520 on are Cloudflare's."""
+# Statuses of a proxy that cannot reach its service; those from 520 on are Cloudflare's.
+_PROXY_STATUSES = frozenset({502, 503, 504, *range(520, 531)})
 
 
 def run(
@@ -130,7 +130,7 @@ def run(
     """
     target = Target(options)
     try:
-        target.http.connect(min(options.timeout_s, 20.0)).close()
+        target.http.open_socket(min(options.timeout_s, 20.0)).close()
     except ssl.SSLCertVerificationError as error:
         reason = error.verify_message
         raise APIConnectionError(f"the certificate of {options.base_url} is not trusted: {reason}") from error
@@ -141,30 +141,30 @@ def run(
         raise APIConnectionError(message) from error
     except OSError as error:
         raise APIConnectionError(f"there is no reply from {options.base_url}: {error}") from error
-    _see_that_it_is_one(target)
-    _find_voices(target)
+    _check_service(target)
+    _check_voices(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    selection = chosen() if selected is None else selected
+    selection = select_checks() if selected is None else selected
     outcomes = []
     for number, check in enumerate(selection):
         if told is not None:
             told(check, number, len(selection))
-        outcomes.append(_tried(target, check))
-    ws_base_url = options.ws_base_url or realtime_base(options.base_url)
+        outcomes.append(_run_check(target, check))
+    ws_base_url = options.ws_base_url or to_realtime_url(options.base_url)
     return ConformReport(options.base_url, ws_base_url, started, tuple(outcomes))
 
 
-def _see_that_it_is_one(target: Target) -> None:
+def _check_service(target: Target) -> None:
     """Check address and key before all checks: a wrong key or path would fail most of them."""
     url = target.options.base_url
     paths = (("GET", VOICES_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
     try:
-        replies = [_first_reply(target, method, path) for method, path in paths]
-    except Untried:
+        replies = [_request_without_body(target, method, path) for method, path in paths]
+    except CheckSkipped:
         return  # reported by the checks
     statuses = [reply.status for reply in replies]
     if not any(statuses):
-        raise APIConnectionError(_other_protocol(target, replies[0].body))
+        raise APIConnectionError(_describe_other_protocol(target, replies[0].body))
     if statuses == [401, 401, 401]:
         raise ConfigurationError(f"the key is not accepted at {url}; give another with --api-key")
     if statuses == [403, 403, 403]:
@@ -173,7 +173,7 @@ def _see_that_it_is_one(target: Target) -> None:
     codes = ", ".join(map(str, statuses))
     if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in statuses):
         return
-    if all(status in _OF_PROXIES for status in statuses):
+    if all(status in _PROXY_STATUSES for status in statuses):
         raise APIConnectionError(
             f"a proxy replies at {url} instead of the service, with {codes}; is the service behind it running?"
         )
@@ -185,10 +185,10 @@ def _see_that_it_is_one(target: Target) -> None:
     )
 
 
-def _first_reply(target: Target, method: str, path: str) -> Exchange:
+def _request_without_body(target: Target, method: str, path: str) -> Exchange:
     """The reply to a request without a body; if it is not HTTP, the status is 0 and the body its start."""
     try:
-        return target.request(method, path)
+        return target.send_request(method, path)
     except NotHTTP as other:
         return other.exchange
     except TimeoutError:
@@ -197,59 +197,59 @@ def _first_reply(target: Target, method: str, path: str) -> Exchange:
         raise APIConnectionError(message) from None
 
 
-def _other_protocol(target: Target, came: bytes) -> str:
+def _describe_other_protocol(target: Target, came: bytes) -> str:
     url = target.options.base_url
     if came.startswith(b"\x15\x03"):  # an alert of TLS
         return f"the service at {url} requires TLS; write https://"
-    if came == ENDED:
+    if came == EMPTY_REPLY:
         return (
             f"{url} accepts connections, and closes them without a reply; is the service behind it running?"
         )
-    beginning = ascii(target.redacted(came.decode("latin-1"))[:60])
+    beginning = ascii(target.redact_keys(came.decode("latin-1"))[:60])
     return f"the program at {url} does not speak HTTP; its reply begins with {beginning}; is the port right?"
 
 
 def _is_json(reply: Exchange) -> bool:
     try:
-        return isinstance(reply.json(), (dict, list))
-    except Unmet:
+        return isinstance(reply.parse_json(), (dict, list))
+    except ExpectationUnmet:
         return False
 
 
-def _find_voices(target: Target) -> None:
+def _check_voices(target: Target) -> None:
     """Raise for a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
     voices = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
     if not voices:
         return
     try:
         listed = {each["id"].lower() for each in target.voices}
-    except (Unmet, Untried, OSError, ValueError):
+    except (ExpectationUnmet, CheckSkipped, OSError, ValueError):
         return  # reported by the checks of the catalogue
     for voice in voices:
         if voice.lower() not in listed:
             raise ValueError(f"the catalogue has no voice {voice!r}")
 
 
-def _tried(target: Target, check: Check) -> CheckOutcome:
+def _run_check(target: Target, check: Check) -> CheckOutcome:
     started, before, reason = time.monotonic(), target.metered, ""
     target.findings = []
     try:
         for step in check.steps:
             step(target)
-    except Unmet as unmet:
-        target.note(unmet)
-    except Untried as untried:
-        reason = target.redacted(str(untried))
-    except Closed:
-        target.note(Unmet("the connection stays open"))
+    except ExpectationUnmet as unmet:
+        target.record_finding(unmet)
+    except CheckSkipped as untried:
+        reason = target.redact_keys(str(untried))
+    except TalkClosed:
+        target.record_finding(ExpectationUnmet("the connection stays open"))
     except TimeoutError:
-        target.note(Unmet(f"a reply within {target.options.timeout_s:g} s"))
+        target.record_finding(ExpectationUnmet(f"a reply within {target.options.timeout_s:g} s"))
     except OSError as error:
-        target.note(Unmet(f"the connection stays open; it broke: {error}"))
+        target.record_finding(ExpectationUnmet(f"the connection stays open; it broke: {error}"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         # One reply of an unexpected form must not end the whole run.
         expected = f"replies have the form that the contract describes ({type(error).__name__}: {error})"
-        target.note(Unmet(target.redacted(expected)))
+        target.record_finding(ExpectationUnmet(target.redact_keys(expected)))
     findings = tuple(target.findings)
     if findings:
         verdict = Verdict.FAILS if check.binding else Verdict.ADVISORY

@@ -17,10 +17,10 @@ from speechlab.contract._base import (
     VOICES_PATH,
     OperationName,
     join_url,
-    read_json_object,
+    parse_json_object,
     read_json_reply,
-    realtime_base,
-    request_key,
+    to_realtime_url,
+    compute_request_key,
 )
 from speechlab.contract._errors import (
     ASR_FAILED,
@@ -52,7 +52,7 @@ from speechlab.contract._formats import (
     Language,
     Limits,
     VadMode,
-    read_concurrency,
+    parse_concurrency,
 )
 from speechlab.contract._realtime.actions import (
     CANCELLED,
@@ -104,7 +104,7 @@ from speechlab.contract._speech import (
     Voice,
     VoiceList,
     VoiceRules,
-    canonical_uuid,
+    parse_uuid,
     check_format,
     check_text,
 )
@@ -118,7 +118,7 @@ from speechlab.contract._translation import (
     TranslationChunkReply,
     TranslationReply,
     TranslationRequest,
-    form_body,
+    encode_form,
 )
 
 __all__ = ["ERRORS", "RealtimeProtocol", "SpeechRequest", "Voice", "VoiceRules"]

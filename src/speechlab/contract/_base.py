@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from speechlab.errors import ContractError, InvalidRequestError
 
 
-def read_json_object(data: bytes) -> dict[str, Any]:
+def parse_json_object(data: bytes) -> dict[str, Any]:
     """Read a JSON object strictly.
 
     It refuses a byte-order mark, invalid UTF-8, lone surrogates, NaN and Infinity, and nesting deeper than 1,024. The
@@ -78,7 +78,7 @@ class ReplyModel(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_counts_as_absent(cls, value: Any) -> Any:
+    def _drop_nulls(cls, value: Any) -> Any:
         if not isinstance(value, dict) or all(item is not None for item in value.values()):
             return value
         fields = cls.model_fields
@@ -119,10 +119,10 @@ class RequestModel(BaseModel):
         try:
             return cls.model_validate({name: value for name, value in fields.items() if value is not None})
         except ValidationError as error:
-            raise _invalid(error) from None
+            raise _to_request_error(error) from None
 
 
-def _invalid(error: ValidationError) -> InvalidRequestError:
+def _to_request_error(error: ValidationError) -> InvalidRequestError:
     first = error.errors(include_url=False, include_input=False)[0]
     parameter = str(first["loc"][0]) if first["loc"] else None
     cause = first.get("ctx", {}).get("error")
@@ -135,16 +135,16 @@ def _invalid(error: ValidationError) -> InvalidRequestError:
     return InvalidRequestError(f"{where}: {first['msg'][:1].lower()}{first['msg'][1:]}", parameter=parameter)
 
 
+# Text to speech, by POST.
 SPEECH_PATH = "/tts"
-"""Text to speech, by POST."""
+# The catalogue of voices, by GET.
 VOICES_PATH = "/tts/voices"
-"""The catalogue of voices, by GET."""
+# Realtime speech, a WebSocket.
 REALTIME_PATH = "/ws/tts/realtime"
-"""Realtime speech, a WebSocket."""
+# Recognition, by POST.
 RECOGNITION_PATH = "/asr/srt/audio_llm"
-"""Recognition, by POST."""
+# Translation, by POST.
 TRANSLATION_PATH = "/translate/"
-"""Translation, by POST."""
 
 
 def join_url(base_url: str, path: str) -> str:
@@ -152,7 +152,7 @@ def join_url(base_url: str, path: str) -> str:
     return base_url.rstrip("/") + path
 
 
-def realtime_base(base_url: str) -> str:
+def to_realtime_url(base_url: str) -> str:
     """Return the WebSocket base URL for an HTTP base URL, for use without a configured one."""
     scheme, separator, rest = base_url.partition("://")
     if not separator:
@@ -160,14 +160,14 @@ def realtime_base(base_url: str) -> str:
     return f"{'wss' if scheme.lower() == 'https' else 'ws'}://{rest}"
 
 
+# Increased when the meaning of a stored reply changes. The service's own paths carry no version (section 9).
 CONTRACT_VERSION = "1"
-"""Increased when the meaning of a stored reply changes. The service's own paths carry no version (section 9)."""
 
+# Name of an operation in a key.
 OperationName = Literal["synthesize", "transcribe", "translate"]
-"""Name of an operation in a key."""
 
 
-def request_key(
+def compute_request_key(
     operation: OperationName, parameters: dict[str, Any], *, service: str, repeat: int = 0
 ) -> str:
     """Return the key of a request: a SHA-256 in hexadecimal."""

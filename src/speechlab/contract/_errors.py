@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from speechlab.contract._base import ReplyModel
 
+# Message of every 401, for any fault of the token.
 AUTHENTICATION_MESSAGE = "Authentication error: Invalid token"
-"""Message of every 401, for any fault of the token."""
+# Message of recognition without a usable recognizer.
 ASR_UNAVAILABLE = "Transcription service not available"
-"""Message of recognition without a usable recogniser."""
+# Message of a failed recognition, with the recognizer's error.
 ASR_FAILED = "Transcription failed: {detail}"
-"""Message of a failed recognition, with the recogniser's error."""
 
 # These say nothing about the request: the service was not reached, or not in time, or has too much to do. Gateways
 # use those from 520 on.

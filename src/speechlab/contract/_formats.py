@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Hz; the meaning of an omitted or zero ``sample_rate`` (sections 2.2, 4.3 and 8).
 DEFAULT_SAMPLE_RATE = 24_000
-"""Hz; the meaning of an omitted or zero ``sample_rate`` (sections 2.2, 4.3 and 8)."""
 
 
 class AudioFormat(StrEnum):
@@ -24,6 +24,8 @@ class AudioFormat(StrEnum):
     FLAC = "flac"
 
 
+# ``Content-Type`` of each format: mp3 by section 4.1, the other containers by the table of section 2.3.
+# PCM, whose type the contract leaves open, is signed 16-bit little-endian mono.
 CONTENT_TYPES: dict[AudioFormat, str] = {
     AudioFormat.MP3: "audio/mpeg",
     AudioFormat.WAV: "audio/wav",
@@ -31,13 +33,11 @@ CONTENT_TYPES: dict[AudioFormat, str] = {
     AudioFormat.PCM: "audio/pcm",
     AudioFormat.FLAC: "audio/flac",
 }
-"""``Content-Type`` of each format: mp3 by section 4.1, the other containers by the table of section 2.3.
-PCM, whose type the contract leaves open, is signed 16-bit little-endian mono."""
 
+# Formats that recognition accepts, told apart by the header (section 2.3).
 INPUT_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.WAV, AudioFormat.OGG, AudioFormat.MP3, AudioFormat.FLAC}
 )
-"""Formats that recognition accepts, told apart by the header (section 2.3)."""
 
 
 class Gender(StrEnum):
@@ -124,31 +124,33 @@ class Limits:
     repetition_penalty: Range = Range(1.0, 2.0)
 
 
+# The limits of the contract.
 LIMITS = Limits()
-"""The limits of the contract."""
 
+# Code points; the contract names ``id_too_long`` but no length.
 CORRELATION_ID_MAX_CHARS = 128
-"""Code points; the contract names ``id_too_long`` but no length."""
 
+# Maximum bytes of a control message. The contract leaves the limit open; a valid text of 5,000 astral
+# characters
+# needs 60,033 bytes if each is written as an escaped pair.
 WS_MESSAGE_MAX_BYTES = 128 * 1024
-"""Maximum bytes of a control message. The contract leaves the limit open; a valid text of 5,000 astral characters
-needs 60,033 bytes if each is written as an escaped pair."""
 
+# Bytes of a control message above which the connection closes with 1009, without reading the message.
 WS_READ_MAX_BYTES = 256 * 1024
-"""Bytes of a control message above which the connection closes with 1009, without reading the message."""
 
+# Header of replies, beyond the contract: how many calls the service works on at once, as ``tts=4, asr=2``.
 CONCURRENCY_HEADER = "x-speechlab-concurrency"
-"""Header of replies, beyond the contract: how many calls the service works on at once, as ``tts=4, asr=2``."""
 
+# Header of requests, beyond the contract: the client reads interim replies (100) while its call waits in a
+# queue.
 INTERIM_HEADER = "x-speechlab-interim"
-"""Header of requests, beyond the contract: the client reads interim replies (100) while its call waits in a queue."""
 
+# Header of the catalogue, beyond the contract: codes of the languages between which the service translates.
 TRANSLATES_HEADER = "x-speechlab-translates"
-"""Header of the catalogue, beyond the contract: codes of the languages between which the service translates."""
 
 
-def read_concurrency(told: str) -> dict[str, int]:
-    """The numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
+def parse_concurrency(told: str) -> dict[str, int]:
+    """Return the numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
     pairs = [entry.strip().partition("=") for entry in told.split(",")]
     numbers = {name: int(number) for name, _, number in pairs if number.isascii() and number.isdecimal()}
     return {

@@ -12,13 +12,14 @@ from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import LIMITS, Language, Range, VadMode
 from speechlab.errors import InvalidRequestError
 
+# Message of a 400: the request contains no sound.
 NO_AUDIO = "No audio data provided"
-"""Message of a 400: the request contains no sound."""
+# Message of a 400: the sound is not base64.
 INVALID_BASE64 = "Invalid base64 audio data"
-"""Message of a 400: the sound is not base64."""
+# Message of a 400: the sound has an unsupported format.
 UNSUPPORTED_AUDIO = "Unsupported audio format"
-"""Message of a 400: the sound has an unsupported format."""
 
+# Fields with an effect only for ``vad="segments"``; otherwise they are ignored.
 SEGMENT_FIELDS = (
     "min_silence_gap",
     "segment_padding",
@@ -26,14 +27,13 @@ SEGMENT_FIELDS = (
     "speech_pad_ms",
     "min_segment_duration",
 )
-"""Fields with an effect only for ``vad="segments"``; otherwise they are ignored."""
 
-_VAD = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
+_VAD_MODES = {0: VadMode.OFF, 1: VadMode.ON, "0": VadMode.OFF, "1": VadMode.ON} | {
     mode.value: mode for mode in VadMode
 }
 
 
-def _bounded(limits: Range, default: float) -> Any:
+def _build_bounded_field(limits: Range, default: float) -> Any:
     return Field(default=default, ge=limits.low, le=limits.high)
 
 
@@ -65,14 +65,14 @@ class RecognitionRequest(RequestModel):
     audio: str
     language: Language | None = Field(default=None, strict=False)
     hotwords: list[str] = Field(default_factory=list, max_length=1_000)
-    temperature: float = _bounded(LIMITS.temperature, 0.0)
-    top_p: float = _bounded(LIMITS.top_p, 0.85)
-    frequency_penalty: float = _bounded(LIMITS.frequency_penalty, 0.5)
-    repetition_penalty: float = _bounded(LIMITS.repetition_penalty, 1.05)
+    temperature: float = _build_bounded_field(LIMITS.temperature, 0.0)
+    top_p: float = _build_bounded_field(LIMITS.top_p, 0.85)
+    frequency_penalty: float = _build_bounded_field(LIMITS.frequency_penalty, 0.5)
+    repetition_penalty: float = _build_bounded_field(LIMITS.repetition_penalty, 1.05)
     vad: VadMode = Field(default=VadMode.OFF, strict=False)
     min_silence_gap: int = Field(default=400, ge=0)
-    segment_padding: int = _bounded(LIMITS.segment_padding_ms, 100)
-    initial_segment_padding_ms: int = _bounded(LIMITS.segment_padding_ms, 1500)
+    segment_padding: int = _build_bounded_field(LIMITS.segment_padding_ms, 100)
+    initial_segment_padding_ms: int = _build_bounded_field(LIMITS.segment_padding_ms, 1500)
     speech_pad_ms: int = Field(default=200, ge=0)
     min_segment_duration: float = Field(default=1.5, ge=0)
     session_id: str | None = Field(default=None, max_length=128)
@@ -86,7 +86,7 @@ class RecognitionRequest(RequestModel):
                 section 7.1.
         """
         if fields.get("audio") is None and fields.get("messages") is not None:
-            fields = legacy_fields(fields)
+            fields = convert_legacy_fields(fields)
         audio = fields.get("audio")
         if audio is None or audio == "":
             raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
@@ -99,8 +99,8 @@ class RecognitionRequest(RequestModel):
     @classmethod
     def _read_vocabularies(cls, value: dict[str, Any]) -> dict[str, Any]:
         fields = dict(value)
-        fields["language"] = _language(fields.get("language"))
-        fields["vad"] = _vad(fields.get("vad"))
+        fields["language"] = _parse_language(fields.get("language"))
+        fields["vad"] = _parse_vad(fields.get("vad"))
         if fields["vad"] is not VadMode.SEGMENTS:
             for name in SEGMENT_FIELDS:
                 fields.pop(name, None)
@@ -112,7 +112,7 @@ class RecognitionRequest(RequestModel):
         return {"audio": fields.pop("audio"), **fields}
 
 
-def _language(value: object) -> Language | None:
+def _parse_language(value: object) -> Language | None:
     if value is None or (isinstance(value, str) and not value):
         return None
     if isinstance(value, str):
@@ -125,16 +125,16 @@ def _language(value: object) -> Language | None:
     raise InvalidRequestError(message, parameter="language", rule="2.3")
 
 
-def _vad(value: object) -> VadMode | None:
+def _parse_vad(value: object) -> VadMode | None:
     if value is None or isinstance(value, VadMode):
         return value
-    if isinstance(value, (int, str)) and not isinstance(value, bool) and value in _VAD:
-        return _VAD[value]
+    if isinstance(value, (int, str)) and not isinstance(value, bool) and value in _VAD_MODES:
+        return _VAD_MODES[value]
     message = f"vad {str(value)[:20]!r} is not supported; it must be 0, 1, off, on or segments"
     raise InvalidRequestError(message, parameter="vad", rule="2.3")
 
 
-def legacy_fields(fields: dict[str, Any]) -> dict[str, Any]:
+def convert_legacy_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """Convert the legacy ``messages`` shape of section 4.4 to the fields of section 2.3.
 
     The contract does not show the legacy fields. This function reads OpenAI-style messages whose content parts
@@ -143,11 +143,11 @@ def legacy_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """
     plain = {name: value for name, value in fields.items() if name not in {"messages", "model", "audio"}}
     plain.setdefault("vad", 1)
-    audio = _legacy_audio(fields["messages"])
+    audio = _find_legacy_audio(fields["messages"])
     return plain if audio is None else {"audio": audio, **plain}
 
 
-def _legacy_audio(messages: object) -> str | None:
+def _find_legacy_audio(messages: object) -> str | None:
     for message in messages if isinstance(messages, list) else []:
         parts = message.get("content") if isinstance(message, dict) else None
         for part in parts if isinstance(parts, list) else []:
@@ -198,7 +198,7 @@ class RecognitionReply(ReplyModel):
     segments: tuple[ReplySegment, ...] | None = None
 
     @model_validator(mode="after")
-    def _one_form(self) -> Self:
+    def _check_one_form(self) -> Self:
         if self.text is None and self.segments is None:
             raise ValueError("it has neither text nor segments")
         return self

@@ -70,7 +70,7 @@ class VoiceList(ReplyModel):
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-def canonical_uuid(value: str) -> str | None:
+def parse_uuid(value: str) -> str | None:
     """Return the UUID in lower case, or None if it is not one in the 8-4-4-4-12 form."""
     return value.lower() if _UUID.fullmatch(value) else None
 
@@ -127,7 +127,7 @@ class SpeechRequest(RequestModel):
         if isinstance(name := fields.get("format"), str):
             check_format(name)
         request = super().parse(fields)
-        voice_id = canonical_uuid(request.voice_id)
+        voice_id = parse_uuid(request.voice_id)
         if voice_id is None:
             message = f"voice_id {request.voice_id[:60]!r} is not a UUID; take one from GET /tts/voices"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")

@@ -11,14 +11,14 @@ from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import LIMITS
 from speechlab.errors import InvalidRequestError
 
+# ``object`` of a complete reply.
 COMPLETION_OBJECT = "translation.completion"
-"""``object`` of a complete reply."""
+# ``object`` of each event of a stream.
 CHUNK_OBJECT = "translation.completion.chunk"
-"""``object`` of each event of a stream."""
+# Prefix of each ``id`` of a translation.
 TRANSLATION_ID_PREFIX = "trans_"
-"""Prefix of each ``id`` of a translation."""
+# Data of the event that ends a stream.
 STREAM_END = "[DONE]"
-"""Data of the event that ends a stream."""
 
 _SINGLE = ("text", "source_lang", "target_lang", "stream", "context", "model")
 
@@ -62,15 +62,15 @@ class TranslationRequest(RequestModel):
         cls.check_text(request.text)
         for name in ("source_lang", "target_lang"):
             if not getattr(request, name).strip():
-                raise _refused(name, f"{name} is required, for example 'ja' or 'en'")
-        _at_most("keywords", len(request.keywords), LIMITS.translation_keywords, "terms")
+                raise _build_request_error(name, f"{name} is required, for example 'ja' or 'en'")
+        _check_at_most("keywords", len(request.keywords), LIMITS.translation_keywords, "terms")
         for term in request.keywords:
             if not term.strip():
-                raise _refused("keywords", "a keyword is empty; leave it out")
+                raise _build_request_error("keywords", "a keyword is empty; leave it out")
             what = f"keywords: {term[:20]!r}"
-            _at_most(what, len(term.encode()), LIMITS.translation_keyword_bytes, "bytes")
+            _check_at_most(what, len(term.encode()), LIMITS.translation_keyword_bytes, "bytes")
         if request.context is not None:
-            _at_most("context", len(request.context), LIMITS.translation_context_chars, "characters")
+            _check_at_most("context", len(request.context), LIMITS.translation_context_chars, "characters")
         return request
 
     @staticmethod
@@ -81,8 +81,8 @@ class TranslationRequest(RequestModel):
             InvalidRequestError: The text is empty, only white space, or too long.
         """
         if not text.strip():
-            raise _refused("text", "text is empty; it must hold something to translate")
-        _at_most("text", len(text), LIMITS.translation_text_chars, "characters")
+            raise _build_request_error("text", "text is empty; it must hold something to translate")
+        _check_at_most("text", len(text), LIMITS.translation_text_chars, "characters")
 
     @classmethod
     def from_form(cls, pairs: Iterable[tuple[str, str]]) -> Self:
@@ -97,12 +97,12 @@ class TranslationRequest(RequestModel):
             if name == "keywords":
                 keywords.append(value)
             elif name in fields:
-                raise _refused(name, f"the field {name} is repeated; only keywords may be")
+                raise _build_request_error(name, f"the field {name} is repeated; only keywords may be")
             elif name in _SINGLE:
                 fields[name] = value
         stream = fields.pop("stream", "false")
         if stream not in {"false", "true"}:
-            raise _refused("stream", f"stream {stream[:20]!r} must be 'true' or 'false'")
+            raise _build_request_error("stream", f"stream {stream[:20]!r} must be 'true' or 'false'")
         if not fields.get("model"):
             fields.pop("model", None)
         return cls.parse({**fields, "stream": stream == "true", "keywords": tuple(keywords)})
@@ -119,7 +119,7 @@ class TranslationRequest(RequestModel):
         return pairs
 
 
-def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, str]:
+def encode_form(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, str]:
     """Write a multipart/form-data body without files; names may repeat, and values keep their line breaks."""
     parts = [
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -128,11 +128,11 @@ def form_body(pairs: Iterable[tuple[str, str]], boundary: str) -> tuple[bytes, s
     return "".join([*parts, f"--{boundary}--\r\n"]).encode(), f"multipart/form-data; boundary={boundary}"
 
 
-def _refused(parameter: str, message: str) -> InvalidRequestError:
+def _build_request_error(parameter: str, message: str) -> InvalidRequestError:
     return InvalidRequestError(message, parameter=parameter, rule="2.5")
 
 
-def _at_most(what: str, count: int, limit: int, unit: str) -> None:
+def _check_at_most(what: str, count: int, limit: int, unit: str) -> None:
     if count > limit:
         message = f"{what} has {count:,} {unit}, and at most {limit:,} are allowed"
         raise InvalidRequestError(message, parameter=what.partition(":")[0], rule="8")

@@ -7,16 +7,16 @@ Notebooks, studies, the command line and tests use this room.
 """
 
 from speechlab._door import name_after as _name_after
-from speechlab.datasets._corrections import corrected, read_corrections, row_keys
+from speechlab.datasets._corrections import apply_corrections, read_corrections, row_keys
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
-from speechlab.datasets._manifests import usual_columns
+from speechlab.datasets._manifests import find_usual_columns
 from speechlab.datasets._read import from_hugging_face, read
 from speechlab.datasets._sample import sample
 from speechlab.datasets._transcripts import transcript_of, transcripts_in
 
 __all__ = [
+    "apply_corrections",
     "available",
-    "corrected",
     "datasheet",
     "from_hugging_face",
     "prompts",

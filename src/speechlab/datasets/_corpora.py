@@ -11,14 +11,15 @@ from pathlib import Path
 
 from speechlab.errors import InvalidRequestError
 
-SOUNDS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
+SOUND_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
+# Splits without overlap; ``validated`` contains them, ``other`` was not checked, ``invalidated`` was
+# rejected.
 _COMMON_VOICE_SPLITS = ("train", "dev", "test")
-"""Splits without overlap; ``validated`` contains them, ``other`` was not checked, ``invalidated`` was rejected."""
+# Columns that are read; lists of sentences and of reports lack some of them.
 _COMMON_VOICE_COLUMNS = {"client_id", "path", "sentence"}
-"""Columns that are read; lists of sentences and of reports lack some of them."""
 
+# Id, recording, text, speaker, language, split.
 Row = tuple[str, Path, str, "str | None", str, str]
-"""Id, recording, text, speaker, language, split."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Corpus:
     read: Callable[[Path], Iterator[Row]]  # the rows of a transcript
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """The lines of a text file that are not empty."""
+def _read_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file that are not empty."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for line in stream:
@@ -43,27 +44,28 @@ def _lines(path: Path) -> Iterator[str]:
         ) from None
 
 
-def _cells(path: Path) -> Iterator[list[str]]:
+def _read_cells(path: Path) -> Iterator[list[str]]:
     """Cells of a TSV file without quotes, as Common Voice writes it."""
-    return (line.split("\t") for line in _lines(path))
+    return (line.split("\t") for line in _read_lines(path))
 
 
-def _recording(folder: Path, name: str) -> Path:
+def _find_recording(folder: Path, name: str) -> Path:
     """The file of a recording in any supported format; if it is missing, its path in LibriSpeech's own format."""
     return next(
-        (path for end in SOUNDS if (path := folder / f"{name}{end}").is_file()), folder / f"{name}{SOUNDS[0]}"
+        (path for end in SOUND_ENDINGS if (path := folder / f"{name}{end}").is_file()),
+        folder / f"{name}{SOUND_ENDINGS[0]}",
     )
 
 
-def _librispeech(path: Path) -> Iterator[Row]:
+def _read_librispeech(path: Path) -> Iterator[Row]:
     speaker, split = path.parents[1].name, path.parents[2].name
-    for line in _lines(path):
+    for line in _read_lines(path):
         name, _, text = line.partition(" ")
-        yield name, _recording(path.parent, name), text, speaker, "en", split
+        yield name, _find_recording(path.parent, name), text, speaker, "en", split
 
 
-def _common_voice(path: Path) -> Iterator[Row]:
-    cells = _cells(path)
+def _read_common_voice(path: Path) -> Iterator[Row]:
+    cells = _read_cells(path)
     heads = next(cells)
     for row in cells:
         cell = dict(zip(heads, row, strict=False))
@@ -82,30 +84,30 @@ def _librispeech_files(root: Path) -> list[Path]:
     return sorted(root.rglob("*.trans.txt"))
 
 
-def _common_voice_files(root: Path) -> list[Path]:
-    """The tables beside a folder ``clips``, which is at most two folders down."""
+def _list_common_voice_files(root: Path) -> list[Path]:
+    """Return the tables beside a folder ``clips``, which is at most two folders down."""
     folders = sorted(path.parent for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}clips"))
     files = (file for folder in folders for file in sorted(folder.glob("*.tsv")))
-    return [file for file in files if set(next(_cells(file), [])) >= _COMMON_VOICE_COLUMNS]
+    return [file for file in files if set(next(_read_cells(file), [])) >= _COMMON_VOICE_COLUMNS]
 
 
+# Layouts by name, in the order in which they are tried.
 CORPORA = {
     corpus.name: corpus
     for corpus in (
-        Corpus("librispeech", _librispeech_files, _librispeech),
-        Corpus("common_voice", _common_voice_files, _common_voice),
+        Corpus("librispeech", _librispeech_files, _read_librispeech),
+        Corpus("common_voice", _list_common_voice_files, _read_common_voice),
     )
 }
-"""Layouts by name, in the order in which they are tried."""
 
 
-def corpus_in(root: Path, layout: str | None) -> tuple[Corpus, list[Path]] | None:
+def find_corpus(root: Path, layout: str | None) -> tuple[Corpus, list[Path]] | None:
     """Return the corpus in a folder and its transcripts, or None; without a layout, the files there decide."""
     tried = [CORPORA[layout]] if layout is not None else list(CORPORA.values())
     return next(((corpus, files) for corpus in tried if (files := corpus.find(root))), None)
 
 
-def corpus_rows(corpus: Corpus, files: list[Path], splits: set[str] | None) -> list[Row]:
+def read_corpus(corpus: Corpus, files: list[Path], splits: set[str] | None) -> list[Row]:
     """Read the rows of a corpus, also of other splits."""
     rows: list[Row] = []
     for path in files:

@@ -7,15 +7,15 @@ from pathlib import PurePath
 from typing import Any
 
 from speechlab._arguments import is_frame, is_missing, require_columns
-from speechlab._files import user_path
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import read_texts
 
+# Columns of a file of corrections.
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")
-"""Columns of a file of corrections."""
-_NAMED = 3  # maximum number of corrections that an error names
+_MAX_CORRECTIONS_SHOWN = 3  # maximum number of corrections that an error names
 
 
 def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
@@ -36,13 +36,13 @@ def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
     """
     if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
         return [str(name) for name in frame["id"]]
-    cells = _cells(frame, audio)
-    places = _places_by_end(cells)
-    unique = ((end for end in _ends(cell) if len(places[end]) == 1) for cell in cells)
+    cells = _list_audio_cells(frame, audio)
+    places = _index_by_path_end(cells)
+    unique = ((end for end in _list_path_ends(cell) if len(places[end]) == 1) for cell in cells)
     return [next(ends, f"row {number}") for number, ends in enumerate(unique, 1)]
 
 
-def corrected(
+def apply_corrections(
     frame: pd.DataFrame,
     corrections: str | os.PathLike[str] | pd.DataFrame,
     *,
@@ -82,7 +82,9 @@ def corrected(
     require_columns(frame, text, hint="Name the right one, as in text='sentence'")
     fixes = read_corrections(corrections)
     keys = row_keys(frame, audio=audio)
-    by_name = _places_by_end(_cells(frame, audio)) | {key: [place] for place, key in enumerate(keys)}
+    by_name = _index_by_path_end(_list_audio_cells(frame, audio)) | {
+        key: [place] for place, key in enumerate(keys)
+    }
     texts: list[Any] = frame[text].tolist()
     refusals = []
     for name, old, new in zip(fixes["row"], fixes["old"], fixes["new"], strict=True):
@@ -95,7 +97,9 @@ def corrected(
         else:
             texts[places[0]] = new
     if refusals:
-        reasons = "; ".join(refusals[:_NAMED]) + ("; …" if len(refusals) > _NAMED else "")
+        reasons = "; ".join(refusals[:_MAX_CORRECTIONS_SHOWN]) + (
+            "; …" if len(refusals) > _MAX_CORRECTIONS_SHOWN else ""
+        )
         if set(fixes["row"]) - set(by_name):
             reasons += f". Rows have the names of row_keys, such as {keys[0]!r}" if keys else ""
         message = (
@@ -112,7 +116,7 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
     if is_frame(corrections):
         table: pd.DataFrame = corrections
     else:
-        path = user_path(corrections)  # type: ignore[arg-type]  # no table: a path
+        path = expand_user_path(corrections)  # type: ignore[arg-type]  # no table: a path
         try:
             table = read_texts(path).fillna("")
         except (OSError, ValueError) as error:
@@ -126,21 +130,21 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
     return table.assign(**{name: "" for name in CORRECTIONS if name not in table.columns})[list(CORRECTIONS)]
 
 
-def _cells(frame: pd.DataFrame, audio: str) -> list[Any]:
+def _list_audio_cells(frame: pd.DataFrame, audio: str) -> list[Any]:
     return frame[audio].tolist() if audio in frame.columns else [None] * len(frame)
 
 
-def _places_by_end(cells: list[Any]) -> dict[str, list[int]]:
-    """The positions of recordings by each end of their path."""
+def _index_by_path_end(cells: list[Any]) -> dict[str, list[int]]:
+    """Return the positions of recordings by each end of their path."""
     places: dict[str, list[int]] = {}
     for place, cell in enumerate(cells):
-        for end in _ends(cell):
+        for end in _list_path_ends(cell):
             places.setdefault(end, []).append(place)
     return places
 
 
-def _ends(cell: object) -> list[str]:
-    """The ends of the path of a recording, the shortest first: its file alone, then with more folders."""
+def _list_path_ends(cell: object) -> list[str]:
+    """Return the ends of the path of a recording, the shortest first: its file alone, then with more folders."""
     if is_missing(cell) or not isinstance(cell, str | PurePath | FileSegment) or not str(cell).strip():
         return []
     names = [name for name in PurePath(str(cell)).parts if name not in {"/", "\\"}]

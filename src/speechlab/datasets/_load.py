@@ -26,7 +26,7 @@ class Dataset:
     version: str  # raised with every change of a file
     rows: int  # of its table
     languages: tuple[str, ...]  # codes
-    licence: str  # SPDX expression
+    license: str  # SPDX expression
     files: dict[str, str]  # SHA-256 of each file that is loaded, by name
 
     @property
@@ -44,7 +44,7 @@ DATASETS: dict[str, Dataset] = {
             version="1.0.0",
             rows=201,
             languages=LANGUAGES,
-            licence="CC0-1.0",
+            license="CC0-1.0",
             files={
                 "DATASHEET.md": "bd0eaf62083453fe32614e09de10cc097e7090885617bdd87c7a97680fff1c22",
                 "LICENSE": "3182ef1e4adbb179f3755b1917653a6992ff790162b677d4fc14217aff8f18cb",
@@ -58,7 +58,7 @@ DATASETS: dict[str, Dataset] = {
             version="1.0.0",
             rows=8,
             languages=("zh",),
-            licence="CC0-1.0",
+            license="CC0-1.0",
             files={
                 "DATASHEET.md": "87938ec0ecdb4b14ec1d6315a1dd01bfba5c698acf74837f32258872f9bb8cce",
                 "manifest.csv": "bbfe626272d62f7e5973a59b19eca5aa76e93641b2bcda3d247515772e4f97b6",
@@ -78,7 +78,7 @@ DATASETS: dict[str, Dataset] = {
 
 _HERE = Path(__file__).resolve().parent
 # A wheel has the data in the folder of this module; an editable install finds it at the top of the checkout.
-_PLACES = (_HERE / "_data", _HERE.parents[2] / "datasets")
+_DATA_FOLDERS = (_HERE / "_data", _HERE.parents[2] / "datasets")
 _PROMPT_COLUMNS = (
     "id", "language", "category", "text", "reading", "pinyin", "translation_ja", "translation_en", "quick", "note",
 )  # fmt: skip
@@ -111,11 +111,13 @@ def prompts(
         >>> frame.loc[0, "text"]
         '測定の精度を上げるには、時間がかかります。'
     """
-    _check("language", language, LANGUAGES)
-    _check("category", category, CATEGORIES)
-    _check("quick", quick, (True, False))
+    _check_choice("language", language, LANGUAGES)
+    _check_choice("category", category, CATEGORIES)
+    _check_choice("quick", quick, (True, False))
     dataset = DATASETS["prompts"]
-    tables = [read_texts(verified(dataset, f"{code}.csv")) for code in LANGUAGES if language in (None, code)]
+    tables = [
+        read_texts(check_data_file(dataset, f"{code}.csv")) for code in LANGUAGES if language in (None, code)
+    ]
     frame = pd.concat([rows.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for rows in tables])
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
     frame["category"] = pd.Categorical(frame["category"], categories=CATEGORIES)
@@ -132,7 +134,7 @@ def zh_speech() -> pd.DataFrame:
 
     Returns:
         One row for each recording. Columns: ``audio`` (absolute path), ``id`` (of the prompt), ``language``,
-        ``text``, ``voice``, ``licence``, ``sha256`` and ``duration_s`` (seconds).
+        ``text``, ``voice``, ``license``, ``sha256`` and ``duration_s`` (seconds).
 
     Raises:
         ConfigurationError: A file is missing or differs from the published file.
@@ -143,18 +145,20 @@ def zh_speech() -> pd.DataFrame:
         True
     """
     dataset = DATASETS["zh-speech"]
-    frame = read_texts(verified(dataset, "manifest.csv"))
-    frame["audio"] = pd.array([str(verified(dataset, name)) for name in frame["audio"]], dtype="string")
+    frame = read_texts(check_data_file(dataset, "manifest.csv"))
+    frame["audio"] = pd.array(
+        [str(check_data_file(dataset, name)) for name in frame["audio"]], dtype="string"
+    )
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
     frame["duration_s"] = frame["duration_s"].astype("float64")
     return frame
 
 
 def available() -> pd.DataFrame:
-    """The data sets that come with speechlab.
+    """Return the data sets that come with speechlab.
 
     Returns:
-        One row for each data set. Columns: ``name``, ``rows``, ``languages`` (codes, joined by commas), ``licence``,
+        One row for each data set. Columns: ``name``, ``rows``, ``languages`` (codes, joined by commas), ``license``,
         ``version`` and ``sha256`` (of the list of the files' pinned hashes, as ``sha256sum`` prints it).
 
     Example:
@@ -163,7 +167,7 @@ def available() -> pd.DataFrame:
         0    prompts   201
         1  zh-speech     8
     """
-    names = ["name", "rows", "languages", "licence", "version", "sha256"]
+    names = ["name", "rows", "languages", "license", "version", "sha256"]
     rows = [[getattr(dataset, name) for name in names] for dataset in DATASETS.values()]
     frame = pd.DataFrame(rows, columns=names)
     frame["languages"] = frame["languages"].map(",".join)
@@ -184,11 +188,13 @@ def datasheet(name: str) -> str:
         >>> datasheet("prompts").splitlines()[0]
         '# Datasheet: speechlab prompts 1.0.0'
     """
-    _check("name", name, DATASETS, needed=True)
-    return verified(DATASETS[name], "DATASHEET.md").read_text(encoding="utf-8")
+    _check_choice("name", name, DATASETS, needed=True)
+    return check_data_file(DATASETS[name], "DATASHEET.md").read_text(encoding="utf-8")
 
 
-def _check(parameter: str, value: object, allowed: Collection[object], *, needed: bool = False) -> None:
+def _check_choice(
+    parameter: str, value: object, allowed: Collection[object], *, needed: bool = False
+) -> None:
     if value is None and not needed:
         return
     # compared one by one with their types: 1 equals True, and an unhashable value cannot be looked up in a dict
@@ -197,7 +203,7 @@ def _check(parameter: str, value: object, allowed: Collection[object], *, needed
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)
 
 
-def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
+def find_data_root(places: tuple[Path, ...] = _DATA_FOLDERS) -> Path:
     """Return the folder with one folder for each data set."""
     for place in places:
         if (place / "prompts").is_dir():
@@ -209,9 +215,9 @@ def data_root(places: tuple[Path, ...] = _PLACES) -> Path:
     )
 
 
-def verified(dataset: Dataset, name: str, root: Path | None = None) -> Path:
+def check_data_file(dataset: Dataset, name: str, root: Path | None = None) -> Path:
     """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one."""
-    path = (root or data_root()) / dataset.name / name
+    path = (root or find_data_root()) / dataset.name / name
     expected = dataset.files[name]
     remedy = (
         "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "

@@ -13,21 +13,21 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.audio import FileSegment, recording_length_s
-from speechlab.datasets._corpora import SOUNDS
+from speechlab.audio import FileSegment, measure_length_s
+from speechlab.datasets._corpora import SOUND_ENDINGS
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.tables import delimited, json_lines, text_of
+from speechlab.tables import parse_delimited, parse_json_lines, read_text
 
-_ENDS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
-"""Columns of starts and ends in seconds, which stand for segments if all their cells are numbers."""
-_FRAGMENT = re.compile(r"(.+)#t=(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?$")
+# Columns of starts and ends in seconds, which stand for segments if all their cells are numbers.
+_TIME_COLUMNS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
+_TIME_FRAGMENT = re.compile(r"(.+)#t=(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?$")
+# Seconds by which a duration may differ from that of its recording, since tools round and estimate it.
 _SLACK_S = 0.1
-"""Seconds by which a duration may differ from that of its recording, since tools round and estimate it."""
 
 
-def sound_of(cell: str) -> str | FileSegment:
+def parse_sound(cell: str) -> str | FileSegment:
     """Return the segment that a path names with its seconds, as in ``talk.wav#t=1.5,4``; otherwise the path."""
-    fragment = _FRAGMENT.fullmatch(cell)
+    fragment = _TIME_FRAGMENT.fullmatch(cell)
     if fragment is None:
         return cell
     path, start, end = fragment.groups()
@@ -37,10 +37,10 @@ def sound_of(cell: str) -> str | FileSegment:
         return cell
 
 
-def with_offsets(rows: pd.DataFrame) -> pd.DataFrame:
+def add_offsets(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with ``offset_s`` and ``duration_s`` where they have starts and ends instead."""
     lower = {str(name).lower(): name for name in rows.columns}
-    for first, last in _ENDS:
+    for first, last in _TIME_COLUMNS:
         if "offset_s" in rows.columns or first not in lower or last not in lower:
             continue
         start, end = (pd.to_numeric(rows[lower[name]], errors="coerce") for name in (first, last))
@@ -50,7 +50,7 @@ def with_offsets(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def cut(rows: pd.DataFrame) -> pd.DataFrame:
+def cut_segments(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a clip of its segment for each row that has an offset; whole recordings stay paths."""
     durations = rows["duration_s"] if "duration_s" in rows.columns else [float("nan")] * len(rows)
     lengths: dict[str, float] = {}
@@ -70,7 +70,7 @@ def cut(rows: pd.DataFrame) -> pd.DataFrame:
         end = None if duration != duration else round(offset + duration, 9)
         if cell not in lengths:
             try:
-                lengths[cell] = recording_length_s(cell)
+                lengths[cell] = measure_length_s(cell)
             except (AudioError, OSError, ValueError):
                 lengths[cell] = float("inf")  # its row will say that it cannot be read
         length = lengths[cell]
@@ -86,7 +86,8 @@ def cut(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(audio=pd.Series(cells, rows.index, dtype="object"))
 
 
-NAMES: dict[str, tuple[str, ...]] = {
+# Names of columns in speechlab, with the names in other tools, the most frequent first.
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "audio": (
         "audio", "audio_filepath", "audio_path", "audio_file", "wav_filename", "path", "file", "file_name",
         "filename", "wav",
@@ -104,27 +105,28 @@ NAMES: dict[str, tuple[str, ...]] = {
     "target_lang": ("target_lang", "tgt_lang"),
     "reference": ("reference", "tgt_text"),
 }  # fmt: skip
-"""Names of columns in speechlab, with the names in other tools, the most frequent first."""
+# The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``.
 _PLACEHOLDER = re.compile(r"(?:\{+\w+\}+|\$\{?\w+\}?)/")
-"""The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``."""
-_LINES = (".jsonl", ".ndjson", ".json", ".list")
-_ENDINGS = (".csv", ".tsv", *_LINES, ".parquet")
+_JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".list")
+_ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
 
 
-def manifest_rows(path: Path) -> pd.DataFrame:
+def read_manifest(path: Path) -> pd.DataFrame:
     """Read a manifest with its own columns; cells of CSV and TSV are texts."""
-    ending = _ending(path)
+    ending = _get_ending(path)
     if ending not in _ENDINGS:
         allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]}, or a folder"
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
             return pd.read_parquet(path)
-        text = text_of(path)
-        if ending == ".tsv" and (rows := _fairseq(text, path)) is not None:
+        text = read_text(path)
+        if ending == ".tsv" and (rows := _parse_fairseq(text, path)) is not None:
             return rows
         return (
-            _objects(text, ending) if ending in _LINES else delimited(text, "\t" if ending == ".tsv" else ",")
+            _parse_objects(text, ending)
+            if ending in _JSON_ENDINGS
+            else parse_delimited(text, "\t" if ending == ".tsv" else ",")
         )
     except FileNotFoundError:
         raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
@@ -134,10 +136,10 @@ def manifest_rows(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="path") from error
 
 
-def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
+def rename_columns(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
     """Rename columns to the names of studies."""
-    if unknown := sorted(set(columns) - set(NAMES)):
-        message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(NAMES)}"
+    if unknown := sorted(set(columns) - set(COLUMN_NAMES)):
+        message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(COLUMN_NAMES)}"
         raise InvalidRequestError(message, parameter="columns")
     new: dict[Any, str] = {}
     for name, column in columns.items():
@@ -150,7 +152,7 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
             message = f"the column {column!r} is given for {names}; name another column for one of them"
             raise InvalidRequestError(message, parameter="columns")
         new[column] = name
-    new |= {column: name for name, column in usual_columns(rows, met=columns, taken=new).items()}
+    new |= {column: name for name, column in find_usual_columns(rows, met=columns, taken=new).items()}
     # a column that another one replaces keeps its content under its own name with an underscore
     for name in set(new.values()) - set(new):
         if name in rows.columns:
@@ -161,12 +163,12 @@ def named(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.Da
     if not {"audio", "text"} & set(renamed.columns):
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = f"{path} has neither recordings nor texts, only {have}; say which they are"
-        example = likely(rows) or {"text": "sentence"}
+        example = guess_columns(rows) or {"text": "sentence"}
         raise InvalidRequestError(message, parameter="columns", example=example)
     return renamed
 
 
-def usual_columns(
+def find_usual_columns(
     rows: pd.DataFrame, *, met: Collection[str] = (), taken: Collection[Any] = ()
 ) -> dict[str, Any]:
     """Names of columns by what they hold, as in other tools; case does not count, and lists are not taken.
@@ -176,65 +178,69 @@ def usual_columns(
     by_name = {str(column).strip().lower(): column for column in reversed(rows.columns)}
     by_name |= {str(column): column for column in rows.columns}
     columns: dict[str, Any] = {}
-    for name, aliases in NAMES.items():
+    for name, aliases in COLUMN_NAMES.items():
         present = (by_name[column] for column in aliases if column in by_name and name not in met)
         free = (
             column
             for column in present
-            if column not in {*taken, *columns.values()} and not _nested(rows[column])
+            if column not in {*taken, *columns.values()} and not _is_nested(rows[column])
         )
         if (column := next(free, None)) is not None:
             columns[name] = column
     return columns
 
 
-def likely(rows: pd.DataFrame) -> dict[str, str]:
-    """The columns of other names that may be the recordings and the texts, by their first cells."""
-    names = [name for name in rows.columns if name not in NAMES and str(name).lower() != "id"]
+def guess_columns(rows: pd.DataFrame) -> dict[str, str]:
+    """Return the columns of other names that may be the recordings and the texts, by their first cells."""
+    names = [name for name in rows.columns if name not in COLUMN_NAMES and str(name).lower() != "id"]
     first = {str(name): next((cell for cell in rows[name] if not is_missing(cell)), None) for name in names}
     texts = {name: PurePath(cell).suffix.lower() for name, cell in first.items() if isinstance(cell, str)}
-    sound = next((name for name, ending in texts.items() if ending in SOUNDS), None)
-    text = next((name for name, ending in texts.items() if ending not in SOUNDS and name != "key"), None)
+    sound = next((name for name, ending in texts.items() if ending in SOUND_ENDINGS), None)
+    text = next(
+        (name for name, ending in texts.items() if ending not in SOUND_ENDINGS and name != "key"), None
+    )
     return {name: column for name, column in (("audio", sound), ("text", text)) if column is not None}
 
 
-def manifest_in(folder: Path) -> Path | None:
+def find_manifest(folder: Path) -> Path | None:
     """Return the manifest in a folder: the only one, or else the only one that is named so."""
-    files = sorted(path for path in folder.iterdir() if _ending(path) in _ENDINGS and path.is_file())
+    files = sorted(path for path in folder.iterdir() if _get_ending(path) in _ENDINGS and path.is_file())
     manifests = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
     # Other programs keep their settings in .json.
-    tables = [path for path in files if _ending(path) != ".json"]
+    tables = [path for path in files if _get_ending(path) != ".json"]
     return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
 
 
-def recordings(cells: list[Any], folder: Path) -> list[Any]:
+def resolve_recordings(cells: list[Any], folder: Path) -> list[Any]:
     """Recordings: absolute paths (relative ones are seen from the manifest's folder), segments of files, or bytes."""
     return [
-        None if is_missing(cell) or (isinstance(cell, str) and not cell.strip()) else _recording(cell, folder)
+        None
+        if is_missing(cell) or (isinstance(cell, str) and not cell.strip())
+        else _resolve_recording(cell, folder)
         for cell in cells
     ]
 
 
-def _recording(cell: Any, folder: Path) -> Any:
+def _resolve_recording(cell: Any, folder: Path) -> Any:
     if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
         data, path = cell.get("bytes"), cell.get("path")
-        return data if data is not None or path is None else _recording(path, folder)
-    return sound_of(str(folder / _PLACEHOLDER.sub("", cell.strip()))) if isinstance(cell, str) else cell
+        return data if data is not None or path is None else _resolve_recording(path, folder)
+    return parse_sound(str(folder / _PLACEHOLDER.sub("", cell.strip()))) if isinstance(cell, str) else cell
 
 
-def _nested(cells: pd.Series[Any]) -> bool:
-    """Whether a column has lists or objects, such as the times of words."""
+def _is_nested(cells: pd.Series[Any]) -> bool:
+    """Return whether a column has lists or objects, such as the times of words."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
     return isinstance(first, (list, dict)) and not (
         isinstance(first, dict) and {"bytes", "path"} & first.keys()
     )
 
 
-def _ending(path: Path) -> str:
+def _get_ending(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
-def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
+def _parse_fairseq(text: str, path: Path) -> pd.DataFrame | None:
     """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` beside it."""
     root, *lines = text.strip("\n").split("\n")
     cells = [line.split("\t") for line in lines]
@@ -250,23 +256,23 @@ def _fairseq(text: str, path: Path) -> pd.DataFrame | None:
     return rows
 
 
-def _objects(text: str, ending: str) -> pd.DataFrame:
+def _parse_objects(text: str, ending: str) -> pd.DataFrame:
     """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
     try:
-        entries = orjson.loads(text) if ending == ".json" else json_lines(text)
+        entries = orjson.loads(text) if ending == ".json" else parse_json_lines(text)
     except orjson.JSONDecodeError:
-        entries = json_lines(text)
+        entries = parse_json_lines(text)
     if isinstance(entries, dict):
         is_by_name = entries and all(isinstance(row, dict) for row in entries.values())
         entries = [{"id": name, **row} for name, row in entries.items()] if is_by_name else [entries]
     if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
         number = next((at for at, row in enumerate(entries, start=1) if not isinstance(row, dict)), 1)
         raise ValueError(f"entry {number:,} is no object")
-    return pd.DataFrame([_flat(row) for row in entries])
+    return pd.DataFrame([_flatten_row(row) for row in entries])
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """A row without the nested objects of Lhotse: the recording of a cut, and its supervisions."""
+def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row without the nested objects of Lhotse: the recording of a cut, and its supervisions."""
     recording = row.get("recording", row)
     sources = recording.get("sources") if isinstance(recording, dict) else None
     supervisions = row.get("supervisions", [])

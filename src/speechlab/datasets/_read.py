@@ -8,28 +8,28 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechlab._arguments import is_missing, refused
-from speechlab._files import user_path
+from speechlab._arguments import is_missing, build_argument_error
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._require import require
 from speechlab.audio import FileSegment
-from speechlab.datasets._corpora import CORPORA, corpus_in, corpus_rows
-from speechlab.datasets._corrections import corrected
+from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
+from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
-    cut,
-    likely,
-    manifest_in,
-    manifest_rows,
-    named,
-    recordings,
-    with_offsets,
+    cut_segments,
+    guess_columns,
+    find_manifest,
+    read_manifest,
+    rename_columns,
+    resolve_recordings,
+    add_offsets,
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _SHOWN = 3  # names of transcripts that an error shows
-_TEXTS = ("text", "speaker", "language", "split")
+_TEXT_COLUMNS = ("text", "speaker", "language", "split")
 
 
 def read(
@@ -51,10 +51,10 @@ def read(
         layout: ``"librispeech"`` or ``"common_voice"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of the rows, for data that does not name it.
-        columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalised"}``: for
+        columns: Own names of a manifest's columns by those of speechlab, such as ``{"text": "normalized"}``: for
             ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, ``offset_s``, and for
             translations ``source_lang``, ``target_lang`` and ``reference``. Names of other tools
-            (``audio_filepath``, ``sentence``, ``client_id`` …) are recognised without it.
+            (``audio_filepath``, ``sentence``, ``client_id`` …) are recognized without it.
         corrections: Corrections of the texts, as of :func:`corrected`: a table, or a CSV file. None for the texts as
             they are.
         transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.ctm``, ``.stm``,
@@ -86,40 +86,40 @@ def read(
             text language
         0  hello       en
     """
-    where = user_path(path)
-    splits = _splits(split)
+    where = expand_user_path(path)
+    splits = _parse_splits(split)
     if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
-    corpus = corpus_in(where.absolute(), layout) if where.is_dir() else None
-    manifest = manifest_in(where) if where.is_dir() and layout is None else where
+    corpus = find_corpus(where.absolute(), layout) if where.is_dir() else None
+    manifest = find_manifest(where) if where.is_dir() and layout is None else where
     if corpus is not None:
         if columns:
             message = f"{where} is a folder, whose layout has no columns; columns= is for manifests"
             raise InvalidRequestError(message, parameter="columns")
-        table = pd.DataFrame(corpus_rows(*corpus, splits), columns=list(_COLUMNS))
+        table = pd.DataFrame(read_corpus(*corpus, splits), columns=list(_COLUMNS))
         table = table.astype(dict.fromkeys(_COLUMNS, "string"))
         table = table if language is None else table.fillna({"language": language})
-        table = _kept(table, splits, f"{where.absolute()} ({corpus[0].name})")
+        table = _select_splits(table, splits, f"{where.absolute()} ({corpus[0].name})")
     elif layout is not None or manifest is None:
-        raise _unreadable(where, layout)
+        raise _build_layout_error(where, layout)
     else:
-        manifested = named(manifest_rows(manifest), _names(columns), manifest)
+        manifested = rename_columns(read_manifest(manifest), _check_column_names(columns), manifest)
         if "audio" in manifested.columns:
-            manifested["audio"] = recordings(manifested["audio"].tolist(), manifest.absolute().parent)
-            manifested = with_offsets(manifested)
-        table = _kept(_tidy(manifested, language), splits, manifest)
+            manifested["audio"] = resolve_recordings(manifested["audio"].tolist(), manifest.absolute().parent)
+            manifested = add_offsets(manifested)
+        table = _select_splits(_tidy_columns(manifested, language), splits, manifest)
         if {"audio", "offset_s"} <= set(table.columns):
-            table = cut(table)
-        _tell_unnamed(table, manifest)
-    _tell_missing(table)
+            table = cut_segments(table)
+        _warn_of_unnamed_columns(table, manifest)
+    _warn_of_missing_data(table)
     for name, place in (transcripts or {}).items():
-        table[name] = _transcripts_of(table, name, place)
-    return table if corrections is None else corrected(table, corrections)
+        table[name] = _match_transcripts(table, name, place)
+    return table if corrections is None else apply_corrections(table, corrections)
 
 
-def _transcripts_of(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
-    """The transcripts of a file or folder for the rows of a table."""
+def _match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
+    """Return the transcripts of a file or folder for the rows of a table."""
     if name in table.columns:
         message = f"the table already has a column {name!r}; give the transcripts another name"
         raise InvalidRequestError(message, parameter="transcripts")
@@ -186,15 +186,17 @@ def from_hugging_face(
         dataset = dataset.cast_column(name, library.Audio(decode=False))
     rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
     for name in sounds:
-        rows[name] = pd.Series(recordings(rows[name].tolist(), Path()), dtype="object")
+        rows[name] = pd.Series(resolve_recordings(rows[name].tolist(), Path()), dtype="object")
     audio_column = {"audio": sounds[0]} if sounds else {}
-    table = _tidy(named(rows, audio_column | _names(columns), "the data set"), language)
+    table = _tidy_columns(
+        rename_columns(rows, audio_column | _check_column_names(columns), "the data set"), language
+    )
     if dataset.version is not None:
         table.attrs["revision"] = str(dataset.version)
     return table
 
 
-def _unreadable(where: Path, layout: str | None) -> InvalidRequestError:
+def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
     if not where.is_dir():
         message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
         return InvalidRequestError(message, parameter="path")
@@ -209,19 +211,21 @@ def _unreadable(where: Path, layout: str | None) -> InvalidRequestError:
     return InvalidRequestError(message, parameter="path")
 
 
-def _tidy(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
+def _tidy_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     """Columns of texts as texts, lengths as numbers."""
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
-    typed = rows.assign(**{name: rows[name].astype("string") for name in _TEXTS if name in rows.columns})
+    typed = rows.assign(
+        **{name: rows[name].astype("string") for name in _TEXT_COLUMNS if name in rows.columns}
+    )
     for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
         if name in typed.columns:
-            typed[name] = _seconds(typed[name], name, meaning)
-    first = [name for name in ("id", "audio", *_TEXTS) if name in typed.columns]
+            typed[name] = _parse_seconds(typed[name], name, meaning)
+    first = [name for name in ("id", "audio", *_TEXT_COLUMNS) if name in typed.columns]
     return typed[[*first, *(name for name in typed.columns if name not in first)]]
 
 
-def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
+def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
     """Return seconds as numbers; empty cells are missing values."""
     numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
     filled = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
@@ -236,13 +240,13 @@ def _seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[floa
     return numbers
 
 
-def _names(columns: object) -> dict[str, str]:
+def _check_column_names(columns: object) -> dict[str, str]:
     if columns is None or isinstance(columns, Mapping):
         return dict(columns or {})
-    raise refused("columns", columns, "a dict such as {'text': 'normalised'}, or None")
+    raise build_argument_error("columns", columns, "a dict such as {'text': 'normalized'}, or None")
 
 
-def _splits(split: object) -> set[str] | None:
+def _parse_splits(split: object) -> set[str] | None:
     if split is None:
         return None
     names = [split] if isinstance(split, str) else list(split) if isinstance(split, Iterable) else []
@@ -253,7 +257,7 @@ def _splits(split: object) -> set[str] | None:
     return set(names)
 
 
-def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataFrame:
+def _select_splits(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataFrame:
     if wanted is None:
         return rows
     named_so = "split" in rows.columns
@@ -265,9 +269,9 @@ def _kept(rows: pd.DataFrame, wanted: set[str] | None, path: object) -> pd.DataF
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
 
 
-def _tell_unnamed(table: pd.DataFrame, path: Path) -> None:
+def _warn_of_unnamed_columns(table: pd.DataFrame, path: Path) -> None:
     """Warn of columns that may be the recordings or the texts that the manifest seems to lack."""
-    candidates = likely(table)
+    candidates = guess_columns(table)
     timed = bool({"offset_s", "recording_id"} & set(table.columns))  # of recordings that are not named
     for name, kind, missed in (("audio", "recordings", timed), ("text", "texts", False)):
         if name not in table.columns and (missed or name in candidates):
@@ -279,7 +283,7 @@ def _tell_unnamed(table: pd.DataFrame, path: Path) -> None:
             warnings.warn(message, stacklevel=3)
 
 
-def _tell_missing(table: pd.DataFrame) -> None:
+def _warn_of_missing_data(table: pd.DataFrame) -> None:
     if "audio" not in table.columns:
         return
     for name, kind in (("audio", "recording"), ("text", "text")):
@@ -300,6 +304,6 @@ def _tell_missing(table: pd.DataFrame) -> None:
 
 def _is_file(path: str) -> bool:
     try:
-        return user_path(path).is_file()
+        return expand_user_path(path).is_file()
     except (OSError, ValueError):  # not a valid file name
         return False

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import column_names, is_whole_number, refused, require_columns
-from speechlab._require import later
+from speechlab._arguments import build_argument_error, is_whole_number, require_columns, to_column_names
+from speechlab._require import import_lazily
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 
 def sample(
@@ -44,10 +44,10 @@ def sample(
         ['anna', 'anna', 'ben']
     """
     if not is_whole_number(n) or n < 0:
-        raise refused("n", n, "a whole number of rows")
+        raise build_argument_error("n", n, "a whole number of rows")
     if not is_whole_number(seed) or seed < 0:
-        raise refused("seed", seed, "a whole number from 0")
-    names = column_names(by, "by")
+        raise build_argument_error("seed", seed, "a whole number from 0")
+    names = to_column_names(by, "by")
     require_columns(frame, *names)
     if n > len(frame):
         message = f"{n:,} rows cannot be drawn of {len(frame):,}; draw {len(frame):,} or fewer"
@@ -59,13 +59,13 @@ def sample(
     else:
         strata = [np.arange(len(frame))]
     sizes = np.array([len(stratum) for stratum in strata], dtype=np.int64)
-    shares = _equal(sizes, int(n)) if equal else _proportional(sizes, int(n))
+    shares = _share_equally(sizes, int(n)) if equal else _share_proportionally(sizes, int(n))
     # every stratum is shuffled, also without a draw, so that the draws of the others do not depend on it
     drawn = [chance.permutation(stratum)[:share] for stratum, share in zip(strata, shares, strict=True)]
     return frame.iloc[np.sort(np.concatenate(drawn))] if drawn else frame.iloc[:0]
 
 
-def _proportional(sizes: np.ndarray, n: int) -> list[int]:
+def _share_proportionally(sizes: np.ndarray, n: int) -> list[int]:
     total = int(sizes.sum())
     if not total:
         return [0] * len(sizes)
@@ -76,7 +76,7 @@ def _proportional(sizes: np.ndarray, n: int) -> list[int]:
     return [int(share) for share in shares]
 
 
-def _equal(sizes: np.ndarray, n: int) -> list[int]:
+def _share_equally(sizes: np.ndarray, n: int) -> list[int]:
     shares = np.zeros(len(sizes), dtype=np.int64)
     while (remaining := n - int(shares.sum())) > 0:
         open_strata = np.flatnonzero(shares < sizes)

@@ -9,33 +9,33 @@ from typing import Any
 
 import orjson
 
-from speechlab._files import user_path
+from speechlab._files import expand_user_path
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
-_TIMES = (
+_TIME_FIELDS = (
     ("start", "end"),
     ("start_time", "end_time"),
     ("startTime", "endTime"),
     ("startOffset", "endOffset"),
     ("from", "to"),
 )
-_LASTING = (
+# Fields of Azure for the start and the duration, and how many of their units make a second.
+_DURATION_FIELDS = (
     ("offsetMilliseconds", "durationMilliseconds", 1_000),
     ("offsetInTicks", "durationInTicks", 10_000_000),
     ("Offset", "Duration", 10_000_000),
 )
-"""Fields of Azure for the start and the duration, and how many of their units make a second."""
-_FORMS = (
+_FORMS_ALLOWED = (
     "Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure, Google, AWS or a pipeline of "
     "transformers"
 )
-_TIMED = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
-_NONE: tuple[object, ...] = (None, "", [])
-_ENDINGS = (".json", ".txt", *_TIMED)
+_SEGMENT_ENDINGS = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
+_EMPTY_VALUES: tuple[object, ...] = (None, "", [])
+_ENDINGS = (".json", ".txt", *_SEGMENT_ENDINGS)
 
 
 def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the transcript in the reply of a recogniser.
+    """Read the transcript in the reply of a recognizer.
 
     Args:
         reply: The JSON of Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure (fast, batch
@@ -58,17 +58,19 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
     """
     given: object = reply
     if not isinstance(given, Mapping):
-        raise InvalidRequestError(f"the reply is {given!r:.40}, not an object of {_FORMS}", parameter="reply")
+        raise InvalidRequestError(
+            f"the reply is {given!r:.40}, not an object of {_FORMS_ALLOWED}", parameter="reply"
+        )
     results = reply.get("results")
     for holds, read in (
-        (isinstance(results, Mapping) and "channels" in results, _deepgram),
-        (isinstance(results, Mapping) and "transcripts" in results, _aws),
-        (isinstance(results, list) or "totalBilledTime" in reply, _google),
-        ("combinedPhrases" in reply or "phrases" in reply, _azure_fast),
-        ("recognizedPhrases" in reply or "combinedRecognizedPhrases" in reply, _azure_batch),
-        (bool({"RecognitionStatus", "NBest", "DisplayText"}.intersection(reply)), _azure_short),
-        ("transcription" in reply, _whisper_cpp),
-        ("text" in reply or "segments" in reply or "chunks" in reply, _whisper),
+        (isinstance(results, Mapping) and "channels" in results, _parse_deepgram),
+        (isinstance(results, Mapping) and "transcripts" in results, _parse_aws),
+        (isinstance(results, list) or "totalBilledTime" in reply, _parse_google),
+        ("combinedPhrases" in reply or "phrases" in reply, _parse_azure_fast),
+        ("recognizedPhrases" in reply or "combinedRecognizedPhrases" in reply, _parse_azure_batch),
+        (bool({"RecognitionStatus", "NBest", "DisplayText"}.intersection(reply)), _parse_azure_short),
+        ("transcription" in reply, _parse_whisper_cpp),
+        ("text" in reply or "segments" in reply or "chunks" in reply, _parse_whisper),
     ):
         if holds:
             try:
@@ -76,25 +78,27 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                 message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {read.__name__[1:]}"
                 raise InvalidRequestError(message, parameter="reply") from error
-            return {name: value for name, value in transcript.items() if name == "text" or value not in _NONE}
-    message = (
-        f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS}"
-    )
+            return {
+                name: value
+                for name, value in transcript.items()
+                if name == "text" or value not in _EMPTY_VALUES
+            }
+    message = f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS_ALLOWED}"
     raise InvalidRequestError(message, parameter="reply")
 
 
-def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
     timed = reply.get("segments") or [
         {"start": item["timestamp"][0], "end": item["timestamp"][1], "text": item["text"]}
         for item in reply.get("chunks") or ()
         if None not in item["timestamp"]
     ]
     unit = 1_000 if "audio_url" in reply else 1  # AssemblyAI counts milliseconds
-    segments, text = [_segment(item) for item in timed], reply.get("text")
-    words = reply.get("words") or _words_of(timed)
-    timed_words = [_word(item, _field(item, "word", "text"), unit) for item in words]
+    segments, text = [_build_segment(item) for item in timed], reply.get("text")
+    words = reply.get("words") or _collect_words(timed)
+    timed_words = [_build_word(item, _get_field(item, "word", "text"), unit) for item in words]
     return {
-        "text": _joined(item["text"] for item in segments) if text is None else str(text).strip(),
+        "text": _join_texts(item["text"] for item in segments) if text is None else str(text).strip(),
         "language": reply.get("language") or reply.get("language_code"),
         "confidence": reply.get("confidence"),
         "segments": segments,
@@ -102,84 +106,88 @@ def _whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
-    segments = [_segment(item["offsets"], item["text"], 1_000) for item in reply["transcription"]]
+def _parse_whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
+    segments = [_build_segment(item["offsets"], item["text"], 1_000) for item in reply["transcription"]]
     return {
-        "text": _joined(item["text"] for item in segments),
-        "language": _field(reply.get("result") or {}, "language"),
+        "text": _join_texts(item["text"] for item in segments),
+        "language": _get_field(reply.get("result") or {}, "language"),
         "segments": segments,
     }
 
 
-def _deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
     channels = reply["results"]["channels"]
     best = [channel["alternatives"][0] for channel in channels if channel["alternatives"]]
     utterances = reply["results"].get("utterances") or ()
     return {
-        "text": _joined(alternative["transcript"] for alternative in best),
-        "language": _first(channels, "detected_language"),
-        "confidence": _confidence(best[0]) if len(best) == 1 else None,
-        "segments": [_segment(item, item["transcript"]) for item in utterances],
-        "words": [_word(item, _field(item, "punctuated_word", "word")) for item in _words_of(best)],
+        "text": _join_texts(alternative["transcript"] for alternative in best),
+        "language": _find_first_field(channels, "detected_language"),
+        "confidence": _find_confidence(best[0]) if len(best) == 1 else None,
+        "segments": [_build_segment(item, item["transcript"]) for item in utterances],
+        "words": [
+            _build_word(item, _get_field(item, "punctuated_word", "word")) for item in _collect_words(best)
+        ],
     }
 
 
-def _aws(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_aws(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = reply["results"]
     items = [{**item, **item["alternatives"][0]} for item in results.get("items") or ()]
     return {
-        "text": _joined(item["transcript"] for item in results["transcripts"]),
+        "text": _join_texts(item["transcript"] for item in results["transcripts"]),
         "language": results.get("language_code"),
-        "segments": [_segment(item, item["transcript"]) for item in results.get("audio_segments") or ()],
-        "words": [_word(item, item["content"]) for item in items if item.get("start_time") is not None],
+        "segments": [
+            _build_segment(item, item["transcript"]) for item in results.get("audio_segments") or ()
+        ],
+        "words": [_build_word(item, item["content"]) for item in items if item.get("start_time") is not None],
     }
 
 
-def _google(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = [item for item in reply.get("results") or () if item.get("alternatives")]
     best = [item["alternatives"][0] for item in results]
     return {
-        "text": _joined(alternative.get("transcript", "") for alternative in best),
-        "language": _first(results, "languageCode", "language_code"),
-        "confidence": _confidence(best[0]) if len(best) == 1 else None,
-        "words": [_word(item, item["word"]) for item in _words_of(best)],
+        "text": _join_texts(alternative.get("transcript", "") for alternative in best),
+        "language": _find_first_field(results, "languageCode", "language_code"),
+        "confidence": _find_confidence(best[0]) if len(best) == 1 else None,
+        "words": [_build_word(item, item["word"]) for item in _collect_words(best)],
     }
 
 
-def _azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = reply.get("phrases") or ()
     return {
-        "text": _joined(phrase["text"] for phrase in reply.get("combinedPhrases") or phrases),
-        "language": _first(phrases, "locale"),
-        "segments": [_segment(phrase) for phrase in phrases],
-        "words": [_word(word, word["text"]) for word in _words_of(phrases)],
+        "text": _join_texts(phrase["text"] for phrase in reply.get("combinedPhrases") or phrases),
+        "language": _find_first_field(phrases, "locale"),
+        "segments": [_build_segment(phrase) for phrase in phrases],
+        "words": [_build_word(word, word["text"]) for word in _collect_words(phrases)],
     }
 
 
-def _azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = [phrase for phrase in reply.get("recognizedPhrases") or () if phrase.get("nBest")]
     best = [phrase["nBest"][0] for phrase in phrases]
     return {
-        "text": _joined(phrase["display"] for phrase in reply.get("combinedRecognizedPhrases") or best),
-        "language": _first(phrases, "locale"),
-        "segments": [_segment(phrase, phrase["nBest"][0]["display"]) for phrase in phrases],
-        "words": [_word(word, word["word"]) for word in _words_of(best)],
+        "text": _join_texts(phrase["display"] for phrase in reply.get("combinedRecognizedPhrases") or best),
+        "language": _find_first_field(phrases, "locale"),
+        "segments": [_build_segment(phrase, phrase["nBest"][0]["display"]) for phrase in phrases],
+        "words": [_build_word(word, word["word"]) for word in _collect_words(best)],
     }
 
 
-def _azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
     if reply.get("RecognitionStatus") == "Error":
         raise ValueError("Azure answered with an error")
     best = (reply.get("NBest") or [{}])[0]
     return {
         "text": str(reply.get("DisplayText") or best.get("Display") or "").strip(),
         "confidence": best.get("Confidence"),
-        "words": [_word(item, item["Word"]) for item in best.get("Words") or ()],
+        "words": [_build_word(item, item["Word"]) for item in best.get("Words") or ()],
     }
 
 
-def _field(value: Any, *names: str) -> Any:
-    """The first of these fields that a dict or an object has."""
+def _get_field(value: Any, *names: str) -> Any:
+    """Return the first of these fields that a dict or an object has."""
     for name in names:
         field = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
         if field is not None:
@@ -187,49 +195,49 @@ def _field(value: Any, *names: str) -> Any:
     return None
 
 
-def _first(items: Iterable[Any], *names: str) -> Any:
-    """The first of these fields that is filled in one of several items."""
-    return next(filter(None, (_field(item, *names) for item in items)), None)
+def _find_first_field(items: Iterable[Any], *names: str) -> Any:
+    """Return the first of these fields that is filled in one of several items."""
+    return next(filter(None, (_get_field(item, *names) for item in items)), None)
 
 
-def _words_of(items: Iterable[Any]) -> list[Any]:
-    """The words of several items, such as segments."""
-    return [word for item in items for word in _field(item, "words") or ()]
+def _collect_words(items: Iterable[Any]) -> list[Any]:
+    """Return the words of several items, such as segments."""
+    return [word for item in items for word in _get_field(item, "words") or ()]
 
 
-def _segment(value: Any, text: object = None, per_s: int = 1) -> dict[str, Any]:
-    start, end = _times(value, per_s)
-    return {"start": start, "end": end, "text": str(text or _field(value, "text") or "").strip()}
+def _build_segment(value: Any, text: object = None, per_s: int = 1) -> dict[str, Any]:
+    start, end = _parse_times(value, per_s)
+    return {"start": start, "end": end, "text": str(text or _get_field(value, "text") or "").strip()}
 
 
-def _word(value: Any, text: object, per_s: int = 1) -> dict[str, Any]:
-    start, end = _times(value, per_s)
-    return {"word": str(text).strip(), "start": start, "end": end, "confidence": _confidence(value)}
+def _build_word(value: Any, text: object, per_s: int = 1) -> dict[str, Any]:
+    start, end = _parse_times(value, per_s)
+    return {"word": str(text).strip(), "start": start, "end": end, "confidence": _find_confidence(value)}
 
 
-def _confidence(value: Any) -> float | None:
-    sure = _field(value, "confidence", "probability", "score")
+def _find_confidence(value: Any) -> float | None:
+    sure = _get_field(value, "confidence", "probability", "score")
     return None if sure is None else float(sure)
 
 
-def _times(value: Any, per_s: int) -> tuple[float, float]:
+def _parse_times(value: Any, per_s: int) -> tuple[float, float]:
     """Start and end in seconds, of numbers of which ``per_s`` make a second; those of Azure say so themselves."""
-    for first, last in _TIMES:
-        if (end := _field(value, last)) is not None:
-            return _seconds(_field(value, first) or 0.0) / per_s, _seconds(end) / per_s
-    for first, length, units in _LASTING:
-        if (lasts := _field(value, length)) is not None:
-            start = float(_field(value, first)) / units
+    for first, last in _TIME_FIELDS:
+        if (end := _get_field(value, last)) is not None:
+            return _parse_seconds(_get_field(value, first) or 0.0) / per_s, _parse_seconds(end) / per_s
+    for first, length, units in _DURATION_FIELDS:
+        if (lasts := _get_field(value, length)) is not None:
+            start = float(_get_field(value, first)) / units
             return start, start + float(lasts) / units
     raise KeyError("start, end")
 
 
-def _seconds(value: Any) -> float:
+def _parse_seconds(value: Any) -> float:
     """Seconds, as a number, a text of a number, or Google's ``"1.300s"``."""
     return float(value.removesuffix("s")) if isinstance(value, str) else float(value)
 
 
-def _joined(texts: Iterable[object]) -> str:
+def _join_texts(texts: Iterable[object]) -> str:
     from speechlab.text import join_texts
 
     return join_texts([" ".join(str(text).split()) for text in texts])
@@ -254,7 +262,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
         >>> transcripts_in("s1-001.txt")
         {'s1-001': 'good morning'}
     """
-    where = user_path(path)
+    where = expand_user_path(path)
     files = (
         sorted(path_in for path_in in where.iterdir() if path_in.suffix in _ENDINGS)
         if where.is_dir()
@@ -266,7 +274,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     texts: dict[str, str] = {}
     for file in files:
         try:
-            texts |= _READERS.get(file.suffix, _timed_file)(file)
+            texts |= _READERS.get(file.suffix, _read_segment_file)(file)
         except (OSError, ValueError, SpeechLabError) as error:
             raise InvalidRequestError(
                 f"{file} cannot be read as a transcript: {error}", parameter="transcripts"
@@ -274,18 +282,18 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     return texts
 
 
-def _json_file(file: Path) -> dict[str, str]:
+def _read_json_file(file: Path) -> dict[str, str]:
     reply = orjson.loads(file.read_bytes())
     if not isinstance(reply, dict):
         raise ValueError(f"it is a JSON {type(reply).__name__}, not an object")  # noqa: TRY004 - told as the others
     return {file.stem: transcript_of(reply)["text"]}
 
 
-def _text_file(file: Path) -> dict[str, str]:
+def _read_text_file(file: Path) -> dict[str, str]:
     return {file.stem: " ".join(file.read_text("utf-8-sig").split())}
 
 
-def _timed_file(file: Path) -> dict[str, str]:
+def _read_segment_file(file: Path) -> dict[str, str]:
     from speechlab import segments
 
     table = segments.read(file)
@@ -294,7 +302,7 @@ def _timed_file(file: Path) -> dict[str, str]:
     for name, text in zip(names, table["text"].astype("string").fillna("").tolist(), strict=True):
         base = "" if file.suffix in {".srt", ".vtt"} else name.replace("\\", "/").rpartition("/")[2]
         texts_of.setdefault(base or file.stem, []).append(text)
-    return {name: _joined(pieces) for name, pieces in texts_of.items()}
+    return {name: _join_texts(pieces) for name, pieces in texts_of.items()}
 
 
-_READERS = {".json": _json_file, ".txt": _text_file}
+_READERS = {".json": _read_json_file, ".txt": _read_text_file}

@@ -8,9 +8,17 @@ their display in a notebook.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.display._document import document, page_style
+from speechlab.display._document import document, read_page_style
 from speechlab.display._html import Html, data_url, element, escape, join
-from speechlab.display._parts import audio_figure, details, diff, listed, notebook_output, percent, table
+from speechlab.display._parts import (
+    audio_figure,
+    diff,
+    format_percent,
+    join_with_and,
+    notebook_output,
+    render_details,
+    table,
+)
 
 __all__ = [
     "audio_figure",

@@ -12,7 +12,7 @@ _POLICY = (
 
 
 def document(title: str, *body: object, lang: str = "en", footer: object = None) -> Html:
-    """A self-contained page in light and dark, without scripts and without a network.
+    """Return a self-contained page in light and dark, without scripts and without a network.
 
     Args:
         title: Title of the page, also its first heading.
@@ -34,7 +34,7 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("meta", name="referrer", content="no-referrer"),
         element("title", title),
-        element("style", page_style()),
+        element("style", read_page_style()),
     )
     blocks = [block if isinstance(block, Html) else element("p", block, dir="auto") for block in body]
     main = element(
@@ -43,8 +43,8 @@ def document(title: str, *body: object, lang: str = "en", footer: object = None)
     return Html("<!DOCTYPE html>\n") + element("html", head, element("body", main), lang=lang) + Html("\n")
 
 
-def page_style() -> Html:
-    """The style sheet of documents, for pages that other rooms assemble."""
+def read_page_style() -> Html:
+    """Return the style sheet of documents, for pages that other rooms assemble."""
     from importlib.resources import files
 
     text = files("speechlab.display").joinpath("_document.css").read_text(encoding="utf-8")

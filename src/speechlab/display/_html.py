@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 _END, _END_OF_ISOLATE = "\u202c", "\u2069"
-_ENDED_BY = {
+_END_MARKS = {
     **dict.fromkeys("\u202a\u202b\u202d\u202e", _END),
     **dict.fromkeys("\u2066\u2067\u2068", _END_OF_ISOLATE),
 }
@@ -25,7 +25,7 @@ _BLOCKS = frozenset({"details", "div", "figcaption", "figure", "li", "ol", "p", 
 _TABLES = frozenset({"caption", "table", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _PAGES = frozenset({"body", "footer", "head", "header", "html", "main", "nav", "section", "style", "title"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4"})
-_KNOWN = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | _HEADINGS | {"audio", "meter"}
+_ELEMENTS = _VOID | _TEXT | _BLOCKS | _TABLES | _PAGES | _HEADINGS | {"audio", "meter"}
 _ATTRIBUTE = re.compile(r"[a-z][a-z-]*\Z")
 _URL_ATTRIBUTES = frozenset({"href", "src"})
 _URL = re.compile(r"(?:https?://|#|data:(?:audio/[a-z0-9.+-]+|image/(?:png|jpeg));base64,)", re.ASCII)
@@ -60,15 +60,15 @@ def escape(value: object) -> Html:
     if value is None:
         return Html()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
-    return Html(html.escape(text + _open_directions(text), quote=True))
+    return Html(html.escape(text + _find_closing_marks(text), quote=True))
 
 
-def _open_directions(text: str) -> str:
+def _find_closing_marks(text: str) -> str:
     """The marks that end the embeddings, overrides and isolates which a text leaves open (Unicode's annex 9)."""
     open_marks: list[str] = []
     for mark in _DIRECTIONS.findall(text):
-        if mark in _ENDED_BY:
-            open_marks.append(_ENDED_BY[mark])
+        if mark in _END_MARKS:
+            open_marks.append(_END_MARKS[mark])
         elif mark == _END_OF_ISOLATE and mark in open_marks:
             while open_marks.pop() != mark:
                 pass
@@ -88,12 +88,12 @@ def join(separator: object, parts: Iterable[object]) -> Html:
 
 
 def element(name: str, /, *children: object, **attributes: str | float | bool | None) -> Html:
-    """One element with its children. ValueError: displays are not made of such elements, attributes or URLs.
+    """Return one element with its children. ValueError: displays are not made of such elements, attributes or URLs.
 
     A trailing underscore of an attribute is dropped (``class_``), other underscores become hyphens. True gives an
     attribute without a value; False and None are left out.
     """
-    if name not in _KNOWN:
+    if name not in _ELEMENTS:
         raise ValueError(f"<{name}> is not one of the elements that displays are made of")
     written = []
     for key, value in attributes.items():

@@ -1,7 +1,7 @@
 """Parts of reprs and reports.
 
 All parts work in untrusted notebooks: ``src`` is on the ``audio`` element itself, pictures are PNG, words are visible
-text, and style is in ``style`` attributes. Colours are those of the page, or mid-tones with enough contrast on light
+text, and style is in ``style`` attributes. Colors are those of the page, or mid-tones with enough contrast on light
 and dark pages.
 """
 
@@ -29,12 +29,12 @@ _TABLE_CAPTION = "text-align:left;padding:4px 10px"
 _CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
 _MAX_WORD = 16
 _TAGS = re.compile("<[^>]*>")
-_HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
-"""The first words of a caption, and the rest of it."""
+# The first words of a caption, and the rest of it.
+_CAPTION_HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
 # Notebooks typeset text between two dollar signs as mathematics, except below these classes, which they keep in
 # untrusted outputs.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
-_HAIR = "\u200a"
+_HAIR_SPACE = "\u200a"
 _MARKS = {
     "insert": "text-decoration:underline;background:rgba(46,160,67,.24);color:inherit",
     "delete": "text-decoration:line-through;background:rgba(229,83,75,.24);color:inherit",
@@ -42,7 +42,7 @@ _MARKS = {
 
 
 def notebook_output(*children: object, class_: str | None = None) -> Html:
-    """The root element of a notebook output, in which no text is typeset as mathematics.
+    """Return the root element of a notebook output, in which no text is typeset as mathematics.
 
     Figures, tables, differences and collapsible parts are such roots themselves.
 
@@ -67,7 +67,7 @@ def audio_figure(
     text: object = None,
     lang: str | None = None,
 ) -> Html:
-    """The figure of a recording: caption, picture, native player and transcript.
+    """Return the figure of a recording: caption, picture, native player and transcript.
 
     Args:
         audio_url: Data URL of the sound; None for no player.
@@ -129,15 +129,17 @@ def table(
         raise ValueError(f"{len(columns)} headings do not fit {count} cells or languages; give one for each")
     figures = set(right)
     cells = list(zip(*lines, strict=True)) or [() for _ in columns]
-    kinds = [_Column(list(column), right=index in figures) for index, column in enumerate(cells)]
+    kinds = [_ColumnFormat(list(column), right=index in figures) for index, column in enumerate(cells)]
     heads = (
-        element("th", name, scope="col", style=kind.style(head=True))
+        element("th", name, scope="col", style=kind.build_style(head=True))
         for name, kind in zip(columns, kinds, strict=True)
     )
-    body = (element("tr", *map(_Column.cell, kinds, line, tags, map(str, columns))) for line in lines)
+    body = (
+        element("tr", *map(_ColumnFormat.render_cell, kinds, line, tags, map(str, columns))) for line in lines
+    )
     table_element = element(
         "table",
-        _caption(caption),
+        _render_caption(caption),
         element("thead", element("tr", *heads)),
         element("tbody", *body),
         style="border-collapse:collapse;margin:8px 0",
@@ -150,25 +152,25 @@ def table(
         style="max-width:100%;overflow-x:auto",
         role="group",
         tabindex=0,
-        aria_label=str(_headed(caption)[0] or "Table").rstrip(":."),
+        aria_label=str(_split_head(caption)[0] or "Table").rstrip(":."),
     )
 
 
-def _caption(caption: object) -> Html | None:
+def _render_caption(caption: object) -> Html | None:
     if not caption:
         return None
-    head, remainder = _headed(caption)
+    head, remainder = _split_head(caption)
     return element("caption", element("strong", head), remainder, style=_TABLE_CAPTION)
 
 
-def _headed(caption: object) -> tuple[object, str]:
-    """The bold head of a caption, and the rest; markup is not split."""
-    match = None if isinstance(caption, Html) else _HEAD.fullmatch(str(caption or ""))
+def _split_head(caption: object) -> tuple[object, str]:
+    """Return the bold head of a caption, and the rest; markup is not split."""
+    match = None if isinstance(caption, Html) else _CAPTION_HEAD.fullmatch(str(caption or ""))
     return (match[1], match[2]) if match else (caption, "")
 
 
-def details(summary: object, *body: object, opened: bool = False) -> Html:
-    """A collapsible part: the line that is always visible, and its content."""
+def render_details(summary: object, *body: object, opened: bool = False) -> Html:
+    """Return a collapsible part: the line that is always visible, and its content."""
     head = element("summary", summary, style="cursor:pointer")
     return element("details", head, *body, open=opened, class_=_NO_MATHEMATICS, style="margin:6px 0")
 
@@ -198,21 +200,21 @@ def diff(
         deletion = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
         insertion = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
         # A hair space, so that a word and its replacement do not read as one word.
-        pieces.append(join(_HAIR if deletion and insertion else "", (deletion, insertion)))
+        pieces.append(join(_HAIR_SPACE if deletion and insertion else "", (deletion, insertion)))
     return element("span", join(separator, pieces), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
 
 
-def listed(items: Sequence[str]) -> str:
+def join_with_and(items: Sequence[str]) -> str:
     """Parts of a sentence, such as "a, b and c"."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def percent(rate: object) -> str:
-    """A fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
+def format_percent(rate: object) -> str:
+    """Return a fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"
 
 
-class _Column:
+class _ColumnFormat:
     """Format of one column's cells: numbers right-aligned, floats with the same number of decimals."""
 
     def __init__(self, values: list[object], *, right: bool = False) -> None:
@@ -227,19 +229,19 @@ class _Column:
         largest = max(sizes, default=0.0) or 1.0
         self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
 
-    def cell(self, value: object, lang: str | None, label: str) -> Html:
-        """One cell. On a screen too narrow for columns, the label precedes the value."""
+    def render_cell(self, value: object, lang: str | None, label: str) -> Html:
+        """Return one cell. On a screen too narrow for columns, the label precedes the value."""
         attributes: dict[str, str | bool] = {"data_label": label, "data_figure": self.numeric}
         if is_number(value):
             text = str(value) if is_whole_number(value) else f"{float(value):.{self.decimals}f}"
-            return element("td", text, style=self.style(), **attributes)
+            return element("td", text, style=self.build_style(), **attributes)
         content = "–" if value is None else value
         nothing = isinstance(content, str) and _TAGS.sub("", content) == "–"
         return element(
-            "td", content, lang=lang, dir="auto", style=self.style(), data_nothing=nothing, **attributes
+            "td", content, lang=lang, dir="auto", style=self.build_style(), data_nothing=nothing, **attributes
         )
 
-    def style(self, *, head: bool = False) -> str:
+    def build_style(self, *, head: bool = False) -> str:
         wrap = "overflow-wrap:anywhere;" if self.endless and not head else "overflow-wrap:break-word;"
         weight = "font-weight:600;" if head else ""
         numeric = "text-align:right;font-variant-numeric:tabular-nums"

@@ -1,4 +1,4 @@
-"""Engines that run on this machine: synthesisers, recognisers and translators behind three protocols.
+"""Engines that run on this machine: synthesizers, recognizers and translators behind three protocols.
 
 An engine is a plain object that works on text and samples, without HTTP, formats or keys. The table of engines
 (:func:`catalogue`, :func:`create`) and the model store (:class:`ModelStore`) are here too. Inference libraries are
@@ -8,7 +8,7 @@ imported on first use. The embedded service offers the engines over the API; not
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.engines._check import EngineCheck, add, addable, check
+from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, embed_speaker, rate_noise
 from speechlab.engines._protocols import (
     EngineVoice,

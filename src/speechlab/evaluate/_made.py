@@ -6,12 +6,13 @@ and not interpreted. So no column of the user is overwritten, used as a group, o
 
 from __future__ import annotations
 
+# Columns of studies with several systems, or with several conditions of the recordings.
 SIDES = ("system", "condition")
-"""Columns of studies with several systems, or with several conditions of the recordings."""
+# The voice of rows that are of no voice or speaker alone.
 NO_SPEAKER = "all recordings"
-"""The voice of rows that are of no voice or speaker alone."""
-WHY = "speechlab: why"
-"""Column, during a study, with the reason why a row is not spoken or not recognised."""
+# Column, during a study, with the reason why a row is not spoken or not recognized.
+REASON = "speechlab: why"
+# Columns that :func:`speechlab.metrics.score` adds.
 _SCORES = frozenset(
     {
         *("unit", "signature", "reference_normalized", "hypothesis_normalized", "alignment", "score_error"),
@@ -24,29 +25,29 @@ _SCORES = frozenset(
         *(f"{kind}_differences" for kind in ("notation", "filler", "homophone", "tone", "recognition")),
     }
 )
-"""Columns that :func:`speechlab.metrics.score` adds."""
-SCORED = _SCORES | {"loop"}
-"""Columns that follow from the texts of a row in all studies of speech."""
-FOLLOWING = SCORED | {
+# Columns that follow from the texts of a row in all studies of speech.
+SCORING = _SCORES | {"loop"}
+# Columns that follow from the texts of a row in studies of recognition or translation.
+RECOMPUTABLE = SCORING | {
     *("hallucination", "tail_lost"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
     *("chrf", "back_chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
 }
-"""Columns that follow from the texts of a row in studies of recognition or translation."""
+# Columns of all studies of speech.
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
     *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),
 }
-"""Columns of all studies of speech."""
-STREAMED = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")
-"""Columns of streamed recognition."""
+# Columns of streamed recognition.
+STREAMING = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")
 RECOGNITION = SPEECH | {
-    *STREAMED,
+    *STREAMING,
     *("hallucination", "tail_lost", "recording", "snr_db", "block"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
 }
-GIVEN = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})
-"""Those of them that a table of recordings may have, as input of the study."""
+# Those of them that a table of recordings may have, as input of the study.
+INPUTS = frozenset({"audio", "voice", "gender", "duration_s", "sample_rate"})
+# Columns of studies with the measures of :func:`speechlab.metrics.speech_measures`.
 VOICES = SPEECH | {
     *("take", "engine", "loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s"),
     *("leading_silence_s", "trailing_silence_s", "longest_pause_s"),
@@ -56,7 +57,6 @@ VOICES = SPEECH | {
     *("clipping_ratio", "peak_dbfs", "rms_dbfs", "silence_ratio", "speech_s", "morae", "words", "characters"),
     *("duration_per_mora_s", "duration_per_character_s", "duration_z", "measure_error"),
 }
-"""Columns of studies with the measures of :func:`speechlab.metrics.speech_measures`."""
 TRANSLATION = frozenset(
     {
         *("system", "translation", "chrf", "length_ratio", "copied", "loop", "terms_expected", "terms_found"),

@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _STUDIES: dict[str, Callable[..., Any]] = {}
+# Arguments that are of one place, and change no result.
 _LOCAL = frozenset({"lab", "frame", "store", "progress", "executor", "concurrency"})
-"""Arguments that are of one place, and change no result."""
 
 
-def repeatable(study: F) -> F:
+def record_request(study: F) -> F:
     """Have the record of a study say what it was asked, under ``asked``."""
     defaults = {name: parameter.default for name, parameter in inspect.signature(study).parameters.items()}
 
     @wraps(study)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def run_study(*args: Any, **kwargs: Any) -> Any:
         report = study(*args, **kwargs)
         arguments = inspect.signature(study).bind(*args, **kwargs).arguments
-        request = _request_of({**arguments, **arguments.pop("options", {})}, defaults)
+        request = _build_request({**arguments, **arguments.pop("options", {})}, defaults)
         return replace(report, record={**report.record, "asked": request})
 
-    _STUDIES[study.__name__] = call
-    return cast("F", call)
+    _STUDIES[study.__name__] = run_study
+    return cast("F", run_study)
 
 
-def _request_of(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a study that have a plain form, the names of the others, and what its table was."""
+def _build_request(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a study that have a plain form, the names of the others, and what its table was."""
     values, without = {}, []
     for name, value in arguments.items():
         if name in _LOCAL or (name in defaults and value is defaults[name]):
             continue
         try:
-            values[name] = _plain(value)
+            values[name] = _to_plain(value)
         except TypeError:
             without.append(name)
     lab, frame = arguments.get("lab"), arguments.get("frame")
@@ -61,26 +61,26 @@ def _request_of(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> di
     if isinstance(frame, pd.DataFrame):
         names = [str(name) for name in frame.columns]
         revision = {key: frame.attrs[key] for key in ("revision",) if key in frame.attrs}
-        request |= {"columns": names, "rows": len(frame), "sha256": digest_of_rows(frame), **revision}
+        request |= {"columns": names, "rows": len(frame), "sha256": hash_rows(frame), **revision}
     return request
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it; a voice as its id."""
+def _to_plain(value: Any) -> Any:
+    """Return a value as JSON has it; a voice as its id."""
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _to_plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(identifier := getattr(value, "id", None), str):
         return identifier
     if isinstance(value, Collection) and not isinstance(value, bytes | pd.DataFrame):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     raise TypeError(type(value).__name__)
 
 
-def digest_of_rows(frame: pd.DataFrame) -> str:
+def hash_rows(frame: pd.DataFrame) -> str:
     """The SHA-256 of the texts and numbers of a table; recordings have their own in the record of the batch."""
     names = [name for name in frame.columns if name not in SOUNDS]
     rows = [
@@ -110,14 +110,14 @@ def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     if absent := [name for name in request["without"] if name not in options]:
         message = f"{absent[0]} was a function or an object, which a record does not hold; give it again"
         raise InvalidRequestError(message, parameter=absent[0])
-    frame = _rows_of_request(report, request)
+    frame = _restore_input_rows(report, request)
     arguments = {**request["arguments"], **options}
     arguments["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
     return _STUDIES[report.study](lab, frame, **arguments)
 
 
-def _rows_of_request(report: Contents, request: Mapping[str, Any]) -> pd.DataFrame:
-    """The rows of the table that the study was given, from those of its report."""
+def _restore_input_rows(report: Contents, request: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows of the table that the study was given, from those of its report."""
     table, names = report.table, list(request.get("columns", ()))
     if "condition" in table.columns and "condition" not in names:  # the first one is of unchanged recordings
         table = table[table["condition"] == table["condition"].iloc[0]]

@@ -9,35 +9,47 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_whole_number, refused
-from speechlab._brief import briefly
-from speechlab._files import whole_file
+from speechlab._arguments import is_whole_number, build_argument_error
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import write_atomically
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import changes_between
+from speechlab.evaluate._changes.report import compare_reports
 from speechlab.evaluate._repeat import repeat_study
-from speechlab.evaluate._speech.report import joined, part_of, rows_of, speech_report, wide_table
-from speechlab.evaluate._writing.contents import Contents, Drawing, picked
-from speechlab.evaluate._writing.folder import PAGES, read_folder, report_place, unwritten, write_folder
-from speechlab.evaluate._writing.page import report_page
+from speechlab.evaluate._speech.report import (
+    combine_reports,
+    select_system_report,
+    select_system_rows,
+    build_speech_report,
+    build_wide_table,
+)
+from speechlab.evaluate._writing.contents import Contents, Drawing, select_shown_rows
+from speechlab.evaluate._writing.folder import (
+    PAGES,
+    read_folder,
+    resolve_report_path,
+    build_write_error,
+    write_folder,
+)
+from speechlab.evaluate._writing.page import render_page
 from speechlab.evaluate._writing.record import failures
-from speechlab.evaluate._writing.sharing import Shared
+from speechlab.evaluate._writing.sharing import ShareableContents
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from speechlab.evaluate._writing.methods import Methods
-    from speechlab.widgets import ShownTable
+    from speechlab.widgets import TableView
 
+# Largest page that a report writes unless it is told another size: mail and browsers take it at once.
 PAGE_BYTES = 20_000_000
-"""Largest page that a report writes unless it is told another size: mail and browsers take it at once."""
+# Width of figures for pages, whose letters are then as large as those of the text.
 _PAGE_INCHES = 8.4
-"""Width of figures for pages, whose letters are then as large as those of the text."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Report(Shared):
+class Report(ShareableContents):
     """The answer of a study, as values.
 
     Attributes:
@@ -67,9 +79,9 @@ class Report(Shared):
         return cls(**vars(contents))
 
     @classmethod
-    @briefly
+    @shorten_tracebacks
     def of_scores(cls, title: str, scored: pd.DataFrame, **facts: Any) -> Report:
-        """Summarise rows of speech that were scored elsewhere, by voice and language.
+        """Summarize rows of speech that were scored elsewhere, by voice and language.
 
         Args:
             title: Title of the report.
@@ -77,12 +89,12 @@ class Report(Shared):
                 ``audio``, ``duration_s``, ``status`` and ``error``.
             **facts: ``text`` and ``language``, names of columns; ``speed``, ``record`` and ``notes`` of the report.
         """
-        return cls.of(speech_report(title, scored, **facts))
+        return cls.of(build_speech_report(title, scored, **facts))
 
     @classmethod
-    def joined(cls, title: str, reports: Sequence[Report]) -> Report:
+    def combine(cls, title: str, reports: Sequence[Report]) -> Report:
         """Put several reports of speech into one."""
-        return cls.of(joined(title, reports))
+        return cls.of(combine_reports(title, reports))
 
     def sections(self, *, clips: int | None = None) -> Sequence[Html]:
         """Return the parts of the report as plain HTML: the answer, tables, findings, and rows.
@@ -90,7 +102,7 @@ class Report(Shared):
         Args:
             clips: Maximum of rows with their recordings; None for all rows, 0 for none.
         """
-        rows = [] if clips == 0 else [self.shown_rows().static(clips)]
+        rows = [] if clips == 0 else [self.build_shown_table().render_static(clips)]
         lead = element("strong", self.conclusion.text, style="font-size:1.25em;line-height:1.3")
         certainty = (
             [element("br"), element("span", self.conclusion.certainty)] if self.conclusion.certainty else []
@@ -102,9 +114,9 @@ class Report(Shared):
         failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
         blocks = [element("p", failed, dir="auto")] if failed else []
         explained: set[str] = set()
-        for view in self.tables_for_people():
-            blocks += [view.html(explained)] if len(view) else []
-            explained |= {*view.heads}
+        for view in self.build_views():
+            blocks += [view.render_html(explained)] if len(view) else []
+            explained |= {*view.headings}
         findings = [str(finding) for finding in self.findings if finding.shown == "page"]
         if remarks := [*findings, *self.notes]:
             title = element("strong", "What stands out" if findings else "Notes")
@@ -128,13 +140,13 @@ class Report(Shared):
             titles = (
                 ", ".join(repr(figure.title) for figure in self.drawings) or "none, as nothing has a score"
             )
-            raise refused("title", title, f"the title of a figure of this report: {titles}")
-        return self._drawn(drawing, **options)
+            raise build_argument_error("title", title, f"the title of a figure of this report: {titles}")
+        return self._draw_figure(drawing, **options)
 
-    def _drawn(self, drawing: Drawing, **options: Any) -> Figure:
+    def _draw_figure(self, drawing: Drawing, **options: Any) -> Figure:
         from speechlab import plots
 
-        frames = [self.frame(name) for name in drawing.frames]
+        frames = [self.resolve_frame(name) for name in drawing.frames]
         figure: Figure = getattr(plots, drawing.function)(*frames, **{**drawing.options, **options})
         return figure
 
@@ -147,7 +159,7 @@ class Report(Shared):
         figures = {}
         for drawing in self.drawings:
             with suppress(InvalidRequestError):  # no rows, or none with a rate
-                figures[drawing.title] = self._drawn(drawing, **options)
+                figures[drawing.title] = self._draw_figure(drawing, **options)
         return figures
 
     def rows(self, **options: Any) -> Any:
@@ -158,7 +170,7 @@ class Report(Shared):
         """
         from speechlab.widgets import AudioTable
 
-        return AudioTable(self.shown_rows(**options))
+        return AudioTable(self.build_shown_table(**options))
 
     def errors(self, other: Report | None = None, **options: Any) -> Any:
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
@@ -176,16 +188,20 @@ class Report(Shared):
         row_options = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
         return ErrorBrowser(self.table, **{**roles, **row_options, **options})
 
-    def shown_rows(self, **options: Any) -> ShownTable:
+    def build_shown_table(self, **options: Any) -> TableView:
         """Return the rows as the page and the widget show them, the worst first."""
-        from speechlab.widgets import ShownTable, shown_errors
+        from speechlab.widgets import TableView, to_error_table
 
-        frame, arguments = self.frame(self.shown.frame), {**self.shown.options, **options}
+        frame, arguments = self.resolve_frame(self.shown.frame), {**self.shown.options, **options}
         if not self.shown.scored:
             by = self.shown.lowest
-            return ShownTable(picked(frame.sort_values(by, kind="stable") if by else frame), **arguments)
-        sides = [rows_of(frame, name) for name in arguments.get("names", ())] or [picked(frame)]
-        return shown_errors(*sides, **arguments)
+            return TableView(
+                select_shown_rows(frame.sort_values(by, kind="stable") if by else frame), **arguments
+            )
+        sides = [select_system_rows(frame, name) for name in arguments.get("names", ())] or [
+            select_shown_rows(frame)
+        ]
+        return to_error_table(*sides, **arguments)
 
     def part(self, system: str, condition: str | None = None) -> Report:
         """Return the report of one of several systems, such as for ``errors`` or ``compare``.
@@ -197,7 +213,7 @@ class Report(Shared):
         Raises:
             InvalidRequestError: There is no such system or condition.
         """
-        return self.of(part_of(self, system, condition))
+        return self.of(select_system_report(self, system, condition))
 
     def suspects(self) -> pd.DataFrame:
         """Return the rows whose reference is likely wrong, since all systems agree against it.
@@ -253,13 +269,13 @@ class Report(Shared):
         Raises:
             InvalidRequestError: The report has several systems that spoke, and not of recognition.
         """
-        return wide_table(self.table, self.systems, self.columns["text"], self.columns["language"])
+        return build_wide_table(self.table, self.systems, self.columns["text"], self.columns["language"])
 
     def methods(self) -> Methods:
         """Return the methods for a paper: sentences, and the source of each measure in the report."""
         return self.said
 
-    @briefly
+    @shorten_tracebacks
     def compare(
         self, earlier: Report | str | os.PathLike[str], *, names: Sequence[str] = ("earlier", "now")
     ) -> Report:
@@ -284,10 +300,10 @@ class Report(Shared):
             StoreError: There is no report in that folder.
         """
         return self.of(
-            changes_between(self, earlier if isinstance(earlier, Report) else self.load(earlier), names)
+            compare_reports(self, earlier if isinstance(earlier, Report) else self.load(earlier), names)
         )
 
-    @briefly
+    @shorten_tracebacks
     def rerun(self, lab: Any, **options: Any) -> Report:
         """Ask the same again, and return the new report, to be compared with this one (:meth:`compare`).
 
@@ -305,7 +321,7 @@ class Report(Shared):
         report: Report = repeat_study(self, lab, options)
         return report
 
-    @briefly
+    @shorten_tracebacks
     def to_html(self, *, max_bytes: int = PAGE_BYTES) -> str:
         """Return the report as one self-contained page with figures, sound and sortable rows; it needs no network.
 
@@ -316,17 +332,17 @@ class Report(Shared):
         Raises:
             InvalidRequestError: ``max_bytes`` is not a whole number from 1.
         """
-        return self._page(max_bytes)[0]
+        return self._render_page(max_bytes)[0]
 
-    def _page(self, max_bytes: int) -> tuple[str, dict[str, tuple[bytes, bytes]]]:
-        """The page, and its figures as SVG by what they show, each also for a phone."""
+    def _render_page(self, max_bytes: int) -> tuple[str, dict[str, tuple[bytes, bytes]]]:
+        """Return the page, and its figures as SVG by what they show, each also for a phone."""
         if not is_whole_number(max_bytes) or max_bytes < 1:
-            raise refused("max_bytes", max_bytes, "a whole number of bytes from 1 on")
+            raise build_argument_error("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         drawn: Mapping[str, Any] = self.figures(width=_PAGE_INCHES)
         figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
-        return report_page(self, self.below(), figures, self.shown_rows(), max_bytes), figures
+        return render_page(self, self.below(), figures, self.build_shown_table(), max_bytes), figures
 
-    @briefly
+    @shorten_tracebacks
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
         """Write the report: one page if the name ends in ``.html``, else a folder.
 
@@ -345,19 +361,19 @@ class Report(Shared):
             StoreError: A file cannot be written, or a table has values that Parquet does not support.
         """
         where = self.check_path(path)
-        html, figures = self._page(max_bytes)
+        html, figures = self._render_page(max_bytes)
         if where.suffix.lower() in PAGES and not where.is_dir():
             try:
-                with whole_file(where) as draft:
+                with write_atomically(where) as draft:
                     draft.write_text(html, encoding="utf-8")
             except OSError as error:
-                raise unwritten(where, error) from error
+                raise build_write_error(where, error) from error
             return where
         write_folder(where, self, html=html, figures=figures)
         return where
 
     @staticmethod
-    @briefly
+    @shorten_tracebacks
     def check_path(path: str | os.PathLike[str]) -> Path:
         """Return the page or folder that :meth:`save` would write; refuse it before the work, and write nothing.
 
@@ -365,10 +381,10 @@ class Report(Shared):
             InvalidRequestError: As of :meth:`save`.
             StoreError: The place cannot be written.
         """
-        return report_place(path)
+        return resolve_report_path(path)
 
     @staticmethod
-    @briefly
+    @shorten_tracebacks
     def load(folder: str | os.PathLike[str]) -> Report:
         """Read a report back that :meth:`save` wrote into a folder.
 

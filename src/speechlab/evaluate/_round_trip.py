@@ -7,23 +7,29 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import check_client, columns_of, keep_free
-from speechlab.evaluate._cast import Cast, cast_of, recorded_voices
+from speechlab.evaluate._arguments import check_client, resolve_columns, check_reserved_columns
+from speechlab.evaluate._cast import Cast, assign_voices, build_recordings_client
 from speechlab.evaluate._made import SPEECH
-from speechlab.evaluate._repeat import repeatable
+from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.report import speech_report
-from speechlab.evaluate._speech.rows import SPEAK, recognised_by_one, scored_rows, spoken
-from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_voices
-from speechlab.evaluate._systems import ask_each, services_of, unreachable_notes
+from speechlab.evaluate._speech.report import build_speech_report
+from speechlab.evaluate._speech.rows import SPEAK, recognize_with_first_available, score_rows, synthesize_rows
+from speechlab.evaluate._speech.speed import (
+    TimingPlan,
+    build_timing_plan,
+    build_empty_call_table,
+    time_or_explain,
+    time_voices,
+)
+from speechlab.evaluate._systems import ask_each_service, resolve_services, describe_unreachable
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    record_of,
-    tell_estimate,
-    tell_failed,
+    build_record,
+    announce_estimate,
+    warn_failures,
 )
 
 if TYPE_CHECKING:
@@ -32,8 +38,8 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 
-@briefly
-@repeatable
+@shorten_tracebacks
+@record_request
 def round_trip(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
@@ -43,7 +49,7 @@ def round_trip(
     language: str = "language",
     audio: str = "audio",
     voice: str = "voice",
-    recogniser: Client | None = None,
+    recognizer: Client | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
@@ -54,7 +60,7 @@ def round_trip(
     title: str = "Round trip: text to speech and back",
     **options: Any,
 ) -> Report:
-    """Speak texts with voices, recognise the speech, and score the hypotheses.
+    """Speak texts with voices, recognize the speech, and score the hypotheses.
 
     Japanese and Chinese are scored by characters, English by words. Japanese voices are ranked by the error rate of
     readings, because 精度/制度, 三時/3時 and 今日/きょう are not mispronunciations. The report also has the character
@@ -65,7 +71,7 @@ def round_trip(
 
     Args:
         lab: The client; or several by name, whose voices speak, as in ``{"ours": lab, "theirs": other}``.
-            None takes recordings that exist, of the columns ``audio`` and ``voice``; only the recogniser is asked.
+            None takes recordings that exist, of the columns ``audio`` and ``voice``; only the recognizer is asked.
         frame: One row for each text; for recordings that exist, one for each recording.
         voices: Voices or their ids; None for all voices that speak the text's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
@@ -73,8 +79,8 @@ def round_trip(
         language: Column of their languages, or a code for all of them.
         audio: For ``lab=None``, the column of the recordings.
         voice: Column of their voices or systems.
-        recogniser: The client that recognises. None for ``lab``, or the first of several services that can be asked:
-            a comparison of voices needs one recogniser for all.
+        recognizer: The client that recognizes. None for ``lab``, or the first of several services that can be asked:
+            a comparison of voices needs one recognizer for all.
         speed: Number of texts of each language for the speed of each voice; 0 measures none.
         speed_concurrency: Timed calls that begin at the same time, from 1 to 256. Several numbers, as in ``(1, 4,
             16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
@@ -93,24 +99,24 @@ def round_trip(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached. If one of several cannot be asked, its rows fail.
     """
-    frame, (text, language) = columns_of(frame, text=text, language=language)
+    frame, (text, language) = resolve_columns(frame, text=text, language=language)
     if lab is None:
-        lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
-    services = services_of(lab)
-    keep_free(frame, SPEECH)
+        lab, frame, speed = *build_recordings_client(frame, text, language, audio, voice, recognizer), 0
+    services = resolve_services(lab)
+    check_reserved_columns(frame, SPEECH)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
-    clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
-    cast = cast_of(services, frame, voices, language, store, give_up_after_s)
+    clock = build_timing_plan(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
+    cast = assign_voices(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    scored, facts, batches = spoken_and_heard(
-        cast, services, columns, text, language, run, recogniser=recogniser, clock=clock, options=options
+    scored, facts, batches = synthesize_and_recognize(
+        cast, services, columns, text, language, run, recognizer=recognizer, clock=clock, options=options
     )
-    tell_failed(scored)
-    record = record_of("round_trip", store, *batches, speed=clock[0], **options)
-    return Report.of(speech_report(title, scored, text=text, language=language, record=record, **facts))
+    warn_failures(scored)
+    record = build_record("round_trip", store, *batches, speed=clock[0], **options)
+    return Report.of(build_speech_report(title, scored, text=text, language=language, record=record, **facts))
 
 
-def spoken_and_heard(
+def synthesize_and_recognize(
     cast: Cast,
     services: Mapping[str, Client],
     columns: list[str],
@@ -118,46 +124,54 @@ def spoken_and_heard(
     language: str,
     run: RunOptions,
     *,
-    recogniser: Client | None,
-    clock: Clock,
+    recognizer: Client | None,
+    clock: TimingPlan,
     options: dict[str, Any],
     takes: int = 1,
     temperature: float | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Any], list[pd.DataFrame]]:
-    """Have texts spoken, recognised by one recogniser, scored and timed.
+    """Have texts spoken, recognized by one recognizer, scored and timed.
 
     Returns:
         The scored rows, with the columns of the user that are named; ``segments``, ``speed`` and ``notes`` of the
         report; and the tables of the batches.
     """
-    if recogniser is not None:
-        check_client("recogniser", recogniser)
+    if recognizer is not None:
+        check_client("recognizer", recognizer)
     settings: dict[str, Any] = {"text": text, "temperature": temperature, "store": run.store}
     plans = [
-        partial(batch.plan_synthesis, cast.part(name), client, prefix=SPEAK, repeat=take, **settings)
+        partial(
+            batch.plan_synthesis,
+            cast.select_service_rows(name),
+            client,
+            prefix=SPEAK,
+            repeat=take,
+            **settings,
+        )
         for take in range(takes)
         for name, client in cast.services.items()
     ]
-    tell_estimate(run.progress, "speak", plans, next_action="recognise")
-    cast, sounds = _takes(cast, text, takes, run, temperature)
-    transcripts, refusals = recognised_by_one(
-        {"": recogniser} if recogniser is not None else cast.services or services,
+    announce_estimate(run.progress, "speak", plans, next_action="recognize")
+    cast, sounds = _synthesize_takes(cast, text, takes, run, temperature)
+    transcripts, refusals = recognize_with_first_available(
+        {"": recognizer} if recognizer is not None else cast.services or services,
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
-        first_choice=next(iter(services)) if recogniser is None else "",
+        first_choice=next(iter(services)) if recognizer is None else "",
         **run.to_batch("transcribe"),
         **options,
     )
     first = transcripts[transcripts["take"] == 0]
-    timed, untimed = timed_or_why(
-        lambda: timed_voices(cast.services, cast.catalogues, first, text, language, clock), no_speed()
+    timed, untimed = time_or_explain(
+        lambda: time_voices(cast.services, cast.catalogues, first, text, language, clock),
+        build_empty_call_table(),
     )
-    scored, segments = scored_rows(transcripts, cast.unspoken, columns, text, language, run.store)
-    notes = [*cast.skipped_notes(language), *unreachable_notes(cast.gone), *refusals, *untimed]
+    scored, segments = score_rows(transcripts, cast.rows_without_voice, columns, text, language, run.store)
+    notes = [*cast.describe_skipped_texts(language), *describe_unreachable(cast.gone), *refusals, *untimed]
     return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 
 
-def _takes(
+def _synthesize_takes(
     cast: Cast, text: str, takes: int, run: RunOptions, temperature: float | None
 ) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
@@ -168,14 +182,16 @@ def _takes(
         rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
         take_cast = cast._replace(pairs=rows.assign(take=take))
         arguments = {"repeat": take, "temperature": temperature, **run.to_batch("synthesize", detail)}
-        speak = partial(_spoken_part, take_cast, text, arguments)
-        spoken_tables, unreachable = ask_each(cast.services, speak, needed=not sounds)
-        cast = cast.without(unreachable)
+        speak = partial(_synthesize_service_rows, take_cast, text, arguments)
+        spoken_tables, unreachable = ask_each_service(cast.services, speak, needed=not sounds)
+        cast = cast.exclude_services(unreachable)
         sounds += list(spoken_tables.values())
-        pairs.append(take_cast.without(unreachable).pairs)
+        pairs.append(take_cast.exclude_services(unreachable).pairs)
     return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
 
 
-def _spoken_part(cast: Cast, text: str, how: dict[str, Any], name: str, client: Client) -> pd.DataFrame:
+def _synthesize_service_rows(
+    cast: Cast, text: str, how: dict[str, Any], name: str, client: Client
+) -> pd.DataFrame:
     """Have one service speak its texts."""
-    return spoken(client, cast.part(name), text, **how)
+    return synthesize_rows(client, cast.select_service_rows(name), text, **how)

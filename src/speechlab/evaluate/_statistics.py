@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STEPS = 4_000
+# Probability of all intervals of studies.
 CONFIDENCE = 0.95
-"""Probability of all intervals of studies."""
-FEWEST = 6
-"""Pairs, recordings, listeners or items below which nothing is shown: an exact test has 2 ** (1 - n) at best."""
+# Pairs, recordings, listeners or items below which nothing is shown: an exact test has 2 ** (1 - n) at best.
+MIN_PAIRS = 6
 
 
-def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]) -> dict[str, float]:
+def compute_paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]) -> dict[str, float]:
     """Compare positive measures in pairs, by Student's t of the logarithms of their ratios.
 
     Returns:
@@ -26,51 +26,51 @@ def paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]) -> dict
     """
     logs = np.log(now / earlier)
     count, mean = len(logs), float(logs.mean())
-    if count < FEWEST:
+    if count < MIN_PAIRS:
         return {"difference": math.exp(mean), "low": math.nan, "high": math.nan, "p": math.nan}
     deviation = float(logs.std(ddof=1)) / math.sqrt(count)
     t = mean / deviation if deviation else math.copysign(math.inf, mean) if mean else 0.0
-    half = student_quantile(1 - CONFIDENCE, count - 1) * deviation
+    half = compute_student_quantile(1 - CONFIDENCE, count - 1) * deviation
     bounds = {"low": math.exp(mean - half), "high": math.exp(mean + half)}
-    return {"difference": math.exp(mean), **bounds, "p": student_p(t, count - 1)}
+    return {"difference": math.exp(mean), **bounds, "p": compute_student_p(t, count - 1)}
 
 
-def student_p(t: float, freedom: float) -> float:
+def compute_student_p(t: float, freedom: float) -> float:
     """Return the two-sided p-value of Student's t: the integral of both tails of its density from ``abs(t)`` on.
 
     With t = sqrt(freedom) tan(angle) the density becomes cos(angle) ** (freedom - 1), up to a factor (Abramowitz and
     Stegun 1964, 26.7). The midpoint rule integrates it to eight digits.
     """
     place = math.atan(abs(t) / math.sqrt(freedom))
-    return _tail(place, freedom) / _tail(0.0, freedom)
+    return _integrate_tail(place, freedom) / _integrate_tail(0.0, freedom)
 
 
 @lru_cache
-def _tail(start: float, freedom: float) -> float:
-    """The integral of the density from an angle on."""
+def _integrate_tail(start: float, freedom: float) -> float:
+    """Return the integral of the density from an angle on."""
     steps = (np.arange(_STEPS) + 0.5) / _STEPS
     width = math.pi / 2 - start
     return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
 
 
 @cache
-def student_quantile(p: float, freedom: float) -> float:
+def compute_student_quantile(p: float, freedom: float) -> float:
     """Return the t with the two-sided p-value ``p``."""
     low, high = 0.0, 1.0
-    while student_p(high, freedom) > p:
+    while compute_student_p(high, freedom) > p:
         low, high = high, 2 * high
     for _ in range(50):
         middle = (low + high) / 2
-        low, high = (middle, high) if student_p(middle, freedom) > p else (low, middle)
+        low, high = (middle, high) if compute_student_p(middle, freedom) > p else (low, middle)
     return (low + high) / 2
 
 
+# The quantiles of a summary, by their names.
 QUANTILES = {50: 0.50, 95: 0.95, 99: 0.99}
-"""The quantiles of a summary, by their names."""
 _TAIL = 0.025
 
 
-def quantile(
+def estimate_quantile(
     values: NDArray[np.float64], share: float, independent: int | None = None
 ) -> tuple[float, float, float] | None:
     """Return a quantile and its 95 % interval, or None of too few values.
@@ -80,7 +80,7 @@ def quantile(
     Statistics (2003), section 7.1.
     """
     count = len(values) if independent is None else min(independent, len(values))
-    ranks = _ranks(count, share)
+    ranks = _find_quantile_ranks(count, share)
     if ranks is None:
         return None
     ordered, each = np.sort(values), len(values) / count
@@ -89,7 +89,7 @@ def quantile(
 
 
 @lru_cache
-def _ranks(count: int, share: float) -> tuple[int, int] | None:
+def _find_quantile_ranks(count: int, share: float) -> tuple[int, int] | None:
     """The positions of both ends in ``count`` ordered values: at most 2.5 % of samples miss on either side."""
     below = np.arange(count + 1)
     logs_of_ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in below]

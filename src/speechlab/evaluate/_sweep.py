@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab import batch
-from speechlab._arguments import no_column, refused
-from speechlab._brief import briefly
+from speechlab._arguments import describe_missing_columns, build_argument_error
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import need_columns, recording_seconds
-from speechlab.evaluate._writing.record import tell_failed
+from speechlab.evaluate._arguments import check_columns, measure_duration
+from speechlab.evaluate._writing.record import warn_failures
 from speechlab.segments import coverage, from_speech, score
 from speechlab.segments import frame as segment_frame
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.store import Store
 
-_HEARD = "min_silence_gap"
-"""The only parameter that changes what the detector finds. Each of its values needs a call."""
-_DERIVED = ("segment_padding", "initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration")
-_RULES = (_HEARD, *_DERIVED)
+# The only parameter that changes what the detector finds. Each of its values needs a call.
+_SERVICE_PARAMETER = "min_silence_gap"
+_LOCAL_PARAMETERS = ("segment_padding", "initial_segment_padding_ms", "speech_pad_ms", "min_segment_duration")
+_PARAMETERS = (_SERVICE_PARAMETER, *_LOCAL_PARAMETERS)
 _PREFIX = "vad_"
 
 
-@briefly
+@shorten_tracebacks
 def vad_sweep(
     lab: Client,
     frame: pd.DataFrame,
@@ -88,34 +88,34 @@ def vad_sweep(
         SegmentError: The reference is not a segment frame.
         AuthenticationError: The service refuses the API key.
     """
-    need_columns(frame, audio)
-    combinations = _combinations(grid)
-    if misplaced := sorted({"vad", *_RULES} & set(options)):
+    check_columns(frame, audio)
+    combinations = _build_combinations(grid)
+    if misplaced := sorted({"vad", *_PARAMETERS} & set(options)):
         name = misplaced[0]
         message = f"{name} belongs into the grid" if name != "vad" else "a sweep is of vad='segments'"
         raise InvalidRequestError(message, parameter=name)
-    files, names = _names(frame[audio])
-    references = _reference(frame, reference, files, names)
-    gaps = list(dict.fromkeys(combination[_HEARD] for combination in combinations))
-    requests = pd.concat([frame.assign(**{_HEARD: gap}) for gap in gaps], ignore_index=True)
-    with batch.failures_told_elsewhere():
+    files, names = _name_recordings(frame[audio])
+    references = _resolve_reference(frame, reference, files, names)
+    gaps = list(dict.fromkeys(combination[_SERVICE_PARAMETER] for combination in combinations))
+    requests = pd.concat([frame.assign(**{_SERVICE_PARAMETER: gap}) for gap in gaps], ignore_index=True)
+    with batch.suppress_failure_warnings():
         replies = batch.transcribe(
             requests,
             lab,
             audio=audio,
             language=language,
             vad="segments",
-            min_silence_gap=batch.Column(_HEARD),
+            min_silence_gap=batch.Column(_SERVICE_PARAMETER),
             prefix=_PREFIX,
             store=store,
             concurrency=concurrency,
             executor=executor,
             give_up_after_s=give_up_after_s,
             progress=progress,
-            **{**options, **dict.fromkeys(_DERIVED, 0)},
+            **{**options, **dict.fromkeys(_LOCAL_PARAMETERS, 0)},
         )
     see = "A recording counts once for each min_silence_gap; the column 'failed' says how many are left out"
-    tell_failed(replies, see, _PREFIX, frames=4)
+    warn_failures(replies, see, _PREFIX, frames=4)
     speech = batch.to_segments(replies, store, prefix=_PREFIX, audio=audio)
     places = speech["position"].to_numpy() % max(1, len(frame))
     speech["file"] = pd.Series(names, dtype=text_dtype()).iloc[places].to_numpy()
@@ -126,33 +126,35 @@ def vad_sweep(
     speech = speech[speech["file"].isin(complete)]
     latest = speech.groupby("file")["end"].max()
     lengths = {  # times come rounded to the millisecond, and may so lie past the last sample
-        name: max(recording_seconds(cell), latest.get(name, 0.0))
+        name: max(measure_duration(cell), latest.get(name, 0.0))
         for name, cell in zip(names, frame[audio], strict=True)
         if name not in failed
     }
-    gap_by_segment = requests[_HEARD].to_numpy()[speech["position"]]
+    gap_by_segment = requests[_SERVICE_PARAMETER].to_numpy()[speech["position"]]
     by_gap = {gap: speech.loc[gap_by_segment == gap, ["file", "start", "end", "text"]] for gap in gaps}
     if references is not None:
         references = references[references["file"].isin(complete)]
     rows = []
     for combination in combinations:
-        segments = from_speech(by_gap[combination[_HEARD]], extent=lengths, **combination)
+        segments = from_speech(by_gap[combination[_SERVICE_PARAMETER]], extent=lengths, **combination)
         counts = {"recordings": len(complete), "failed": len(names) - len(complete)}
-        scores = _scores(references, segments, lengths, collar)
-        rows.append({**combination, **counts, **_amounts(segments, lengths), **scores})
+        scores = _score_segments(references, segments, lengths, collar)
+        rows.append({**combination, **counts, **_summarize_segments(segments, lengths), **scores})
     return pd.DataFrame(rows)
 
 
-def _combinations(grid: object) -> list[dict[str, Any]]:
+def _build_combinations(grid: object) -> list[dict[str, Any]]:
     if not isinstance(grid, Mapping):
-        raise refused("grid", grid, "a mapping from a parameter's name to the values to try")
-    values: dict[str, list[Any]] = {name: [RecognitionRequest.model_fields[name].default] for name in _RULES}
+        raise build_argument_error("grid", grid, "a mapping from a parameter's name to the values to try")
+    values: dict[str, list[Any]] = {
+        name: [RecognitionRequest.model_fields[name].default] for name in _PARAMETERS
+    }
     for name, tried in grid.items():
         if name not in values:
-            message = f"{name!r} is no parameter of segments; they are {', '.join(_RULES)}"
+            message = f"{name!r} is no parameter of segments; they are {', '.join(_PARAMETERS)}"
             raise InvalidRequestError(message, parameter="grid")
         if isinstance(tried, str) or not isinstance(tried, Iterable):
-            raise refused(f"grid[{name!r}]", tried, "a list of values to try")
+            raise build_argument_error(f"grid[{name!r}]", tried, "a list of values to try")
         values[name] = [getattr(value, "item", lambda value=value: value)() for value in tried]
     combinations = [dict(zip(values, combination, strict=True)) for combination in product(*values.values())]
     if not combinations:
@@ -162,7 +164,7 @@ def _combinations(grid: object) -> list[dict[str, Any]]:
     return combinations
 
 
-def _names(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
+def _name_recordings(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
     """Return the names of recordings for references (paths, or else row labels), and unique short names."""
     files = [
         os.fspath(cell) if isinstance(cell, str | os.PathLike) else str(label)
@@ -185,7 +187,7 @@ def _names(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
     return files, names
 
 
-def _reference(
+def _resolve_reference(
     frame: pd.DataFrame, reference: object, files: list[str], names: list[str]
 ) -> pd.DataFrame | None:
     if reference is None:
@@ -195,14 +197,16 @@ def _reference(
         merged = segment_frame(reference).merge(rows, on="file")
         return segment_frame(merged.assign(file=merged["_name"]).drop(columns="_name"))
     if reference not in frame.columns:
-        raise InvalidRequestError(no_column(list(frame.columns), reference), parameter="reference")
+        raise InvalidRequestError(
+            describe_missing_columns(list(frame.columns), reference), parameter="reference"
+        )
     frames = [
         segment_frame(cell).assign(file=name) for name, cell in zip(names, frame[reference], strict=True)
     ]
     return segment_frame(pd.concat(frames) if frames else [])
 
 
-def _amounts(segments: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, float]:
+def _summarize_segments(segments: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, float]:
     lasting = segments["end"] - segments["start"]
     total_s, covered = sum(lengths.values()), coverage(segments, lengths)["covered_s"].sum()
     return {
@@ -214,7 +218,7 @@ def _amounts(segments: pd.DataFrame, lengths: Mapping[str, float]) -> dict[str, 
     }
 
 
-def _scores(
+def _score_segments(
     references: pd.DataFrame | None, segments: pd.DataFrame, lengths: Mapping[str, float], collar: float
 ) -> dict[str, float]:
     if references is None:

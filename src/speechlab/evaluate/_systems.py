@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from speechlab._arguments import is_bool, refused, require_columns
-from speechlab.client import Client, functions_of
+from speechlab._arguments import build_argument_error, is_bool, require_columns
+from speechlab.client import Client, list_functions
 from speechlab.errors import (
     APIConnectionError,
     AuthenticationError,
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-UNUSABLE = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
-"""Errors of a service that cannot be asked at all."""
+# Errors of a service that cannot be asked at all.
+UNUSABLE_ERRORS = (APIConnectionError, AuthenticationError, PermissionDeniedError, ServerError, ContractError)
 
 
-def services_of(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
+def resolve_services(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
     """Return the clients of a study by name; a single client has no name."""
-    return _named("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
+    return _check_mapping("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
 
 
-def ask_each(
+def ask_each_service(
     clients: Mapping[str, Client], ask: Callable[[str, Client], T], *, needed: bool = True
 ) -> tuple[dict[str, T], dict[str, str]]:
     """Ask the client of each system. If a service cannot be asked, the others continue."""
@@ -43,21 +43,21 @@ def ask_each(
             continue
         try:
             answers[name] = ask(name, client)
-        except UNUSABLE as error:
+        except UNUSABLE_ERRORS as error:
             errors[id(client)] = error
     if needed and errors and not answers:
         raise next(iter(errors.values()))
     return answers, {name: str(errors[id(client)]) for name, client in clients.items() if name not in answers}
 
 
-def unreachable_notes(unreachable: Mapping[str, str]) -> list[str]:
+def describe_unreachable(unreachable: Mapping[str, str]) -> list[str]:
     """Return a sentence with the reason for each system that could not be asked."""
     return [
         f"{name or 'The service'} could not be asked: {why.rstrip('.')}." for name, why in unreachable.items()
     ]
 
 
-def systems_to_ask(
+def combine_services_and_settings(
     lab: Client | Mapping[str, Client] | None,
     settings: object,
     options: Mapping[str, Any],
@@ -67,16 +67,16 @@ def systems_to_ask(
 ) -> dict[str, tuple[Client, dict[str, Any]]]:
     """Return each service with each setting by name, which is empty if neither has one; none without a client."""
     if lab is None:
-        _without_settings(settings=settings, **others, **options)
+        _check_no_settings(settings=settings, **others, **options)
         if not existing:
-            raise refused("lab", None, "a Client, clients by name, or None beside hypotheses=")
+            raise build_argument_error("lab", None, "a Client, clients by name, or None beside hypotheses=")
         return {}
-    chosen: dict[str, Any] = {"": {}} if settings is None else _named("settings", settings, allowed)
+    chosen: dict[str, Any] = {"": {}} if settings is None else _check_mapping("settings", settings, allowed)
     systems: dict[str, tuple[Client, dict[str, Any]]] = {}
-    for service, client in services_of(lab).items():
+    for service, client in resolve_services(lab).items():
         for setting, parameters in chosen.items():
             if not isinstance(parameters, Mapping):
-                raise refused(f"settings[{setting!r}]", parameters, allowed)
+                raise build_argument_error(f"settings[{setting!r}]", parameters, allowed)
             name = ", ".join(filter(None, (service, setting)))
             if name in systems:
                 message = f"two systems are called {name!r}; give services and settings other names"
@@ -90,35 +90,37 @@ def systems_to_ask(
     return systems
 
 
-def existing_outputs(texts: pd.Series[Any]) -> dict[str, Any]:
+def build_output_status(texts: pd.Series[Any]) -> dict[str, Any]:
     """Return how rows with outputs that exist ended: ``status`` and ``error``."""
     is_missing = texts.isna()
     reasons = {True: "the table has no text here", False: None}
     return {"status": is_missing.map({True: "error", False: "cached"}), "error": is_missing.map(reasons)}
 
 
-def existing_of(frame: pd.DataFrame, hypotheses: object, **others: object) -> dict[str, str]:
+def resolve_existing_outputs(frame: pd.DataFrame, hypotheses: object, **others: object) -> dict[str, str]:
     """Return the columns of outputs that exist, by the names of their systems."""
     if hypotheses is None:
         return {}
     columns = [hypotheses] if isinstance(hypotheses, str) else hypotheses
     by_name = {str(column): column for column in columns} if isinstance(columns, list | tuple) else columns
-    columns_by_name = _named("hypotheses", by_name, "the column of each system, as in {'a': 'text_a'}")
+    columns_by_name = _check_mapping(
+        "hypotheses", by_name, "the column of each system, as in {'a': 'text_a'}"
+    )
     require_columns(frame, *columns_by_name.values())
-    _without_settings(**others)
+    _check_no_settings(**others)
     return columns_by_name
 
 
-def _without_settings(**others: object) -> None:
+def _check_no_settings(**others: object) -> None:
     """Refuse arguments that change what a system is asked, where its outputs exist already."""
     if setting := next((name for name, value in others.items() if value), None):
         message = f"{setting}= needs systems that can be asked, and hypotheses= has outputs that exist; leave one out"
         raise InvalidRequestError(message, parameter=setting)
 
 
-def _named(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
+def _check_mapping(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
     if not isinstance(mapping, Mapping) or not mapping or not all(isinstance(k, str) and k for k in mapping):
-        raise refused(argument, mapping, allowed)
+        raise build_argument_error(argument, mapping, allowed)
     if len({name.strip() for name in mapping}) < len(mapping):
         message = f"two names of {argument} are alike: {', '.join(map(repr, mapping))}"
         raise InvalidRequestError(message, parameter=argument)
@@ -126,7 +128,7 @@ def _named(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
 
 
 class System(NamedTuple):
-    """A recogniser: a client with its settings.
+    """A recognizer: a client with its settings.
 
     ``name`` is empty if it is the only one, ``lab`` None for outputs that exist, which stand in the column ``had``.
     """
@@ -137,18 +139,18 @@ class System(NamedTuple):
     had: str = ""
 
     @property
-    def streams(self) -> bool:
-        """Whether it recognises recordings while they are spoken."""
+    def is_streaming(self) -> bool:
+        """Whether it recognizes recordings while they are spoken."""
         return bool(self.options.get("stream"))
 
-    def beside(self, systems: Iterable[System]) -> System | None:
-        """The same system with whole recordings; None if it is not among the others."""
+    def find_unstreamed(self, systems: Iterable[System]) -> System | None:
+        """Return the same system with whole recordings; None if it is not among the others."""
         options = {**self.options, "stream": True}
         return next(
             (
                 system
                 for system in systems
-                if not system.streams
+                if not system.is_streaming
                 and system.lab is self.lab
                 and {**system.options, "stream": True} == options
                 and not system.had
@@ -157,13 +159,13 @@ class System(NamedTuple):
         )
 
     @property
-    def words(self) -> list[str]:
+    def hotwords(self) -> list[str]:
         """The hotwords for all of its rows."""
         hotwords = self.options.get("hotwords")
         return list(hotwords) if isinstance(hotwords, list | tuple | set | frozenset) else []
 
 
-def systems_of(
+def build_systems(
     lab: Client | Mapping[str, Client] | None,
     settings: object,
     existing: Mapping[str, str],
@@ -173,31 +175,33 @@ def systems_of(
 ) -> list[System]:
     """Return the systems: each service with each of the settings, and those whose outputs exist."""
     if not is_bool(stream):
-        raise refused("stream", stream, "True or False")
-    asking: Mapping[str, Any] = systems_to_ask(lab, settings, options, _PARAMETERS, existing, stream=stream)
+        raise build_argument_error("stream", stream, "True or False")
+    asking: Mapping[str, Any] = combine_services_and_settings(
+        lab, settings, options, _PARAMETERS, existing, stream=stream
+    )
     if stream:
-        asking = _whole_and_streamed(asking)
+        asking = _add_streaming_variants(asking)
     systems = [System(name, client, parameters) for name, (client, parameters) in asking.items()]
-    systems += [System(name, None, {}, f"{EXISTING}{column}") for name, column in existing.items()]
+    systems += [System(name, None, {}, f"{EXISTING_PREFIX}{column}") for name, column in existing.items()]
     return systems if len(systems) > 1 else [systems[0]._replace(name="")]
 
 
-def _whole_and_streamed(asking: Mapping[str, Any]) -> dict[str, Any]:
-    """Each system with whole recordings and with streams, as far as it can."""
+def _add_streaming_variants(asking: Mapping[str, Any]) -> dict[str, Any]:
+    """Return each system with whole recordings and with streams, as far as it can."""
     systems = {}
     for name, (client, parameters) in asking.items():
         check_client("lab", client)
-        functions = functions_of(client)[0] or {"transcribe"}
+        functions = list_functions(client)[0] or {"transcribe"}
         for form, function in (("whole", "transcribe"), ("streamed", "transcribe_stream")):
             if function in functions:
                 arguments = {**parameters, "stream": True} if form == "streamed" else parameters
                 systems[", ".join(filter(None, (name, form)))] = (client, dict(arguments))
     if not any(parameters.get("stream") for _, parameters in systems.values()):
-        message = "stream=True needs a system that recognises streams: sl.system(name, transcribe_stream=f)"
+        message = "stream=True needs a system that recognizes streams: sl.system(name, transcribe_stream=f)"
         raise InvalidRequestError(message, parameter="stream")
     return systems
 
 
-EXISTING = "speechlab: had "
-"""Prefix of the columns of outputs that exist, during a study."""
+# Prefix of the columns of outputs that exist, during a study.
+EXISTING_PREFIX = "speechlab: had "
 _PARAMETERS = "parameters of Client.transcribe for each name, as in {'plain': {}, 'skipping': {'vad': 'on'}}"

@@ -7,63 +7,70 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from speechlab._arguments import refused
-from speechlab._brief import briefly
-from speechlab._files import user_path
+from speechlab._arguments import build_argument_error
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import listed
+from speechlab.display import join_with_and
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import TIMES, timed_calls
-from speechlab.evaluate._changes.tested import KEYS, TEXT_KEYS, keyed, largest_first, tidied, tidied_texts
+from speechlab.evaluate._changes.report import TIMES, select_timed_calls
+from speechlab.evaluate._changes.tested import (
+    KEYS,
+    TEXT_KEYS,
+    add_row_keys,
+    sort_by_magnitude,
+    normalize_report_rows,
+    normalize_translation_rows,
+)
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import READINGS, count_ranking_errors
-from speechlab.evaluate._speech.rows import rescored
-from speechlab.evaluate._translation.measures import Columns, rescored_translations
-from speechlab.evaluate._writing.columns import Shown, View, number, plural, text
+from speechlab.evaluate._speech.rows import rescore_rows
+from speechlab.evaluate._translation.measures import Columns, rescore_translations
+from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, format_count, text
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
-from speechlab.evaluate._writing.methods import methods_of, values_of
-from speechlab.evaluate._writing.record import service_of
-from speechlab.metrics import POINTS, RATIO, sequential_test, value_text
+from speechlab.evaluate._writing.methods import describe_methods, list_values
+from speechlab.evaluate._writing.record import find_service
+from speechlab.metrics import POINTS, RATIO, sequential_test, format_value
 
-_LAST = 10
-"""Maximum number of runs in the table of runs."""
-_MOST = 10_000
-"""Evidence beyond this is not told apart."""
-_LED = 2
-"""Maximum number of series in the answer."""
-_ROW = (
+# Maximum number of runs in the table of runs.
+_MAX_RUNS = 10
+# Evidence beyond this is not told apart.
+_MAX_EVIDENCE = 10_000
+# Maximum number of series in the answer.
+_MAX_CLAUSES = 2
+# Columns of a row that people look at; its scores follow from them.
+_ROW_COLUMNS = (
     *("text", "reference", "run", "hypothesis", "translation", "language", "source_lang", "target_lang"),
     *(*SIDES, "voice_name", "audio", "duration_s", "status", "error"),
 )
-"""Columns of a row that people look at; its scores follow from them."""
 
 
-def both_ends(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def pair_first_and_newest(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of the first run and of the newest, each pair together, those first that changed most."""
     first, newest = tables[0], tables[-1]
     score = "chrf" if "translation" in newest.columns else "errors"
     pairs = newest.merge(first[["_key", score]], on="_key", suffixes=("", "_earlier"), sort=False)
     changes = (pairs[score] - pairs[f"{score}_earlier"]).astype(float)
-    order: list[str] = pairs.loc[largest_first(changes), "_key"].tolist()
+    order: list[str] = pairs.loc[sort_by_magnitude(changes), "_key"].tolist()
     runs_shown = {"first": first, "newest": newest} if len(tables) > 1 else {"newest": newest}
     rows = [table.assign(run=name).set_index("_key").loc[order] for name, table in runs_shown.items()]
     merged = pd.concat(rows).reset_index()
     places = {key: place for place, key in enumerate(order)}
     merged = merged.iloc[merged["_key"].map(places).argsort(kind="stable")].reset_index(drop=True)
     unused = {name for name in SIDES if name in merged.columns and merged[name].eq("").all()}
-    return merged[[name for name in _ROW if name in merged.columns and name not in unused]]
+    return merged[[name for name in _ROW_COLUMNS if name in merged.columns and name not in unused]]
 
 
-def watch_report(
+def build_watch_report(
     title: str, rows: pd.DataFrame, values: pd.DataFrame, record: Mapping[str, Any], notes: Sequence[str] = ()
 ) -> Contents:
     """Return the report of many runs."""
-    series, summary = series_of(values)
+    series, summary = build_series(values)
     dates = [str(run.get("made", "")) for run in record["runs"]]
-    clauses = _clauses(summary[summary["changed"]], dates)
+    clauses = _describe_worse_series(summary[summary["changed"]], dates)
     translated = "translation" in rows.columns
     output = "translation" if translated else "hypothesis"
     expected = "reference" if "reference" in rows.columns else "text"
@@ -75,19 +82,19 @@ def watch_report(
         title,
         rows,
         summary,
-        _conclusion([words for words, _ in clauses], len(dates)),
+        _build_conclusion([words for words, _ in clauses], len(dates)),
         "watch",
         findings=tuple(
-            Finding(f"{words}.", systems=(str(row["group"]),), shown="" if at < _LED else "page")
+            Finding(f"{words}.", systems=(str(row["group"]),), shown="" if at < _MAX_CLAUSES else "page")
             for at, (words, row) in enumerate(clauses)
         ),
         notes=tuple(notes),
         tables={"series": series, "values": values},
         columns={"text": "text", "language": language},
-        views=(_watched(summary), *([_runs(series, dates)] if len(dates) > 1 else [])),
+        views=(_build_series_view(summary), *([_build_runs_view(series, dates)] if len(dates) > 1 else [])),
         drawings=(Drawing("The series, run by run", "series", ("series",)),) if len(dates) > 1 else (),
         shown=ShownRows(options={**options, "columns": [*columns, *sides]}),
-        said=methods_of(title, "pooled", "watch", signatures=values_of(rows, "signature")),
+        said=describe_methods(title, "pooled", "watch", signatures=list_values(rows, "signature")),
         facts={
             "speechlab": package_version(),
             "runs": f"{len(dates):,}",
@@ -98,21 +105,21 @@ def watch_report(
     )
 
 
-def _conclusion(clauses: Sequence[str], runs: int) -> Conclusion:
+def _build_conclusion(clauses: Sequence[str], runs: int) -> Conclusion:
     promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however often one looks."
     if runs == 1:
         return Conclusion("This is the first run.", "Each later run is compared with all before it.")
     if not clauses:
         return Conclusion(f"Nothing is shown to have become worse in {runs:,} runs.", promise)
-    more = f" {len(clauses) - _LED:,} more series did, too." if len(clauses) > _LED else ""
-    return Conclusion(f"{listed(clauses[:_LED])}.{more}", promise)
+    more = f" {len(clauses) - _MAX_CLAUSES:,} more series did, too." if len(clauses) > _MAX_CLAUSES else ""
+    return Conclusion(f"{join_with_and(clauses[:_MAX_CLAUSES])}.{more}", promise)
 
 
-def _clauses(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
-    """A clause for each series that has become worse."""
+def _describe_worse_series(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
+    """Return a clause for each series that has become worse."""
     clauses: list[tuple[str, dict[Any, Any]]] = []
     for row in worse.to_dict("records"):
-        before, now = (value_text(row[name], row["unit"]) for name in ("usual", "now"))
+        before, now = (format_value(row[name], row["unit"]) for name in ("usual", "now"))
         what = row["measure"] if row["measure"] == FAILED else f"{row['measure']} of {row['group']}"
         when = dates[int(row["alarm"]) - 1][:10]
         words = f"The {what} became worse: {before} before, {now} now, shown by run {row['alarm']} ({when})"
@@ -120,45 +127,47 @@ def _clauses(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[
     return clauses
 
 
-def _watched(summary: pd.DataFrame) -> View:
-    def value(name: str) -> Shown:
-        return Shown(name, lambda row: value_text(row[name], row["unit"]), figure=True)
+def _build_series_view(summary: pd.DataFrame) -> View:
+    def build_value_column(name: str) -> DisplayColumn:
+        return DisplayColumn(name, lambda row: format_value(row[name], row["unit"]), figure=True)
 
     columns = [
         text("measure", "measure", strong=True),
         text("of", "group"),
-        *map(value, ("first", "usual", "now")),
-        Shown("evidence", _evidence, figure=True),
-        number("alarm at", "needed", ",.0f"),
-        Shown("verdict", lambda row: f"worse, run {row['alarm']}" if row["changed"] else "no change shown"),
+        *map(build_value_column, ("first", "usual", "now")),
+        DisplayColumn("evidence", _format_evidence, figure=True),
+        build_number_column("alarm at", "needed", ",.0f"),
+        DisplayColumn(
+            "verdict", lambda row: f"worse, run {row['alarm']}" if row["changed"] else "no change shown"
+        ),
     ]
     note = "Usual: the mean of the runs before the newest, or before the alarm. Evidence begins at 1."
-    return View.of("What is watched", columns, summary, note)
+    return View.from_rows("What is watched", columns, summary, note)
 
 
-def _evidence(row: Mapping[Any, Any]) -> str:
-    return f"{row['evidence']:,.1f}" if row["evidence"] < _MOST else f"> {_MOST:,}"
+def _format_evidence(row: Mapping[Any, Any]) -> str:
+    return f"{row['evidence']:,.1f}" if row["evidence"] < _MAX_EVIDENCE else f"> {_MAX_EVIDENCE:,}"
 
 
-def _runs(series: pd.DataFrame, dates: Sequence[str]) -> View:
+def _build_runs_view(series: pd.DataFrame, dates: Sequence[str]) -> View:
     rows = []
-    for run in range(max(1, len(dates) - _LAST + 1), len(dates) + 1):
+    for run in range(max(1, len(dates) - _MAX_RUNS + 1), len(dates) + 1):
         values = series[series["run"] == run]
         cells = zip(values["group"], values["measure"], values["value"], values["unit"], strict=True)
         rows.append(
             {"run": run, "made": dates[run - 1][:16].replace("T", " ")}
-            | {f"{measure}, {group}": value_text(value, unit) for group, measure, value, unit in cells}
+            | {f"{measure}, {group}": format_value(value, unit) for group, measure, value, unit in cells}
         )
     heads = [name for name in rows[0] if name not in {"run", "made"}]
     columns = [text("run", "run"), text("made (UTC)", "made")]
-    columns += [Shown(name, itemgetter(name), figure=True) for name in heads[:6]]
-    return View.of("The last runs", columns, rows)
+    columns += [DisplayColumn(name, itemgetter(name), figure=True) for name in heads[:6]]
+    return View.from_rows("The last runs", columns, rows)
 
 
 _STUDIES = ("round_trip", "speech", "voices", "recognition", "translation")
 
 
-@briefly
+@shorten_tracebacks
 def watch(
     runs: str | os.PathLike[str] | Sequence[Report | str | os.PathLike[str]], *, title: str = "Watch"
 ) -> Report:
@@ -189,29 +198,29 @@ def watch(
         >>> watch(nights).conclusion.text
         'Nothing is shown to have become worse in 3 runs.'
     """
-    reports = _in_order(runs)
-    tables = tidy_runs(reports)
-    notes = _same_rows(tables)
-    values = watched_values(reports, tables)
-    rows = both_ends(tables)
+    reports = _load_runs(runs)
+    tables = normalize_runs(reports)
+    notes = _check_same_rows(tables)
+    values = collect_values(reports, tables)
+    rows = pair_first_and_newest(tables)
     facts_of_runs = [
         {name: report.record.get(name) for name in ("made", "speechlab")}
-        | {"service": service_of(dict(report.record))}
+        | {"service": find_service(dict(report.record))}
         for report in reports
     ]
     record = {"study": "watch", "of": reports[0].study, "runs": facts_of_runs}
     record["settings"] = reports[-1].record.get("settings", {})
-    return Report.of(watch_report(title, rescored_rows(rows, record), values, record, notes))
+    return Report.of(build_watch_report(title, rescore_study_rows(rows, record), values, record, notes))
 
 
-def _in_order(runs: object) -> list[Report]:
-    """The reports, the earliest first."""
+def _load_runs(runs: object) -> list[Report]:
+    """Return the reports, the earliest first."""
     if isinstance(runs, str | os.PathLike):
-        places = sorted(record.parent for record in user_path(runs).glob("*/record.json"))
+        places = sorted(record.parent for record in expand_user_path(runs).glob("*/record.json"))
     elif isinstance(runs, list | tuple):
         places = list(runs)
     else:
-        raise refused("runs", runs, "reports, their folders, or one folder that has these")
+        raise build_argument_error("runs", runs, "reports, their folders, or one folder that has these")
     reports = [report if isinstance(report, Report) else Report.load(report) for report in places]
     if not reports:
         message = f"there is no run in {runs!r}; give reports, their folders, or one folder that has these"
@@ -223,7 +232,7 @@ def _in_order(runs: object) -> list[Report]:
     return sorted(reports, key=lambda report: str(report.record.get("made", "")))
 
 
-def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
+def _check_same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
     """Refuse a run with other rows; return notes on groups that came or went."""
     first = tables[0]
     groups, keys = set(first["_group"]), set(first["_key"])
@@ -232,7 +241,7 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
         strange = of_known_groups[~of_known_groups["_key"].isin(keys)]
         if len(strange):
             message = (
-                f"run {run} has {plural(len(strange), 'row')} that the first has not, such as "
+                f"run {run} has {format_count(len(strange), 'row')} that the first has not, such as "
                 f"{str(strange['text'].iloc[0])[:60]!r}; a watched set stays as it is, so begin another watch"
             )
             raise InvalidRequestError(message, parameter="runs")
@@ -245,41 +254,41 @@ def _same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
 
 
 FAILED, MEAN_CHRF = "rows that failed", "mean chrF"
+# Probability of a false alarm in any of all series, in any number of runs.
 ALPHA = 0.05
-"""Probability of a false alarm in any of all series, in any number of runs."""
+# The time that is watched is the first of these that the study has measured.
 _WATCHED_TIMES = ("first_audible_s", "first_partial_s", "first_word_s", "total_s")
-"""The time that is watched is the first of these that the study has measured."""
-_FEW = ("group", "measure", "unit")
+_SERIES_COLUMNS = ("group", "measure", "unit")
 
 
-def rescored_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+def rescore_study_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
     """Score rows with the column names of studies, of speech or of translations, as their study does."""
     if "translation" in rows.columns:
         reference = "reference" if "reference" in rows.columns else ""
         roles = Columns("text", reference, "source_lang", "target_lang")
-        return rescored_translations(rows, roles, record.get("settings", {}).get("glossary") or {})
-    return rescored(rows, "text", "language") if "hypothesis" in rows.columns else rows
+        return rescore_translations(rows, roles, record.get("settings", {}).get("glossary") or {})
+    return rescore_rows(rows, "text", "language") if "hypothesis" in rows.columns else rows
 
 
-def tidy_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
-    """The rows of each run with the column names of studies, a group, a key that all runs share, and a block.
+def normalize_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
+    """Return the rows of each run with the column names of studies, a group, a key that all runs share, and a block.
 
     Runs that were scored by other rules than the newest are scored anew.
     """
     translated = runs[0].study == "translation"
-    tables = [tidied_texts(run) if translated else tidied(run) for run in runs]
+    tables = [normalize_translation_rows(run) if translated else normalize_report_rows(run) for run in runs]
     if not translated:
         newest = set(tables[-1]["signature"].dropna())
         tables = [
-            rows if set(rows["signature"].dropna()) <= newest else rescored(rows, "text", "language")
+            rows if set(rows["signature"].dropna()) <= newest else rescore_rows(rows, "text", "language")
             for rows in tables
         ]
     names = TEXT_KEYS if translated else KEYS
     shared = [name for name in names if all(name in rows.columns for rows in tables)]
-    return [keyed(rows, shared) for rows in tables]
+    return [add_row_keys(rows, shared) for rows in tables]
 
 
-def watched_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def collect_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return what is watched, one row for each value: of each row in each run, and of the times of each run.
 
     Returns:
@@ -288,14 +297,18 @@ def watched_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> 
     """
     long_tables = []
     for place, (run, rows) in enumerate(zip(runs, tables, strict=True), 1):
-        long_tables += [table.assign(run=place) for table in (*_of_rows(rows), _of_times(run)) if len(table)]
+        long_tables += [
+            table.assign(run=place)
+            for table in (*_collect_row_values(rows), _collect_time_values(run))
+            if len(table)
+        ]
     values = pd.concat(long_tables, ignore_index=True)
     values["item"] = pd.factorize(values["item"])[0]
     values["block"] = pd.factorize(values["block"])[0]
-    return values[["run", *_FEW, "item", "block", "value", "length"]]
+    return values[["run", *_SERIES_COLUMNS, "item", "block", "value", "length"]]
 
 
-def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _collect_row_values(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     block = rows[BLOCK].astype(str) if BLOCK in rows.columns else rows["_block"]
     groups = rows["_group"].astype(str).str.replace(f"{NO_SPEAKER}, ", "", regex=False)
     facts = {"group": groups, "item": rows["_key"], "block": block}
@@ -313,9 +326,9 @@ def _of_rows(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame({**facts, **failures})
 
 
-def _of_times(run: Contents) -> pd.DataFrame:
-    """The median time of each group: whole runs are slow or fast, so that each counts as one value."""
-    calls = timed_calls(run)
+def _collect_time_values(run: Contents) -> pd.DataFrame:
+    """Return the median time of each group: whole runs are slow or fast, so that each counts as one value."""
+    calls = select_timed_calls(run)
     name = next(
         (column for column in _WATCHED_TIMES if column in calls.columns and calls[column].notna().any()), None
     )
@@ -326,21 +339,21 @@ def _of_times(run: Contents) -> pd.DataFrame:
     return pd.DataFrame({"group": medians.index.astype(str), "value": medians.to_numpy(), **facts})
 
 
-def series_of(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def build_series(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the series, one row for each run of each group and measure, and their summary.
 
     The groups and measures of the first run are watched. Evidence counts once it reaches ``needed``: 1 / 0.05, times
     the number of series, so that all together raise a false alarm in 5 % of watches at most.
     """
     count = int(values["run"].max())
-    watched = values[values["run"] == 1].groupby(list(_FEW[:2]), sort=False).size().index.tolist()
+    watched = values[values["run"] == 1].groupby(list(_SERIES_COLUMNS[:2]), sort=False).size().index.tolist()
     needed = len(watched) / ALPHA
-    each_series = [_series(values, group, measure, count, needed) for group, measure in watched]
+    each_series = [_test_series(values, group, measure, count, needed) for group, measure in watched]
     series = pd.concat(each_series, ignore_index=True)
-    return series, pd.DataFrame([_summary(one_series, needed) for one_series in each_series])
+    return series, pd.DataFrame([_summarize_series(one_series, needed) for one_series in each_series])
 
 
-def _series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: float) -> pd.DataFrame:
+def _test_series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: float) -> pd.DataFrame:
     cells = values[(values["group"] == group) & (values["measure"] == measure)]
     every = range(1, runs + 1)
     table = cells.pivot(index="run", columns="item", values="value").reindex(every)
@@ -363,12 +376,12 @@ def _series(values: pd.DataFrame, group: str, measure: str, runs: int, needed: f
     )
 
 
-def _summary(series: pd.DataFrame, needed: float) -> dict[str, Any]:
+def _summarize_series(series: pd.DataFrame, needed: float) -> dict[str, Any]:
     changed = series["changed"].to_numpy()
     alarm = int(changed.argmax()) if changed.any() else None
     before_alarm = series["value"].iloc[: len(series) - 1 if alarm is None else alarm]
     return {
-        **{name: series[name].iloc[0] for name in _FEW},
+        **{name: series[name].iloc[0] for name in _SERIES_COLUMNS},
         "runs": len(series),
         "first": series["value"].iloc[0],
         "usual": None if before_alarm.isna().all() else float(before_alarm.mean()),

@@ -10,11 +10,11 @@ from typing import Any
 import orjson
 
 from speechlab._arguments import is_frame, require_columns
-from speechlab._files import user_path
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
-from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse
+from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse_model
 from speechlab.listening._questions import METHODS
 
 COLUMNS = {
@@ -37,12 +37,12 @@ COLUMNS = {
     "session": "str",
     "finished": "bool",
 }
-ABOUT = "about_"
-"""Beginning of the columns with what listeners said of themselves."""
-_FILLED = ("listener", "item", "system", "score", "role", "method", "trial", "test", "session")
+# Beginning of the columns with what listeners said of themselves.
+ABOUT_PREFIX = "about_"
+_REQUIRED_COLUMNS = ("listener", "item", "system", "score", "role", "method", "trial", "test", "session")
 _MAX_FILES = 10_000
+# Rating below which a hidden reference counts as missed; source: ITU-R BS.1534-3, 4.1.2.
 HIDDEN_REFERENCE_LEAST = 90.0
-"""Rating below which a hidden reference counts as missed; source: ITU-R BS.1534-3, 4.1.2."""
 _WORST_MOS = 2.0
 
 
@@ -52,32 +52,32 @@ def read_key(key: Any) -> ListeningKey | None:
     if inner is None or isinstance(inner, ListeningKey):
         return inner
     if isinstance(inner, str | os.PathLike):
-        path = user_path(inner)
-        return parse(ListeningKey, _content(path, "key"), path.name)
+        path = expand_user_path(inner)
+        return parse_model(ListeningKey, _read_bytes(path, "key"), path.name)
     if not isinstance(inner, Mapping):
         message = f"key is a {type(key).__name__}; give the path of the key file, or the ListeningTest"
         raise InvalidRequestError(message, parameter="key")
-    return parse(ListeningKey, dict(inner), "key")
+    return parse_model(ListeningKey, dict(inner), "key")
 
 
-def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
+def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
     """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values."""
     frames = []
-    for name, one in _each(answers):
+    for name, one in _list_sources(answers):
         if is_frame(one):
             require_columns(
                 one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
             )
-            about = [name for name in one.columns if str(name).startswith(ABOUT)]
-            frames.append(_filled(one[[*COLUMNS, *about]]))
+            about = [name for name in one.columns if str(name).startswith(ABOUT_PREFIX)]
+            frames.append(_check_no_missing(one[[*COLUMNS, *about]]))
             continue
-        read = one if isinstance(one, AnswerFile) else parse(AnswerFile, one, name)
+        read = one if isinstance(one, AnswerFile) else parse_model(AnswerFile, one, name)
         if key is None:
             message = (
                 f"{name} says only which sounds were chosen; give the key that .save() wrote beside the page"
             )
             raise InvalidRequestError(message, parameter="key")
-        frames.append(_table(read, key, name))
+        frames.append(_build_file_table(read, key, name))
     if not frames:
         message = "there are no answers; give answer files, a folder of them, or the frame of a ListeningTest"
         raise InvalidRequestError(message, parameter="answers")
@@ -89,9 +89,9 @@ def tidy_answers(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="answers") from None
 
 
-def _filled(frame: pd.DataFrame) -> pd.DataFrame:
+def _check_no_missing(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame of answers; refuse one with missing cells, which would silently remove answers."""
-    for name in _FILLED:
+    for name in _REQUIRED_COLUMNS:
         blank = frame[name].isna().to_numpy()
         if blank.any():
             row = int(blank.argmax())
@@ -100,7 +100,7 @@ def _filled(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _each(answers: Any) -> Iterator[tuple[str, Any]]:
+def _list_sources(answers: Any) -> Iterator[tuple[str, Any]]:
     if is_frame(answers):
         yield "answers", answers
     elif isinstance(answers, bytes | AnswerFile):
@@ -108,32 +108,32 @@ def _each(answers: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(answers, Mapping):
         yield "a set of answers", dict(answers)
     elif isinstance(answers, str | os.PathLike):
-        path = user_path(answers)
+        path = expand_user_path(answers)
         try:
             folder = path.is_dir()
         except (OSError, ValueError):
             message = f"{str(path)[:60]!r} … is no path of answers; give files, a folder of them, or a frame"
             raise InvalidRequestError(message, parameter="answers") from None
         if folder:
-            yield from _folder(path)
+            yield from _read_folder(path)
         else:
-            yield path.name, _content(path, "answers")
+            yield path.name, _read_bytes(path, "answers")
     elif isinstance(answers, Iterable):
         for item in answers:
-            yield from _each(item)
+            yield from _list_sources(item)
     else:
         message = f"a {type(answers).__name__} is no answers; give files, a folder of them, or a frame"
         raise InvalidRequestError(message, parameter="answers")
 
 
-def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_folder(path: Path) -> Iterator[tuple[str, bytes]]:
     # Hidden files come from the system that packed the folder.
     files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
     if len(files) > _MAX_FILES:
         message = f"{path.name} has {len(files):,} files; at most {_MAX_FILES:,} are read"
         raise InvalidRequestError(message, parameter="answers")
     for file in files:
-        data = _content(file, "answers")
+        data = _read_bytes(file, "answers")
         try:
             content = orjson.loads(data)
         except orjson.JSONDecodeError:
@@ -143,7 +143,7 @@ def _folder(path: Path) -> Iterator[tuple[str, bytes]]:
             yield file.name, data
 
 
-def scores_of_systems(answers: pd.DataFrame, method: str) -> pd.DataFrame:
+def build_system_scores(answers: pd.DataFrame, method: str) -> pd.DataFrame:
     """The answers with one system in each row: of A/B each twice, as the share of either; of ABX with both as one."""
     if method not in {"ab", "abx"}:
         return answers
@@ -154,7 +154,7 @@ def scores_of_systems(answers: pd.DataFrame, method: str) -> pd.DataFrame:
     return both.assign(score=(both["score"] + 1) / 2)
 
 
-def _content(path: Path, argument: str) -> bytes:
+def _read_bytes(path: Path, argument: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -164,12 +164,12 @@ def _content(path: Path, argument: str) -> bytes:
     raise InvalidRequestError(message, parameter=argument)
 
 
-def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
+def _build_file_table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
     if read.test != key.test:
         message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
         raise InvalidRequestError(message, parameter="key")
-    trials = {trial.id: trial for trial in key.of_part(read.part)}
-    make = _chosen if METHODS[key.method].ratings is None else _rated
+    trials = {trial.id: trial for trial in key.select_trials(read.part)}
+    make = _build_choice_rows if METHODS[key.method].ratings is None else _build_rating_rows
     rows: list[dict[str, Any]] = []
     for answer in read.answers:
         trial = trials.pop(answer.trial, None)
@@ -191,7 +191,7 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "test": key.test,
             "session": read.started,
             "finished": read.finished is not None,
-            **{f"{ABOUT}{name}": words for name, words in read.about.items()},
+            **{f"{ABOUT_PREFIX}{name}": words for name, words in read.about.items()},
         }
         rows += [{**common, **row} for row in make(answer, trial, key, name)]
     unanswered = sum(trial.role != "training" for trial in trials.values())
@@ -201,11 +201,13 @@ def _table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
             "listener for it once more, or leave it out"
         )
         raise InvalidRequestError(message, parameter="answers")
-    about = dict.fromkeys(name for row in rows for name in row if name.startswith(ABOUT))
+    about = dict.fromkeys(name for row in rows for name in row if name.startswith(ABOUT_PREFIX))
     return pd.DataFrame(rows, columns=[*COLUMNS, *about]).astype(COLUMNS)
 
 
-def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
+def _build_rating_rows(
+    answer: Answer, trial: KeyTrial, key: ListeningKey, name: str
+) -> Iterator[dict[str, Any]]:
     low, high = METHODS[key.method].ratings or (0, 0)
     if len(answer.scores) < len(trial.sounds):
         rated = f"{len(answer.scores)} of {len(trial.sounds)} sounds"
@@ -234,7 +236,9 @@ def _rated(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Ite
         }
 
 
-def _chosen(answer: Answer, trial: KeyTrial, key: ListeningKey, name: str) -> Iterator[dict[str, Any]]:
+def _build_choice_rows(
+    answer: Answer, trial: KeyTrial, key: ListeningKey, name: str
+) -> Iterator[dict[str, Any]]:
     choice = answer.choice
     offered = list(trial.sounds)[:2]  # X, the third sound of ABX, is not an answer
     if choice is None or (choice not in offered and (choice or key.method == "abx")):

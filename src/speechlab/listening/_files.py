@@ -12,16 +12,16 @@ from speechlab.errors import InvalidRequestError
 _Name = Annotated[str, Field(min_length=1)]
 _Listener = Annotated[str, Field(min_length=1, max_length=200)]
 _Token = Annotated[str, Field(pattern=r"^[0-9a-z]{1,40}$")]
+# Role of a question: it counts, it is for practice, or it is an attention check.
 Role = Literal["test", "training", "check"]
-"""Role of a question: it counts, it is for practice, or it is an attention check."""
 _Count = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class _Read(BaseModel):
+class _FileModel(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
 
-class KeyTrial(_Read):
+class KeyTrial(_FileModel):
     """One question, with the systems behind its sounds."""
 
     id: _Token
@@ -32,7 +32,7 @@ class KeyTrial(_Read):
     group: int = -1  # number of the item in the order of parts; -1 for everybody
 
 
-class ListeningKey(_Read):
+class ListeningKey(_FileModel):
     """The key of a listening test, for its author alone: the system of each sound."""
 
     format: Literal["speechlab listening key 1"]
@@ -47,7 +47,7 @@ class ListeningKey(_Read):
     trials: list[KeyTrial]
     items_per_listener: int = 0  # 0 for all
 
-    def of_part(self, part: int) -> list[KeyTrial]:
+    def select_trials(self, part: int) -> list[KeyTrial]:
         """Return the questions of a listener with a part of the items, and those to everybody.
 
         After the parts 0, 1, 2 … no item has been asked twice as long as another one has not been asked.
@@ -60,7 +60,7 @@ class ListeningKey(_Read):
         ]
 
 
-class Answer(_Read):
+class Answer(_FileModel):
     """The answer to one question."""
 
     trial: _Token
@@ -72,7 +72,7 @@ class Answer(_Read):
     plays: dict[_Token, _Count] = {}
 
 
-class AnswerFile(_Read):
+class AnswerFile(_FileModel):
     """The answers of one listener, with the part of the items that was asked, and what is said about the listener."""
 
     format: Literal["speechlab listening answers 1"]
@@ -85,10 +85,10 @@ class AnswerFile(_Read):
     about: dict[_Name, str] = {}
 
 
-_Model = TypeVar("_Model", bound=_Read)
+_Model = TypeVar("_Model", bound=_FileModel)
 
 
-def parse(model: type[_Model], data: object, what: str) -> _Model:
+def parse_model(model: type[_Model], data: object, what: str) -> _Model:
     """Read JSON or its content; a message names ``what`` it was and the first wrong place."""
     try:
         if not isinstance(data, bytes):

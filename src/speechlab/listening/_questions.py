@@ -12,8 +12,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import KeyTrial, Role
 
 _MAX_QUESTIONS = 2_000
+# Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1.
 ANCHORS_HZ = {"anchor 3.5 kHz": 3_500.0, "anchor 7 kHz": 7_000.0}
-"""Low and mid-range anchor; source: ITU-R BS.1534-3, 5.1."""
 
 
 class Method(NamedTuple):
@@ -73,7 +73,7 @@ class Questions:
     sounds: dict[str, Stimulus] = field(default_factory=dict)
 
 
-def asked_of(
+def list_question_systems(
     material: Material, method: str, pairs: Sequence[tuple[str, str]], item: str
 ) -> list[tuple[str, ...]]:
     """Return the systems of each question about an item."""
@@ -92,7 +92,7 @@ def asked_of(
     return [pair for pair in compared if all((item, system) in rows for system in pair)]
 
 
-def check_count(
+def check_question_count(
     material: Material, method: str, pairs: Sequence[tuple[str, str]], training: Sequence[str]
 ) -> None:
     """Refuse too many questions, or none that counts, before the recordings are read."""
@@ -103,11 +103,11 @@ def check_count(
             "system, or use method='mos'"
         )
         raise InvalidRequestError(message, parameter="system")
-    practised = set(training)
-    counts = {item: len(asked_of(material, method, pairs, item)) for item in material.items}
-    counted = sum(count for item, count in counts.items() if item not in practised)
+    practiced = set(training)
+    counts = {item: len(list_question_systems(material, method, pairs, item)) for item in material.items}
+    counted = sum(count for item, count in counts.items() if item not in practiced)
     total = sum(counts.values())
-    if practised and not counted and practised.issuperset(material.items):
+    if practiced and not counted and practiced.issuperset(material.items):
         message = "all items are for practice, so no answer would count; give training=0, or more items"
         raise InvalidRequestError(message, parameter="training")
     if not counted:
@@ -147,24 +147,24 @@ class Planner:
             (seed, method, pairs, list(material.rows), material.texts, material.reference, training, checks)
         )
         self._random = random.Random(drawn_from)  # noqa: S311 - kept, so that the same test can be made again
-        self.plan = Questions(self._token(), self._token())
+        self.plan = Questions(self._create_token(), self._create_token())
 
-    def _token(self) -> str:
+    def _create_token(self) -> str:
         return f"{self._random.getrandbits(64):016x}"
 
-    def _sound(self, item: str, system: str, kind: str = "clip") -> str:
-        token = self._token()
+    def _add_sound(self, item: str, system: str, kind: str = "clip") -> str:
+        token = self._create_token()
         row = self._material.rows[item, system]
         self.plan.sounds[token] = Stimulus(row, kind, self._random.getrandbits(63))
         return token
 
-    def make(self, rate: Callable[[int], int]) -> Questions:
+    def build_questions(self, rate: Callable[[int], int]) -> Questions:
         """Make the questions of all items; ``rate`` gives the sample rate in Hz of a row."""
         tested = [item for item in self._material.items if item not in self._training]
         for item in self._training:
-            self._ask(item, "training", rate)
+            self._add_item_questions(item, "training", rate)
         for item in tested:
-            self._ask(item, "test", rate)
+            self._add_item_questions(item, "test", rate)
         groups = random.Random(self.plan.order_seed).sample(range(len(tested)), len(tested))  # noqa: S311 - as above
         places = dict(zip(tested, groups, strict=True))
         for place, trial in enumerate(self.plan.key):
@@ -172,7 +172,7 @@ class Planner:
             self.plan.key[place] = trial.model_copy(update={"group": group})
             self.plan.shown[place]["group"] = group
         for _ in range(self._checks):
-            self._check(tested)
+            self._add_check(tested)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
         # Practice comes first. The position of a question does not reveal its systems.
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
@@ -183,48 +183,48 @@ class Planner:
         self.plan.shown = [self.plan.shown[place] for place in order]
         return self.plan
 
-    def _ask(self, item: str, role: Role, rate: Callable[[int], int]) -> None:
-        for systems in asked_of(self._material, self._method, self._pairs, item):
+    def _add_item_questions(self, item: str, role: Role, rate: Callable[[int], int]) -> None:
+        for systems in list_question_systems(self._material, self._method, self._pairs, item):
             if self._method == "mos":
-                self._add(item, role, {self._sound(item, systems[0]): systems[0]})
+                self._add_question(item, role, {self._add_sound(item, systems[0]): systems[0]})
             elif self._method == "mushra":
                 reference = str(self._material.reference)
-                sounds = {self._sound(item, name): name for name in systems if name != reference}
-                sounds[self._sound(item, reference)] = reference
+                sounds = {self._add_sound(item, name): name for name in systems if name != reference}
+                sounds[self._add_sound(item, reference)] = reference
                 rate_hz = rate(self._material.rows[item, reference])
                 for name, cutoff in ANCHORS_HZ.items():
                     if rate_hz / 2 > cutoff + 1_000:
-                        sounds[self._sound(item, reference, name)] = name
-                self._add(item, role, sounds, reference=self._sound(item, reference))
+                        sounds[self._add_sound(item, reference, name)] = name
+                self._add_question(item, role, sounds, reference=self._add_sound(item, reference))
             else:
-                self._compare(item, role, [(system, "clip", system) for system in systems])
+                self._add_comparison(item, role, [(system, "clip", system) for system in systems])
 
-    def _compare(self, item: str, role: Role, sides: list[tuple[str, str, str]]) -> None:
+    def _add_comparison(self, item: str, role: Role, sides: list[tuple[str, str, str]]) -> None:
         """Add a question about two sounds; each side has a system, a kind of sound, and its name in the key."""
-        sounds = {self._sound(item, system, kind): name for system, kind, name in sides}
+        sounds = {self._add_sound(item, system, kind): name for system, kind, name in sides}
         if self._method == "ab":
-            self._add(item, role, sounds, right=next(iter(sounds)) if role == "check" else None)
+            self._add_question(item, role, sounds, right=next(iter(sounds)) if role == "check" else None)
             return
         same = self._random.randrange(2)
         system, kind, name = sides[same]
-        x = self._sound(item, system, kind)
-        self._add(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
+        x = self._add_sound(item, system, kind)
+        self._add_question(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
 
-    def _check(self, items: Sequence[str]) -> None:
+    def _add_check(self, items: Sequence[str]) -> None:
         tested = set(items)
         audible = {system for pair in self._pairs for system in pair} or set(self._material.systems)
         item, system = self._random.choice(
             [pair for pair in self._material.rows if pair[0] in tested and pair[1] in audible]
         )
         if self._method == "mos":
-            self._add(item, "check", {self._sound(item, system, "noise"): "check"})
+            self._add_question(item, "check", {self._add_sound(item, system, "noise"): "check"})
         else:
-            self._compare(item, "check", [(system, "clip", "clean"), (system, "noise", "check")])
+            self._add_comparison(item, "check", [(system, "clip", "clean"), (system, "noise", "check")])
 
-    def _add(
+    def _add_question(
         self, item: str, role: Role, sounds: dict[str, str], right: str | None = None, **more: str
     ) -> None:
-        trial = self._token()
+        trial = self._create_token()
         text, lang = self._material.texts.get(item, ("", ""))
         answers = [token for token in sounds if token != more.get("x")]
         described = {

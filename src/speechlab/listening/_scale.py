@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _STEPS = 10_000
 _EXACT = 1e-10
+# Probability of the intervals.
 _LEVEL = 0.95
-"""Probability of the intervals."""
+# Answers each way that are added to each pair in the draws of the bootstrap, where a system may always win.
 _PRIOR = 0.5
-"""Answers each way that are added to each pair in the draws of the bootstrap, where a system may always win."""
 
 
-def strengths(wins: NDArray[np.float64]) -> NDArray[np.float64]:
+def estimate_strengths(wins: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the strengths of systems by maximum likelihood (Bradley and Terry, 1952; iteration of Hunter, 2004).
 
     Args:
@@ -49,7 +49,7 @@ def strengths(wins: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(determined[..., None], np.log(np.where(determined[..., None], scale, 1.0)), np.nan)
 
 
-def pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> pd.DataFrame:
+def estimate_pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> pd.DataFrame:
     """Return a scale of the systems of an A/B test, the strongest first, with intervals over listeners and items.
 
     The bootstrap draws listeners and items (Owen, 2007). An answer without a preference is half an answer for each.
@@ -62,17 +62,17 @@ def pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> pd.DataFr
     share = (answers["score"].to_numpy(np.float64) + 1) / 2
     units = [pd.factorize(answers[name])[0] for name in ("listener", "item")]
 
-    def wins(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def count_wins(weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """How often each system was preferred to each other one, shape (systems, systems)."""
         preferred = np.zeros((len(names), len(names)))
         np.add.at(preferred, (first, second), weights * share)
         np.add.at(preferred, (second, first), weights * (1 - share))
         return preferred
 
-    sums = strengths(wins(np.ones(len(share)))[None])[0]
+    sums = estimate_strengths(count_wins(np.ones(len(share)))[None])[0]
     low, high = np.full((2, len(names)), np.nan)
     if len(answers):
-        drawn = np.concatenate(list(_drawn(wins, units, draws, seed)))
+        drawn = np.concatenate(list(_sample_strengths(count_wins, units, draws, seed)))
         estimates = drawn[~np.isnan(drawn).any(axis=1)]
         if len(estimates):
             low, high = np.quantile(estimates, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2], axis=0)
@@ -87,7 +87,7 @@ def pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> pd.DataFr
     return pd.DataFrame(rows).sort_values("strength", ascending=False, kind="stable", ignore_index=True)
 
 
-def _drawn(
+def _sample_strengths(
     wins: Callable[[NDArray[np.float64]], NDArray[np.float64]],
     units: list[NDArray[Any]],
     draws: int,
@@ -106,4 +106,4 @@ def _drawn(
             for unit, size in zip(units, sizes, strict=True):
                 weights *= random.multinomial(size, np.full(size, 1 / size))[unit]
             tables.append(wins(weights) + prior)
-        yield strengths(np.stack(tables))
+        yield estimate_strengths(np.stack(tables))

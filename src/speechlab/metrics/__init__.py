@@ -1,7 +1,7 @@
 """Error rates with their counts, alignments and intervals, and measures of speech.
 
-Words, characters or Japanese readings are compared after normalisation by ``text``. The signature of each result
-records unit, normaliser and versions. The rates agree with jiwer to the last digit. The room compares texts and
+Words, characters or Japanese readings are compared after normalization by ``text``. The signature of each result
+records unit, normalizer and versions. The rates agree with jiwer to the last digit. The room compares texts and
 tables, and measures clips; it makes no calls and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
@@ -33,14 +33,14 @@ from speechlab.metrics._statistics.significance import (
     RATIO,
     UNPAIRED,
     WORSE,
-    difference_text,
+    format_difference,
     holm,
-    is_shown,
+    is_significant,
     judge,
-    value_text,
+    format_value,
 )
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, rank, utterances_needed
+from speechlab.metrics._systems.ranking import Ranking, rank, compute_utterances_needed
 from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times

@@ -13,11 +13,11 @@ from speechlab._arguments import is_frame, is_number, refuse_other_tables, requi
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
+# Blocks for resampling: a column of the table, or a name for each row.
 Groups: TypeAlias = Hashable | Iterable[Any] | None
-"""Blocks for resampling: a column of the table, or a name for each row."""
 
 
-def as_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
+def to_texts(values: object, argument: str, remedy: str = "leave such pairs out") -> list[str]:
     """Return one text or several as a list."""
     if isinstance(values, str):
         return [values]
@@ -39,7 +39,7 @@ def as_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     return texts
 
 
-def as_pairs(
+def to_pairs(
     references: object, hypotheses: object, reference: str, hypothesis: str, remedy: str
 ) -> tuple[list[str], list[str], Any]:
     """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns."""
@@ -47,15 +47,15 @@ def as_pairs(
     if is_frame(references):
         refuse_hypotheses(hypotheses)
         require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
-        reference_texts = as_texts(references[reference].tolist(), reference, remedy)
-        return reference_texts, as_texts(references[hypothesis].tolist(), hypothesis, remedy), references
+        reference_texts = to_texts(references[reference].tolist(), reference, remedy)
+        return reference_texts, to_texts(references[hypothesis].tolist(), hypothesis, remedy), references
     if isinstance(references, str) != isinstance(hypotheses, str):
         message = "references and hypotheses must both be one text, or both be lists of texts"
         raise InvalidRequestError(message, parameter="hypotheses")
-    index = shared_index(references, hypotheses=hypotheses)
-    reference_texts = as_texts(references, "references", remedy)
-    hypothesis_texts = as_texts(hypotheses, "hypotheses", remedy)
-    _check_numbers(reference_texts, hypothesis_texts)
+    index = get_shared_index(references, hypotheses=hypotheses)
+    reference_texts = to_texts(references, "references", remedy)
+    hypothesis_texts = to_texts(hypotheses, "hypotheses", remedy)
+    _check_lengths(reference_texts, hypothesis_texts)
     return reference_texts, hypothesis_texts, index
 
 
@@ -66,22 +66,22 @@ def refuse_hypotheses(hypotheses: object) -> None:
         raise InvalidRequestError(message, parameter="hypotheses")
 
 
-def shared_index(first: object, **others: object) -> Any:
-    """The index of a Series, which no Series beside it may differ from; None for a list."""
+def get_shared_index(first: object, **others: object) -> Any:
+    """Return the index of a Series, which no Series beside it may differ from; None for a list."""
     index = getattr(first, "index", None)
     for argument, values in others.items():
         check_index(values, index, argument)
     return None if callable(index) else index
 
 
-def _check_numbers(references: list[Any], hypotheses: list[Any]) -> None:
+def _check_lengths(references: list[Any], hypotheses: list[Any]) -> None:
     if len(references) != len(hypotheses):
         counts = f"{len(references)} references and {len(hypotheses)} hypotheses"
         message = f"there are {counts}; give one hypothesis for each"
         raise InvalidRequestError(message, parameter="hypotheses")
 
 
-def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
+def to_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
     """A table with references and hypotheses, some of which may be missing: the given one, or one of two lists."""
     refuse_other_tables(references, "references" if hypotheses is not None else "frame")
     if is_frame(references) or hypotheses is None:
@@ -95,14 +95,14 @@ def as_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
             )
             raise InvalidRequestError(message, parameter=argument)
         sides.append(list(values))
-    index = shared_index(references, hypotheses=hypotheses)
-    _check_numbers(*sides)
+    index = get_shared_index(references, hypotheses=hypotheses)
+    _check_lengths(*sides)
     return pd.DataFrame(
-        {name: _cells(side, index) for name, side in zip((reference, hypothesis), sides, strict=True)}
+        {name: _to_series(side, index) for name, side in zip((reference, hypothesis), sides, strict=True)}
     )
 
 
-def _cells(values: list[Any], index: Any) -> Any:
+def _to_series(values: list[Any], index: Any) -> Any:
     try:
         return pd.Series(values, index)
     except UnicodeEncodeError:  # lone surrogates, which Arrow cannot encode
@@ -124,7 +124,7 @@ def check_index(values: object, index: Any, argument: str) -> None:
         raise InvalidRequestError(message, parameter=argument)
 
 
-def named_functions(functions: Any, argument: str, taken: Iterable[str]) -> dict[str, Callable[..., Any]]:
+def collect_functions(functions: Any, argument: str, taken: Iterable[str]) -> dict[str, Callable[..., Any]]:
     """Functions of the user by their names, none of which is the name of a column or measure that there is."""
     if functions is None:
         return {}

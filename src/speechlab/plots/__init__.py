@@ -1,6 +1,6 @@
 """Figures for papers: functions from a tidy table to a matplotlib ``Figure``.
 
-The figures have no state in pyplot, remain readable in grey, support text of any script, and are saved as vectors.
+The figures have no state in pyplot, remain readable in gray, support text of any script, and are saved as vectors.
 Live views are in ``widgets``; the numbers come from the rooms below. Used by people in notebooks, and by reports.
 """
 

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.ticker import MaxNLocator
 
-from speechlab._arguments import is_number, refused, require_columns
+from speechlab._arguments import build_argument_error, is_number, require_columns
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.text import language_code
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from numpy.typing import NDArray
 
+# Colors that have the same order of lightness in gray.
 INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
-"""Colours that have the same order of lightness in grey."""
 SMALL_PT = 8.0
+# Label of the notes at the right of rows, which a phone has no room for.
 _NOTE = "note"
-"""Label of the notes at the right of rows, which a phone has no room for."""
+# Maximum width of a line of a name, in letters; wide letters of Chinese and Japanese count twice.
 _NAME_COLUMNS = 36
-"""Maximum width of a line of a name, in letters; wide letters of Chinese and Japanese count twice."""
 
 
 class Style(NamedTuple):
-    """The style of a series; series differ even without colour."""
+    """The style of a series; series differ even without color."""
 
-    color: str  # A colour of Okabe and Ito's palette, which is safe for colour blindness
+    color: str  # A color of Okabe and Ito's palette, which is safe for color blindness
     marker: str  # shape of the points
     dash: str  # style of the line
 
 
+# Source: M. Okabe, K. Ito, Color Universal Design (2008).
 STYLES = (
     Style("#0072B2", "o", "-"),
     Style("#D55E00", "s", "--"),
@@ -54,13 +55,12 @@ STYLES = (
     Style("#E69F00", "P", "--"),
     Style("#56B4E9", "X", "-."),
 )
-"""Source: M. Okabe, K. Ito, Color Universal Design (2008)."""
+# Markers for series whose color is used twice; thirteen series have different ones.
 _MARKERS = (*(style.marker for style in STYLES), "*", "<", ">", "p", "h", "d")
-"""Markers for series whose colour is used twice; thirteen series have different ones."""
 
 
-def style_of(number: int) -> Style:
-    """Return the style of a series. Series beyond the number of colours repeat a colour with another marker."""
+def choose_style(number: int) -> Style:
+    """Return the style of a series. Series beyond the number of colors repeat a color with another marker."""
     return STYLES[number % len(STYLES)]._replace(marker=_MARKERS[number % len(_MARKERS)])
 
 
@@ -72,8 +72,8 @@ UNITS = {
     "toneless": "toneless error rate",
     "mixed": "mixed error rate",
 }
+# The font that comes with matplotlib.
 _LATIN = ("DejaVu Sans",)
-"""The font that comes with matplotlib."""
 _WIDE = {
     "ja": ("Noto Sans CJK JP", "Noto Sans JP", "IPAexGothic", "Hiragino Sans", "Yu Gothic", "MS Gothic"),
     "zh": (
@@ -111,18 +111,20 @@ class PaperFigure(Figure):
         The figure itself stays so, so make other files of it first.
         """
         for axes in self.axes:
-            axes.set_xlabel(folded(axes.get_xlabel(), lines=3, columns=_NAME_COLUMNS))
+            axes.set_xlabel(wrap_name(axes.get_xlabel(), lines=3, columns=_NAME_COLUMNS))
             for note in axes.texts:
                 note.set_visible(note.get_label() != _NOTE)
             if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
                 axes.locator_params(axis="x", nbins=5)
             labels, places = axes.get_yticklabels(), axes.get_yticks()
             names = [label.get_text() for label in labels]
-            if any(columns_of(name) > _PHONE_COLUMNS for name in names) and len(places) == len(names):
-                short = [folded(name, columns=_PHONE_COLUMNS) for name in names]
+            if any(measure_text_width(name) > _PHONE_COLUMNS for name in names) and len(places) == len(names):
+                short = [wrap_name(name, columns=_PHONE_COLUMNS) for name in names]
                 axes.set_yticks(places, short, fontfamily=labels[0].get_fontfamily(), fontsize=SMALL_PT)
         for legend in self.legends:
-            legend.set_ncols(legend_room(_PHONE_INCHES, [text.get_text() for text in legend.get_texts()])[0])
+            legend.set_ncols(
+                compute_legend_size(_PHONE_INCHES, [text.get_text() for text in legend.get_texts()])[0]
+            )
         more = sum(0.2 * (len(one.get_texts()) - 1) for one in self.legends)
         self.set_size_inches(_PHONE_INCHES, self.get_figheight() + more)
         return self.to_svg()
@@ -135,7 +137,7 @@ def new_figure(width: float, height: float) -> PaperFigure:
     return figure
 
 
-def fonts(texts: str, language: str | None = None) -> list[str]:
+def choose_fonts(texts: str, language: str | None = None) -> list[str]:
     """Return font families for some texts; each letter is drawn in the first family that has it.
 
     Many letters of Chinese and Japanese share a code point but differ in shape, so the language determines the font.
@@ -148,11 +150,11 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     width, kind = unicodedata.east_asian_width, unicodedata.category
     # Emoji are wide as well, and symbols.
     letters = {letter for letter in texts if width(letter) in "WFH" and kind(letter) != "So"}
-    families = _listed(names)
-    if letters and _missing(letters, families):
-        advice = _read_anew()
-        families = _listed(names)
-        missing = "".join(sorted(_missing(letters, families)))
+    families = _select_listed_fonts(names)
+    if letters and _find_missing_letters(letters, families):
+        advice = _refresh_font_list()
+        families = _select_listed_fonts(names)
+        missing = "".join(sorted(_find_missing_letters(letters, families)))
         if missing and advice:
             warnings.warn(
                 f"no font for {missing[:12]!r} was found, so boxes are drawn; {advice}", stacklevel=4
@@ -160,21 +162,21 @@ def fonts(texts: str, language: str | None = None) -> list[str]:
     return [*_LATIN, *families]
 
 
-def _listed(wanted: Sequence[str]) -> list[str]:
-    """The families whose files are in matplotlib's list, and still on the disk."""
+def _select_listed_fonts(wanted: Sequence[str]) -> list[str]:
+    """Return the families whose files are in matplotlib's list, and still on the disk."""
     files = {font.name: font.fname for font in fontManager.ttflist}
     return [name for name in wanted if name in files and Path(files[name]).exists()]
 
 
-def _missing(letters: set[str], families: Sequence[str]) -> set[str]:
-    """The letters that neither these families nor the Latin one has."""
+def _find_missing_letters(letters: set[str], families: Sequence[str]) -> set[str]:
+    """Return the letters that neither these families nor the Latin one has."""
     for name in (*_LATIN, *families):
         font = get_font(fontManager.findfont(FontProperties(family=[name])))
         letters = {letter for letter in letters if not font.get_char_index(ord(letter))}
     return letters
 
 
-def _read_anew() -> str:
+def _refresh_font_list() -> str:
     """Mend matplotlib's list, which is kept from its first run; return how to install a font if ours is missing."""
     fontManager.ttflist[:] = [font for font in fontManager.ttflist if Path(font.fname).exists()]
     paths, advice = set(font_manager.findSystemFonts()), ""
@@ -191,11 +193,11 @@ def _read_anew() -> str:
 def check_width(width: object) -> float:
     """Check the width of a figure in inches, and return it."""
     if not is_number(width) or not 2 <= width <= 50:
-        raise refused("width", width, "a number of inches from 2 to 50")
+        raise build_argument_error("width", width, "a number of inches from 2 to 50")
     return float(width)
 
 
-def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
+def check_table(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
     """Check that a value is a table with these columns and at least one row, and return it."""
     require_columns(table, *columns, argument=argument, hint=hint)
     if not len(table):  # type: ignore[arg-type]  # require_columns checks that it is a table
@@ -205,7 +207,7 @@ def tidy(table: object, *columns: object, argument: str, hint: str) -> pd.DataFr
     return table  # type: ignore[return-value]  # a table, as checked above
 
 
-def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
+def to_numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
     """Return a column of numbers, with NaN for missing ones."""
     try:
         values: NDArray[np.float64] = table[column].to_numpy(dtype=np.float64, na_value=np.nan)
@@ -216,16 +218,16 @@ def numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:
     return values
 
 
-def names_of(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
+def build_row_names(table: pd.DataFrame, columns: Sequence[Any]) -> list[str]:
     """Return a name for each row, from its cells in some columns."""
     cells = table[list(columns)].astype(object)
     rows = cells.where(cells.notna(), "–").itertuples(index=False)
     return [", ".join(str(cell) for cell in row if str(cell)) or "–" for row in rows]
 
 
-def legend_room(width: float, labels: Sequence[str]) -> tuple[int, float]:
+def compute_legend_size(width: float, labels: Sequence[str]) -> tuple[int, float]:
     """Return the number of columns and the height of a legend."""
-    columns = max(1, min(len(labels), int(width / (0.5 + 0.075 * max(map(columns_of, labels))))))
+    columns = max(1, min(len(labels), int(width / (0.5 + 0.075 * max(map(measure_text_width, labels))))))
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
 
@@ -233,9 +235,9 @@ def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families
     """Draw a legend above the panels: the name of each series beside its mark."""
     marks = [
         axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
-        for style in map(style_of, range(len(labels)))
+        for style in map(choose_style, range(len(labels)))
     ]
-    columns, _ = legend_room(figure.get_figwidth(), labels)
+    columns, _ = compute_legend_size(figure.get_figwidth(), labels)
     # The names are set below, because matplotlib ignores labels that begin with an underscore.
     legend = figure.legend(
         marks, list(map(str, range(len(labels)))), loc="outside upper center", ncols=columns, frameon=False,
@@ -255,13 +257,13 @@ def draw_scale(axes: Axes, label: str, axis: Literal["x", "y"] = "x") -> None:
     axes.spines[["top", "right", *(["left"] if axis == "x" else [])]].set_visible(False)
 
 
-def write_plainly(labels: Iterable[Text]) -> None:
+def disable_math_text(labels: Iterable[Text]) -> None:
     """Have no text taken for a formula."""
     for label in labels:
         label.set_parse_math(False)
 
 
-def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
+def widen_scale(axes: Axes, least: float, lowest: float = -np.inf) -> None:
     """Widen a scale to a minimum span, so that small differences do not look large."""
     low, high = axes.get_xlim()
     if high - low < least:
@@ -269,21 +271,25 @@ def widen(axes: Axes, least: float, lowest: float = -np.inf) -> None:
         axes.set_xlim(begin, begin + least)
 
 
-def shortened(text: str, columns: int) -> str:
+def shorten_text(text: str, columns: int) -> str:
     """Return a text on one line, shortened with an ellipsis if necessary."""
     line = " ".join(text.split())
-    return line if columns_of(line) <= columns else line[: _fitting(line, columns - 1)].rstrip() + "…"
+    return (
+        line
+        if measure_text_width(line) <= columns
+        else line[: _count_fitting_letters(line, columns - 1)].rstrip() + "…"
+    )
 
 
-def folded(name: str, lines: int = 2, columns: int = _NAME_COLUMNS) -> str:
+def wrap_name(name: str, lines: int = 2, columns: int = _NAME_COLUMNS) -> str:
     """Break a name into short lines, at spaces if there are any, so that the panel has enough width."""
     remainder = " ".join(name.split())
     folded_lines: list[str] = []
     while remainder:
         if len(folded_lines) == lines - 1:
-            folded_lines.append(shortened(remainder, columns))
+            folded_lines.append(shorten_text(remainder, columns))
             break
-        end = _fitting(remainder, columns)
+        end = _count_fitting_letters(remainder, columns)
         space = remainder.rfind(" ", 1, end + 1) if end < len(remainder) else -1
         end = space if space > end // 2 else end
         folded_lines.append(remainder[:end].rstrip())
@@ -291,16 +297,16 @@ def folded(name: str, lines: int = 2, columns: int = _NAME_COLUMNS) -> str:
     return "\n".join(folded_lines)
 
 
-def columns_of(text: str) -> int:
+def measure_text_width(text: str) -> int:
     """Return the width of a text in letters; wide letters count twice."""
     return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
-def _fitting(text: str, columns: int) -> int:
-    """The number of letters that fit into a line."""
+def _count_fitting_letters(text: str, columns: int) -> int:
+    """Return the number of letters that fit into a line."""
     used = 0
     for place, letter in enumerate(text):
-        used += columns_of(letter)
+        used += measure_text_width(letter)
         if used > columns:
             return place
     return len(text)
@@ -309,9 +315,9 @@ def _fitting(text: str, columns: int) -> int:
 def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]) -> None:
     """Write the names of rows at the left, the first one on top, and notes at the right."""
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), [folded(name) for name in names], fontfamily=families)
+    axes.set_yticks(range(len(names)), [wrap_name(name) for name in names], fontfamily=families)
     axes.tick_params(axis="y", length=0, pad=8)
-    write_plainly(axes.get_yticklabels())
+    disable_math_text(axes.get_yticklabels())
     for label in axes.get_yticklabels():
         if "\n" in label.get_text():
             label.set_fontsize(SMALL_PT)

@@ -8,22 +8,22 @@ import numpy as np
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import RATIO, Calibration, value_text
+from speechlab.metrics import RATIO, Calibration, format_value
 from speechlab.plots._figure import (
     INK,
     LINE,
     SHADE,
     SMALL_PT,
     PaperFigure,
+    check_table,
     check_width,
+    choose_fonts,
+    choose_style,
+    compute_legend_size,
     draw_legend,
     draw_scale,
-    fonts,
-    legend_room,
     new_figure,
-    numbers,
-    style_of,
-    tidy,
+    to_numbers,
 )
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
 
 _HINT = "Pass tables['series'] of what speechlab.evaluate.watch returned"
 _PANEL_INCHES = 1.9
+# Minimum height of a scale, of rates and of seconds, so that small differences do not look large.
 _LEAST = (0.02, 0.1)
-"""Minimum height of a scale, of rates and of seconds, so that small differences do not look large."""
 
 
 def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
@@ -105,33 +105,33 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
-    tidy(series, "run", "group", "measure", "unit", "value", "changed", argument="series", hint=_HINT)
+    check_table(series, "run", "group", "measure", "unit", "value", "changed", argument="series", hint=_HINT)
     measures = list(dict.fromkeys(series["measure"].astype(str)))
     groups = list(dict.fromkeys(series["group"].astype(str)))
-    families = fonts("".join(groups))
-    _, above = legend_room(width, groups) if len(groups) > 1 else (1, 0.0)
+    families = choose_fonts("".join(groups))
+    _, above = compute_legend_size(width, groups) if len(groups) > 1 else (1, 0.0)
     figure = new_figure(width, _PANEL_INCHES * len(measures) + above + 0.3)
     panels = figure.subplots(len(measures), 1, squeeze=False, sharex=True)[:, 0]
     for axes, measure in zip(panels, measures, strict=True):
         part = series[series["measure"].astype(str) == measure]
         unit = str(part["unit"].iloc[0])
         for place, group in enumerate(groups):
-            own, style = part[part["group"].astype(str) == group], style_of(place)
+            own, style = part[part["group"].astype(str) == group], choose_style(place)
             if not len(own):
                 continue
-            runs, values = numbers(own, "run"), numbers(own, "value")
+            runs, values = to_numbers(own, "run"), to_numbers(own, "value")
             axes.plot(runs, values, style.marker, color=style.color, markersize=4, linestyle="-", linewidth=1)
             changed = own["changed"].to_numpy(dtype=bool)
             if changed.any():
                 at = int(np.argmax(changed))
                 axes.plot(runs[at], values[at], "o", color=INK, markersize=11, fillstyle="none")
         axes.set_title(measure, fontsize=SMALL_PT, loc="left")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: value_text(value, unit)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: format_value(value, unit)))
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         draw_scale(axes, "", "y")
         axes.set_ylim(
-            0, max(1.08 * float(np.nanmax(numbers(part, "value"), initial=0.0)), _LEAST[unit == RATIO])
+            0, max(1.08 * float(np.nanmax(to_numbers(part, "value"), initial=0.0)), _LEAST[unit == RATIO])
         )
     panels[-1].set_xlabel("run", fontsize=SMALL_PT)
     if len(groups) > 1:

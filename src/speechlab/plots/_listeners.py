@@ -7,37 +7,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_whole_number, refused
-from speechlab.listening import scores_of_systems
+from speechlab._arguments import build_argument_error, is_whole_number
+from speechlab.listening import build_system_scores
 from speechlab.plots._figure import (
     INK,
     SHADE,
     PaperFigure,
+    check_table,
     check_width,
+    choose_fonts,
+    choose_style,
+    compute_legend_size,
     draw_legend,
     draw_names,
     draw_scale,
-    fonts,
-    legend_room,
     new_figure,
-    numbers,
-    shortened,
-    style_of,
-    tidy,
+    shorten_text,
+    to_numbers,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_GIVEN = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
+_ANSWERS_HINT = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
+# Maximum width of a listener's name, of the note beside it, and of a system's name, in letters.
 _MAX_NAME, _MAX_NOTE, _MAX_SYSTEM = 24, 34, 60
-"""Maximum width of a listener's name, of the note beside it, and of a system's name, in letters."""
-_LEAST = 4
-"""Minimum of ``most``; and at most one row in this number is of an excluded listener."""
+# Minimum of ``most``; and at most one row in this number is of an excluded listener.
+_MIN_ROWS = 4
+# Maximum number of systems that can be distinguished in rows of this height.
 _MOST_SYSTEMS = 12
-"""Maximum number of systems that can be distinguished in rows of this height."""
 _LABELS = {
     "mos": ("mean opinion score", (0.9, 5.1)),
     "mushra": ("MUSHRA score", (-2.0, 102.0)),
@@ -58,7 +58,7 @@ def listeners(
     """Draw the mean ratings of systems: of all listeners in the top row, and of each listener in a row below.
 
     The figure shows listeners who are far from the others, give all systems the same rating, or use the scale in
-    reverse. Excluded listeners come last, in grey. If there are more than ``most`` listeners, those farthest from the
+    reverse. Excluded listeners come last, in gray. If there are more than ``most`` listeners, those farthest from the
     overall means have rows, and the others share one row. If there are more than twelve systems, twelve are drawn:
     those with the highest means if there is a summary, and the first ones otherwise.
 
@@ -78,27 +78,27 @@ def listeners(
         InvalidRequestError: A column is missing or is not numeric, there are no rows, or ``most`` is too small.
     """
     check_width(width)
-    if not is_whole_number(most) or most < _LEAST:
-        raise refused("most", most, f"a whole number from {_LEAST} on")
+    if not is_whole_number(most) or most < _MIN_ROWS:
+        raise build_argument_error("most", most, f"a whole number from {_MIN_ROWS} on")
     needed = ("listener", "system", "other", "score", "method", "role")
-    tidy(answers, *needed, argument="answers", hint=_GIVEN)
+    check_table(answers, *needed, argument="answers", hint=_ANSWERS_HINT)
     scored = answers[answers["role"] != "check"]
-    tidy(scored, "score", argument="answers", hint="All answers are to attention checks")
-    scored = scored.assign(score=numbers(scored, "score"))
+    check_table(scored, "score", argument="answers", hint="All answers are to attention checks")
+    scored = scored.assign(score=to_numbers(scored, "score"))
     method = str(scored["method"].iloc[0])
-    means = scores_of_systems(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
-    excluded = _excluded(answers)
-    order, crowd = _rows(means, excluded, int(most))
+    means = build_system_scores(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
+    excluded = _list_excluded_listeners(answers)
+    order, crowd = _choose_listener_rows(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
-    all_systems = list(means.columns) if summary is None else _ordered(means, summary)
+    all_systems = list(means.columns) if summary is None else _sort_systems(means, summary)
     systems = all_systems[:_MOST_SYSTEMS]
     top = summary is not None
     rows = len(order) + top + bool(crowd)
-    labels = [shortened(str(system), _MAX_SYSTEM) for system in systems]
-    figure = new_figure(width, 0.8 + legend_room(width, labels)[1] + _ROW_INCHES * max(rows, 2))
+    labels = [shorten_text(str(system), _MAX_SYSTEM) for system in systems]
+    figure = new_figure(width, 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2))
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
-        style = style_of(number)
+        style = choose_style(number)
         beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
         for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
@@ -113,16 +113,16 @@ def listeners(
             crowd_means, np.full(len(crowd_means), rows - 1 + beside), "|", color=style.color, alpha=0.35
         )
         if summary is not None:
-            _draw_all(axes, summary[summary["system"] == system], number, len(systems))
-    names = [*(["all listeners"] if top else []), *(shortened(str(name), _MAX_NAME) for name in order)]
-    reasons = {name: shortened(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()}
+            _draw_overall_mean(axes, summary[summary["system"] == system], number, len(systems))
+    names = [*(["all listeners"] if top else []), *(shorten_text(str(name), _MAX_NAME) for name in order)]
+    reasons = {name: shorten_text(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()}
     note_of = {**(notes or {}), **reasons}
     right = [*([""] if top else []), *(str(note_of.get(name, "")) for name in order)]
     if crowd:
         names.append(f"{len(crowd):,} others")
         beyond = sum(name in excluded for name in crowd)
         right.append("nearer to the means" + (f"; {beyond:,} excluded" if beyond else ""))
-    families = fonts("".join([*names, *map(str, systems)]), language)
+    families = choose_fonts("".join([*names, *map(str, systems)]), language)
     draw_names(axes, names, right, families)
     if top:
         axes.axhline(0.5, color=INK, linewidth=0.6)
@@ -136,20 +136,22 @@ def listeners(
     return figure
 
 
-def _rows(means: pd.DataFrame, excluded: Mapping[Any, str], most: int) -> tuple[list[Any], list[Any]]:
+def _choose_listener_rows(
+    means: pd.DataFrame, excluded: Mapping[Any, str], most: int
+) -> tuple[list[Any], list[Any]]:
     """Return the listeners with their own row (by mean, highest first, excluded ones last), and the other ones."""
     far = ((means - means[[name not in excluded for name in means.index]].mean()) ** 2).mean(axis=1)
     far = far.fillna(0.0).sort_values(ascending=False, kind="stable")
     good = [name for name in far.index if name not in excluded]
     bad = [name for name in far.index if name in excluded]
-    far_listeners = good[: most - min(len(bad), most // _LEAST)]
+    far_listeners = good[: most - min(len(bad), most // _MIN_ROWS)]
     own_rows = far_listeners + bad[: most - len(far_listeners)]
     order = sorted(own_rows, key=lambda name: (name in excluded, -means.loc[name].mean()))
     chosen = set(order)
     return order, [name for name in far.index if name not in chosen]
 
 
-def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
+def _list_excluded_listeners(answers: pd.DataFrame) -> dict[Any, str]:
     """Return the listeners whose answers are all excluded, with the reasons."""
     if "excluded" not in answers.columns:
         return {}
@@ -157,19 +159,19 @@ def _excluded(answers: pd.DataFrame) -> dict[Any, str]:
     return {name: str(reasons.iloc[0]).split(":")[0] for name, reasons in reasons_of if (reasons != "").all()}
 
 
-def _ordered(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
+def _sort_systems(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
     hint = "Pass the summary of the same report"
-    tidy(summary, "system", "mean", "low", "high", argument="summary", hint=hint)
+    check_table(summary, "system", "mean", "low", "high", argument="summary", hint=hint)
     listed = [name for name in summary["system"] if name in means.columns]
     return listed + [name for name in means.columns if name not in listed]
 
 
-def _draw_all(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
+def _draw_overall_mean(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
     if not len(row):
         return
-    style = style_of(number)
+    style = choose_style(number)
     place = (number - (count - 1) / 2) * min(0.18, 0.7 / count)
-    mean, low, high = (float(numbers(row, name)[0]) for name in ("mean", "low", "high"))
+    mean, low, high = (float(to_numbers(row, name)[0]) for name in ("mean", "low", "high"))
     if np.isfinite(low) and np.isfinite(high):
         axes.plot([low, high], [place, place], color=style.color, linewidth=1.4, solid_capstyle="butt")
     axes.plot(

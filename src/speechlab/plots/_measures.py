@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
-from speechlab._arguments import column_names, is_number, is_whole_number, refused
+from speechlab._arguments import build_argument_error, is_number, is_whole_number, to_column_names
 from speechlab.errors import InvalidRequestError
 from speechlab.plots._figure import (
     BAR,
@@ -19,20 +19,20 @@ from speechlab.plots._figure import (
     SMALL_PT,
     UNITS,
     PaperFigure,
+    build_row_names,
+    check_table,
     check_width,
-    columns_of,
+    choose_fonts,
+    choose_style,
+    disable_math_text,
     draw_names,
     draw_scale,
-    folded,
-    fonts,
-    names_of,
+    measure_text_width,
     new_figure,
-    numbers,
-    shortened,
-    style_of,
-    tidy,
-    widen,
-    write_plainly,
+    shorten_text,
+    to_numbers,
+    widen_scale,
+    wrap_name,
 )
 
 if TYPE_CHECKING:
@@ -40,19 +40,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-_BINNED = "Pass what speechlab.metrics.by_bins returned"
-_ROWS = (
+_BINS_HINT = "Pass what speechlab.metrics.by_bins returned"
+_ROWS_HINT = (
     "Pass a table with a row for each call or recording, such as the result of a batch or a report's table"
 )
 _ROW_INCHES = 0.5
 _NAME = "speechlab: name of the line"
+# Maximum width of a token, and of a horizontal one above its column, in letters; approximate width of a
+# letter.
 _TOKEN, _FLAT, _LETTER_INCHES = 20, 4, 0.09
-"""Maximum width of a token, and of a horizontal one above its column, in letters; approximate width of a letter."""
+# Height of an axis relative to its highest value, so that no mark is cut off.
 _ABOVE = 1.08
-"""Height of an axis relative to its highest value, so that no mark is cut off."""
 _NAME_STEP_PT = 1.3 * SMALL_PT
+# Approximate height of a panel besides its lines, in points.
 _BELOW_PT = 51.0
-"""Approximate height of a panel besides its lines, in points."""
 _MEASURES = {
     "duration_s": "length (s)",
     "latency_s": "latency (s)",
@@ -101,28 +102,30 @@ def error_by_measure(
         InvalidRequestError: A column is missing or is not numeric, or no bin has a rate.
     """
     check_width(width)
-    keys = column_names(by, "by")
+    keys = to_column_names(by, "by")
     rated = ("unit", "error_rate", "error_rate_low", "error_rate_high", "utterances_scored")
-    tidy(bins, *rated, *keys, argument="bins", hint=_BINNED)
-    measure = _measure(bins) if column is None else column
+    check_table(bins, *rated, *keys, argument="bins", hint=_BINS_HINT)
+    measure = _resolve_measure(bins) if column is None else column
     edge_columns = [f"{measure}_{end}" for end in ("from", "to", "mean")]
-    tidy(bins, *edge_columns, argument="bins", hint=_BINNED)
-    rated_bins = bins[np.isfinite(numbers(bins, "error_rate")) & np.isfinite(numbers(bins, edge_columns[2]))]
-    tidy(rated_bins, argument="bins", hint="No bin with edges has a rate; score the rows first")
+    check_table(bins, *edge_columns, argument="bins", hint=_BINS_HINT)
+    rated_bins = bins[
+        np.isfinite(to_numbers(bins, "error_rate")) & np.isfinite(to_numbers(bins, edge_columns[2]))
+    ]
+    check_table(rated_bins, argument="bins", hint="No bin with edges has a rate; score the rows first")
     units = list(dict.fromkeys(rated_bins["unit"].astype(str)))
-    lines = len(set(names_of(rated_bins, keys))) if keys else 0
+    lines = len(set(build_row_names(rated_bins, keys))) if keys else 0
     height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
     figure = new_figure(width, height * len(units))
     panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
     for axes, unit in zip(panels, units, strict=True):
         unit_bins = rated_bins[rated_bins["unit"].astype(str) == unit]
-        names = np.array(names_of(unit_bins, keys) if keys else [""] * len(unit_bins))
+        names = np.array(build_row_names(unit_bins, keys) if keys else [""] * len(unit_bins))
         for number, name in enumerate(dict.fromkeys(names.tolist())):
             _draw_bins(axes, unit_bins[names == name], edge_columns, number, alone=not keys)
-        highest = np.nanmax([numbers(unit_bins, "error_rate"), numbers(unit_bins, "error_rate_high")])
+        highest = np.nanmax([to_numbers(unit_bins, "error_rate"), to_numbers(unit_bins, "error_rate_high")])
         axes.set_ylim(0, _ABOVE * highest or None)
         if keys:
-            _name_lines(
+            _draw_line_names(
                 axes, unit_bins.assign(**{_NAME: names}), edge_columns[2], language, 72 * height - _BELOW_PT
             )
         axes.margins(x=0.06 if not keys else 0.02)
@@ -174,17 +177,17 @@ def distributions(
     """
     check_width(width)
     if line is not None and (not is_number(line) or not np.isfinite(line)):
-        raise refused("line", line, "a number, or None")
-    keys = column_names(by, "by")
-    tidy(table, column, *keys, argument="table", hint=_ROWS)
-    values = numbers(table, column)
+        raise build_argument_error("line", line, "a number, or None")
+    keys = to_column_names(by, "by")
+    check_table(table, column, *keys, argument="table", hint=_ROWS_HINT)
+    values = to_numbers(table, column)
     finite = np.isfinite(values)
     if log and (values[finite] <= 0).any():
         message = f"{column!r} has values of 0 or less, which a logarithmic scale cannot show; leave out log"
         raise InvalidRequestError(message, parameter="log")
     if not finite.any():
-        raise InvalidRequestError(f"no row has a value in {column!r}. {_ROWS}", parameter=str(column))
-    names = np.array(names_of(table, keys) if keys else ["all"] * len(table), dtype=object)
+        raise InvalidRequestError(f"no row has a value in {column!r}. {_ROWS_HINT}", parameter=str(column))
+    names = np.array(build_row_names(table, keys) if keys else ["all"] * len(table), dtype=object)
     groups = {name: values[finite & (names == name)] for name in dict.fromkeys(names.tolist())}
     groups = {name: group_values for name, group_values in groups.items() if len(group_values)}
     figure = new_figure(width, len(groups) * _ROW_INCHES + 0.55)
@@ -199,9 +202,9 @@ def distributions(
         f"median {float(np.median(group_values)):.3g}, n = {len(group_values)}"
         for group_values in groups.values()
     ]
-    draw_names(axes, list(groups), notes, fonts("".join(groups), language))
+    draw_names(axes, list(groups), notes, choose_fonts("".join(groups), language))
     if not log:
-        widen(axes, 0.2 * float(np.abs(values[finite]).max()))
+        widen_scale(axes, 0.2 * float(np.abs(values[finite]).max()))
     draw_scale(axes, _MEASURES.get(column, str(column)))
     return figure
 
@@ -218,7 +221,7 @@ def confusions(
 
     Rows are tokens of the reference, columns are tokens of the hypothesis, both from the most frequent errors. Each
     cell has its count, and is darker for a higher count. Deletions are in the first column and insertions in the
-    first row, both labelled ``∅``.
+    first row, both labeled ``∅``.
 
     Args:
         table: The result of :func:`speechlab.metrics.confusions`: ``unit``, ``operation``, ``reference``,
@@ -235,17 +238,17 @@ def confusions(
         InvalidRequestError: A column is missing, there is no error to draw, or the unit is not given.
     """
     hint = "Pass what speechlab.metrics.confusions returned"
-    tidy(table, "unit", "operation", "reference", "hypothesis", "count", argument="table", hint=hint)
+    check_table(table, "unit", "operation", "reference", "hypothesis", "count", argument="table", hint=hint)
     if not is_whole_number(most) or not 1 <= most <= 100:
-        raise refused("most", most, "a whole number from 1 to 100")
+        raise build_argument_error("most", most, "a whole number from 1 to 100")
     units = list(dict.fromkeys(table["unit"].astype(str)))
     if unit is None and len(units) > 1:
         message = f"the table counts by {' and by '.join(units)}; choose one, as in unit={units[0]!r}"
         raise InvalidRequestError(message, parameter="unit")
     if unit is not None and unit not in units:
-        raise refused("unit", unit, f"one of {', '.join(map(repr, units))}")
+        raise build_argument_error("unit", unit, f"one of {', '.join(map(repr, units))}")
     counted = table[table["unit"].astype(str) == (units[0] if unit is None else unit)]
-    counts = numbers(counted, "count")
+    counts = to_numbers(counted, "count")
     reference_tokens, hypothesis_tokens = (
         counted[name].astype(object).where(counted[name].notna(), "").tolist()
         for name in ("reference", "hypothesis")
@@ -258,23 +261,23 @@ def confusions(
         if reference in rows and hypothesis in columns:
             matrix[rows.index(reference), columns.index(hypothesis)] += count
     row_labels, column_labels = (
-        [shortened(str(reference), _TOKEN) or "∅" for reference in tokens] for tokens in (rows, columns)
+        [shorten_text(str(reference), _TOKEN) or "∅" for reference in tokens] for tokens in (rows, columns)
     )
-    widest, highest = (max(map(columns_of, tokens)) for tokens in (row_labels, column_labels))
+    widest, highest = (max(map(measure_text_width, tokens)) for tokens in (row_labels, column_labels))
     upright = highest > _FLAT
     inches = 1.0 + _LETTER_INCHES * widest + 0.42 * len(columns) if width is None else check_width(width)
     top = _LETTER_INCHES * highest if upright else 0.2
     figure = new_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
-    families = fonts("".join([*rows, *columns]), language)
+    families = choose_fonts("".join([*rows, *columns]), language)
     axes = figure.subplots()
     _draw_matrix(axes, matrix)
     axes.set_xticks(range(len(columns)), column_labels, fontfamily=families, rotation=90 if upright else 0)
     axes.set_yticks(range(len(rows)), row_labels, fontfamily=families)
-    write_plainly([*axes.get_xticklabels(), *axes.get_yticklabels()])
+    disable_math_text([*axes.get_xticklabels(), *axes.get_yticklabels()])
     return figure
 
 
-def _measure(bins: pd.DataFrame) -> str:
+def _resolve_measure(bins: pd.DataFrame) -> str:
     names = [str(name) for name in bins.columns]
     measures = [
         name.removesuffix("_from")
@@ -284,15 +287,17 @@ def _measure(bins: pd.DataFrame) -> str:
     if len(measures) == 1:
         return measures[0]
     have = (
-        f"the measures {', '.join(measures)}; choose one with column=" if measures else f"no bins. {_BINNED}"
+        f"the measures {', '.join(measures)}; choose one with column="
+        if measures
+        else f"no bins. {_BINS_HINT}"
     )
     raise InvalidRequestError(f"the table has {have}", parameter="column")
 
 
 def _draw_bins(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool) -> None:
-    style = style_of(number)
-    left, right, middle = (numbers(part, end) for end in ends)
-    rate, low, high = (numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
+    style = choose_style(number)
+    left, right, middle = (to_numbers(part, end) for end in ends)
+    rate, low, high = (to_numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
     line: dict[str, Any] = {"color": style.color, "linewidth": 1.2}
     if alone:
         axes.hlines(rate, left, right, color=style.color, linewidth=1)
@@ -300,11 +305,13 @@ def _draw_bins(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, 
     axes.plot(middle, rate, marker=style.marker, linestyle=style.dash, markersize=5, **line)
     if alone:
         place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
-        for at, count in zip(middle, numbers(part, "utterances_scored"), strict=True):
+        for at, count in zip(middle, to_numbers(part, "utterances_scored"), strict=True):
             axes.annotate(f"n = {count:.0f}", (at, 0.02), fontsize=SMALL_PT - 1, **place)
 
 
-def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | None, height_pt: float) -> None:
+def _draw_line_names(
+    axes: Axes, part: pd.DataFrame, middle: str, language: str | None, height_pt: float
+) -> None:
     """Write the name of each line at its end, and move names apart that would overlap."""
     top = axes.get_ylim()[1]
     lasts = (
@@ -320,14 +327,14 @@ def _name_lines(axes: Axes, part: pd.DataFrame, middle: str, language: str | Non
         above = places[number] - _NAME_STEP_PT
     series = list(dict.fromkeys(part[_NAME].tolist()))
     for row, place, written in zip(lasts, own, places, strict=True):
-        name = folded(str(row[_NAME]), lines=1)
+        name = wrap_name(str(row[_NAME]), lines=1)
         lead = {
-            "arrowstyle": "-", "color": style_of(series.index(row[_NAME])).color, "linewidth": 0.8,
+            "arrowstyle": "-", "color": choose_style(series.index(row[_NAME])).color, "linewidth": 0.8,
             "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5),
         }  # fmt: skip
         axes.annotate(
             name, (float(row[middle]), float(row["error_rate"])), xytext=(16, written - place),
-            textcoords="offset points", va="center", fontsize=SMALL_PT, fontfamily=fonts(name, language),
+            textcoords="offset points", va="center", fontsize=SMALL_PT, fontfamily=choose_fonts(name, language),
             annotation_clip=False, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground="white")],
             arrowprops=lead,
         )  # fmt: skip
@@ -352,7 +359,7 @@ def _draw_matrix(axes: Axes, matrix: NDArray[np.float64]) -> None:
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
     axes.tick_params(length=0, labelsize=SMALL_PT + 1)
-    axes.set_xlabel("recognised (∅: left out)", fontsize=SMALL_PT)
+    axes.set_xlabel("recognized (∅: left out)", fontsize=SMALL_PT)
     axes.set_ylabel("said (∅: put in)", fontsize=SMALL_PT)
     rows, columns = matrix.shape
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)

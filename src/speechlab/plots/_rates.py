@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from speechlab._arguments import column_names
+from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import POINTS, RATIO, difference_text, is_shown
+from speechlab.metrics import POINTS, RATIO, format_difference, is_significant
 from speechlab.plots._figure import (
     INK,
     UNITS,
     PaperFigure,
     Style,
+    build_row_names,
+    check_table,
     check_width,
+    choose_fonts,
+    choose_style,
+    compute_legend_size,
     draw_legend,
     draw_names,
     draw_scale,
-    folded,
-    fonts,
-    legend_room,
-    names_of,
     new_figure,
-    numbers,
-    style_of,
-    tidy,
-    widen,
+    to_numbers,
+    widen_scale,
+    wrap_name,
 )
 
 if TYPE_CHECKING:
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-_SUMMARIZED = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
-_COMPARED = "Pass differences of a report, or what speechlab.metrics.compare or judge returned"
-_SCORED = "Pass what speechlab.metrics.score_translations returned with by="
+_SUMMARY_HINT = "Pass what speechlab.metrics.summarize returned, or the summary of a report"
+_DIFFERENCES_HINT = "Pass differences of a report, or what speechlab.metrics.compare or judge returned"
+_SCORES_HINT = "Pass what speechlab.metrics.score_translations returned with by="
 _ROW_INCHES = 0.3
+# Distance between the points of one row.
 _STEP_INCHES = 0.066
-"""Distance between the points of one row."""
+# Minimum span of the scales of differences, of scores, and of ratios.
 _LEAST_POINTS, _LEAST_SCORES, _LEAST_RATIO = 2.0, 10.0, 0.2
-"""Minimum span of the scales of differences, of scores, and of ratios."""
 _LABELS = {
     "reading_cer": "reading error rate",
     "tolerant_cer": "tolerant character error rate",
@@ -99,41 +99,43 @@ def error_rates(
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
-    rate_columns = column_names(rates, "rates")
+    rate_columns = to_column_names(rates, "rates")
     if not rate_columns:
         raise InvalidRequestError("rates names no column; give one such as 'error_rate'", parameter="rates")
-    tidy(summary, "unit", "utterances_scored", *rate_columns, argument="summary", hint=_SUMMARIZED)
+    check_table(summary, "unit", "utterances_scored", *rate_columns, argument="summary", hint=_SUMMARY_HINT)
     before_unit = list(summary.columns[: list(summary.columns).index("unit")])
-    keys = before_unit if by is None else column_names(by, "by")
-    tidy(summary, *keys, argument="summary", hint=_SUMMARIZED)
+    keys = before_unit if by is None else to_column_names(by, "by")
+    check_table(summary, *keys, argument="summary", hint=_SUMMARY_HINT)
     counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
     units = list(dict.fromkeys(counted_in))
     unit_tables = [summary[counted_in == unit] for unit in units]
     inches = max(_ROW_INCHES, (len(rate_columns) + 1) * _STEP_INCHES)
-    labels = [_label(rate, "") for rate in rate_columns] if len(rate_columns) > 1 else []
-    figure, panels = _panels(width, [len(unit_table) for unit_table in unit_tables], inches, labels)
+    labels = [_format_rate_label(rate, "") for rate in rate_columns] if len(rate_columns) > 1 else []
+    figure, panels = _build_panels(width, [len(unit_table) for unit_table in unit_tables], inches, labels)
     for axes, unit, unit_table in zip(panels, units, unit_tables, strict=True):
-        names = names_of(unit_table, keys) if keys else [unit] * len(unit_table)
-        intervals = [_interval(unit_table, rate) for rate in rate_columns]
-        values = [numbers(unit_table, rate) for rate in rate_columns]
+        names = build_row_names(unit_table, keys) if keys else [unit] * len(unit_table)
+        intervals = [_to_interval_ends(unit_table, rate) for rate in rate_columns]
+        values = [to_numbers(unit_table, rate) for rate in rate_columns]
         for number in range(len(rate_columns)):
             place = (number - (len(rate_columns) - 1) / 2) * _STEP_INCHES / inches
-            for style, rows in _series(unit_table, keys, number, alone=len(rate_columns) == 1):
+            for style, rows in _split_series(unit_table, keys, number, alone=len(rate_columns) == 1):
                 shown_values = (values[number], *intervals[number])
                 points, low, high = (np.where(rows, column, np.nan) for column in shown_values)
                 _draw_points(axes, points, low, high, style, place)
-        counts = numbers(unit_table, "utterances_scored")
+        counts = to_numbers(unit_table, "utterances_scored")
         notes = [
-            _note([value[at] for value in values], counts[at], sure=bool(np.isfinite(intervals[0][0][at])))
+            _format_note(
+                [value[at] for value in values], counts[at], sure=bool(np.isfinite(intervals[0][0][at]))
+            )
             for at in range(len(unit_table))
         ]
-        draw_names(axes, names, notes, fonts("".join(names), language))
+        draw_names(axes, names, notes, choose_fonts("".join(names), language))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         no_errors = all(np.nanmax(rates, initial=0) == 0 for rates in values)
         axes.set_xlim(left=0, right=0.1 if no_errors else None)
-        draw_scale(axes, _label(rate_columns[0], unit) if len(rate_columns) == 1 else "rate")
+        draw_scale(axes, _format_rate_label(rate_columns[0], unit) if len(rate_columns) == 1 else "rate")
     if labels:
-        draw_legend(figure, panels[0], labels, fonts("".join(labels), language))
+        draw_legend(figure, panels[0], labels, choose_fonts("".join(labels), language))
     return figure
 
 
@@ -163,22 +165,22 @@ def translation_scores(
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
     """
     check_width(width)
-    keys = column_names(by, "by")
-    tidy(table, score, *keys, argument="table", hint=_SCORED)
-    figure, (axes,) = _panels(width, [len(table)])
-    values = numbers(table, score)
-    low, high = _interval(table, score)
-    _draw_points(axes, values, low, high, style_of(0), 0.0)
+    keys = to_column_names(by, "by")
+    check_table(table, score, *keys, argument="table", hint=_SCORES_HINT)
+    figure, (axes,) = _build_panels(width, [len(table)])
+    values = to_numbers(table, score)
+    low, high = _to_interval_ends(table, score)
+    _draw_points(axes, values, low, high, choose_style(0), 0.0)
     counted = next((name for name in ("utterances_scored", "utterances") if name in table.columns), None)
-    counts = np.full(len(table), np.nan) if counted is None else numbers(table, counted)
+    counts = np.full(len(table), np.nan) if counted is None else to_numbers(table, counted)
     notes = [
         "no score" if value != value else f"{value:.1f}" + (f", n = {count:.0f}" if count == count else "")
         for value, count in zip(values, counts, strict=True)
     ]
-    names = names_of(table, keys)
-    draw_names(axes, names, notes, fonts("".join(names), language))
+    names = build_row_names(table, keys)
+    draw_names(axes, names, notes, choose_fonts("".join(names), language))
     if np.isfinite(values).any():
-        widen(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is not cut off
+        widen_scale(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is not cut off
     else:
         axes.set_xlim(0, 100)
     draw_scale(axes, _SCORES.get(score, score))
@@ -215,44 +217,46 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     """
     check_width(width)
     needed = ("difference", "low", "high", "p_holm")
-    tidy(compared, "a", "b", "measure", "unit", "verdict", *needed, argument="compared", hint=_COMPARED)
+    check_table(
+        compared, "a", "b", "measure", "unit", "verdict", *needed, argument="compared", hint=_DIFFERENCES_HINT
+    )
     where = [name for name in ("condition", "language") if compared[name].nunique() > 1]
     measure_tables = [measure_table for _, measure_table in compared.groupby("measure", sort=False)]
-    figure, panels = _panels(width, [len(measure_table) for measure_table in measure_tables])
+    figure, panels = _build_panels(width, [len(measure_table) for measure_table in measure_tables])
     for axes, measure_table in zip(panels, measure_tables, strict=True):
         unit = measure_table["unit"].iloc[0]
         values, low, high = (
-            (1 if unit in {POINTS, RATIO} else 100) * numbers(measure_table, name) for name in needed[:3]
+            (1 if unit in {POINTS, RATIO} else 100) * to_numbers(measure_table, name) for name in needed[:3]
         )
-        _draw_points(axes, values, low, high, style_of(0), 0.0, full=is_shown(measure_table))
+        _draw_points(axes, values, low, high, choose_style(0), 0.0, full=is_significant(measure_table))
         axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
-        widen(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
-        chances = numbers(measure_table, "p_holm")
+        widen_scale(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
+        chances = to_numbers(measure_table, "p_holm")
         notes = [
-            f"{difference_text(value, unit)}, "
+            f"{format_difference(value, unit)}, "
             + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
-            for value, p in zip(numbers(measure_table, "difference"), chances, strict=True)
+            for value, p in zip(to_numbers(measure_table, "difference"), chances, strict=True)
         ]
         names = [
-            f"{folded(str(row['b']), lines=1)} against {row['a']}"
+            f"{wrap_name(str(row['b']), lines=1)} against {row['a']}"
             + "".join(f", {row[name]}" for name in where if row[name])
             for row in measure_table.to_dict("records")
         ]
-        draw_names(axes, names, notes, fonts("".join(names), language))
-        draw_scale(axes, _difference_label(str(measure_table["measure"].iloc[0]), str(unit)))
+        draw_names(axes, names, notes, choose_fonts("".join(names), language))
+        draw_scale(axes, _format_difference_label(str(measure_table["measure"].iloc[0]), str(unit)))
     return figure
 
 
-def _series(
+def _split_series(
     part: pd.DataFrame, keys: Sequence[Any], number: int, *, alone: bool
 ) -> list[tuple[Style, NDArray[np.bool_]]]:
     """The styles and their rows: one for each system where a single rate is drawn, otherwise one for the rate."""
     names = part["system"].astype(str).to_numpy() if alone and "system" in keys else np.zeros(len(part))
     each = list(dict.fromkeys(names.tolist()))
-    return [(style_of(number + at), names == name) for at, name in enumerate(each)]
+    return [(choose_style(number + at), names == name) for at, name in enumerate(each)]
 
 
-def _difference_label(measure: str, unit: str) -> str:
+def _format_difference_label(measure: str, unit: str) -> str:
     if unit == RATIO:
         return f"ratio of the {measure}; below 1, the first named is faster"
     if unit == POINTS:
@@ -261,25 +265,25 @@ def _difference_label(measure: str, unit: str) -> str:
     return f"difference of {what} in percentage points; below 0, the first named has fewer"
 
 
-def _label(rate: str, unit: str) -> str:
+def _format_rate_label(rate: str, unit: str) -> str:
     if rate in {"error_rate", "ranking_rate"}:
         return UNITS.get(unit, "error rate")
     return _LABELS.get(rate, str(rate))
 
 
-def _panels(
+def _build_panels(
     width: float, rows: list[int], inches: float = _ROW_INCHES, labels: Sequence[str] = ()
 ) -> tuple[PaperFigure, list[Axes]]:
     heights = [max(1, count) * inches + 0.1 for count in rows]
-    legend = legend_room(width, labels)[1] if labels else 0
+    legend = compute_legend_size(width, labels)[1] if labels else 0
     figure = new_figure(width, sum(heights) + 0.5 * len(rows) + legend)
     panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     return figure, list(panels)
 
 
-def _interval(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _to_interval_ends(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     bounds = part.reindex(columns=[f"{rate}_low", f"{rate}_high"])
-    return numbers(bounds, f"{rate}_low"), numbers(bounds, f"{rate}_high")
+    return to_numbers(bounds, f"{rate}_low"), to_numbers(bounds, f"{rate}_high")
 
 
 def _draw_points(
@@ -305,7 +309,7 @@ def _draw_points(
         )  # fmt: skip
 
 
-def _note(values: list[float], count: float, *, sure: bool) -> str:
+def _format_note(values: list[float], count: float, *, sure: bool) -> str:
     percentages = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
     many = f"n = {count:.0f}" if count == count else "n = 0"
     return f"{percentages}, {many}" + ("" if sure or values[0] != values[0] else ", range unknown")

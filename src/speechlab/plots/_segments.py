@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from speechlab._arguments import is_number, refused
-from speechlab.audio import AudioClip, clip_of
+from speechlab._arguments import build_argument_error, is_number
+from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import InvalidRequestError, SegmentError
 from speechlab.plots._figure import (
     BAR,
@@ -21,10 +21,10 @@ from speechlab.plots._figure import (
     SMALL_PT,
     PaperFigure,
     check_width,
-    folded,
-    fonts,
+    choose_fonts,
+    disable_math_text,
     new_figure,
-    write_plainly,
+    wrap_name,
 )
 from speechlab.segments import crop, frame, in_order
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.backends.backend_agg import RendererAgg
 
+# Number of points across the figure; more points would overlap.
 _POINTS = 2_000
-"""Number of points across the figure; more points would overlap."""
 _WINDOW_S = 0.025
 _LOWEST_DB = -120.0
 _RANGE_DB = 70.0
@@ -84,11 +84,11 @@ def timeline(
         InvalidRequestError: There is nothing to draw, or a number is not usable.
     """
     tables = dict(tiers) if isinstance(tiers, Mapping) else {"segments": tiers}
-    checked = {str(name): _of_one(table, str(name)) for name, table in tables.items()}
-    clip = None if audio is None else clip_of(audio)
-    begin, stop = _stretch(start, end, clip, checked)
+    checked = {str(name): _check_one_recording(table, str(name)) for name, table in tables.items()}
+    clip = None if audio is None else to_clip(audio)
+    begin, stop = _resolve_span(start, end, clip, checked)
     check_width(width)
-    lanes_of = {name: _lanes(table, begin, stop) for name, table in checked.items()}
+    lanes_of = {name: _assign_lanes(table, begin, stop) for name, table in checked.items()}
     panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
     lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in lanes_of.values())
     heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if lanes_of else [])]
@@ -105,11 +105,11 @@ def timeline(
         axes.tick_params(labelsize=SMALL_PT)
     if lanes_of:
         texts = "".join([*lanes_of, *(text for table in lanes_of.values() for text in table["text"])])
-        _draw_tiers(each[-1], lanes_of, fonts(texts, language))
+        _draw_tiers(each[-1], lanes_of, choose_fonts(texts, language))
     return figure
 
 
-def _of_one(table: pd.DataFrame, name: str) -> pd.DataFrame:
+def _check_one_recording(table: pd.DataFrame, name: str) -> pd.DataFrame:
     checked = frame(table)
     files = checked["file"].unique().tolist()
     if len(files) > 1:
@@ -121,11 +121,11 @@ def _of_one(table: pd.DataFrame, name: str) -> pd.DataFrame:
     return checked
 
 
-def _stretch(
+def _resolve_span(
     start: float, end: float | None, clip: AudioClip | None, tiers: Mapping[str, pd.DataFrame]
 ) -> tuple[float, float]:
     if not is_number(start) or not 0 <= start < float("inf"):
-        raise refused("start", start, "a number of seconds, at least 0")
+        raise build_argument_error("start", start, "a number of seconds, at least 0")
     if end is None:
         latest = [float(table["end"].max()) for table in tiers.values() if len(table)]
         end = clip.duration_s if clip else max(latest, default=0.0)
@@ -135,8 +135,8 @@ def _stretch(
     return float(start), float(end)
 
 
-def _lanes(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
-    """The segments within a stretch, cut at its edges, each in the first lane that is free at its start."""
+def _assign_lanes(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
+    """Return the segments within a stretch, cut at its edges, each in the first lane that is free at its start."""
     if len(table):
         table = in_order(crop(table, frame([(begin, stop)], file=table["file"].iloc[0])))
     free: list[float] = []
@@ -200,17 +200,17 @@ def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[st
         height += lanes
         axes.axhline(-height, color=SHADE, linewidth=0.8)
     axes.set_ylim(-height, 0)
-    axes.set_yticks(places, [folded(label) for label in labels], fontfamily=families)
-    write_plainly(axes.get_yticklabels())
+    axes.set_yticks(places, [wrap_name(label) for label in labels], fontfamily=families)
+    disable_math_text(axes.get_yticklabels())
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     for left, right, _, middle in bars:
         box = Rectangle((left, middle - 0.4), right - left, 0.8, facecolor=BAR, edgecolor=INK, linewidth=0.7)
         axes.add_patch(box)
-    _write_texts(axes, bars, families)
+    _draw_texts(axes, bars, families)
 
 
-def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -> None:
+def _draw_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -> None:
     """Write texts into their bars, on at most two lines, shortened if necessary."""
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -228,14 +228,14 @@ def _write_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) -
         )  # fmt: skip
         written.set_in_layout(False)
 
-        def fits(part: str, written: Any = written, room: float = room) -> bool:
+        def can_fit(part: str, written: Any = written, room: float = room) -> bool:
             written.set_text(part)
             return bool(written.get_window_extent(renderer).width <= room)
 
-        written.set_text(_fitted(" ".join(text.split()), fits))
+        written.set_text(_fit_text(" ".join(text.split()), can_fit))
 
 
-def _fitted(text: str, fits: Any) -> str:
+def _fit_text(text: str, fits: Any) -> str:
     """Break a text into lines that fit, and shorten the last one if necessary; empty if not even a letter fits."""
     lines: list[str] = []
     remainder = text

@@ -21,13 +21,13 @@ from speechlab.segments._convert import (
     to_records,
     to_seglst,
 )
-from speechlab.segments._files.formats import Written, format_of, formats, read, write
+from speechlab.segments._files.formats import WriteResult, choose_format_name, formats, read, write
 from speechlab.segments._frame.extent import check_extent
 from speechlab.segments._frame.schema import COLUMNS, equal, frame, in_order, keys
 from speechlab.segments._joins.align import align
 from speechlab.segments._joins.overlap import overlap_join
 from speechlab.segments._scores.detection import DetectionScore, MatchScore, Segmentation
-from speechlab.segments._scores.diarization import DiarizationScore, cheapest_assignment
+from speechlab.segments._scores.diarization import DiarizationScore, find_cheapest_assignment
 from speechlab.segments._scores.score import SegmentScore, score
 
 __all__ = [

@@ -11,9 +11,9 @@ from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab._require import require
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import Extent, extent_frame
+from speechlab.segments._frame.extent import Extent, to_extent_frame
 from speechlab.segments._frame.schema import COLUMNS, frame
-from speechlab.segments._frame.ticks import refuse_rows, seconds_of, ticks_of
+from speechlab.segments._frame.ticks import refuse_rows, to_seconds, to_ticks
 
 _LEVELS = ["file", "start", "end"]
 
@@ -30,7 +30,7 @@ def to_audformat(table: pd.DataFrame) -> pd.DataFrame:
             does not allow.
     """
     checked = frame(table)
-    times = [pd.to_timedelta(ticks_of(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
+    times = [pd.to_timedelta(to_ticks(checked[name]) * 1_000, unit="ns") for name in ("start", "end")]
     index = pd.MultiIndex.from_arrays([checked["file"].astype("string"), *times], names=_LEVELS)
     fault = "has the file, start and end of an earlier row, which audformat does not allow"
     refuse_rows(index.duplicated(), None, lambda row: f"row {row} {fault}")
@@ -63,8 +63,8 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
         raise SegmentError("audformat's index has the levels file, start and end, or file alone")
     table = (data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=index)).reset_index()
     files = table["file"].astype(text_dtype())
-    start = _seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
-    end = _seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
+    start = _timedelta_to_seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
+    end = _timedelta_to_seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
     start = np.where(np.isnan(start), 0.0, start)
     hint = "give the recording's duration: extent="
     open_ended = np.isnan(end)
@@ -73,15 +73,15 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
             open_ended, "end", lambda row: f"row {row} goes to the end of {files.iloc[row]!r}; {hint}"
         )
     elif open_ended.any():
-        lengths = extent_frame(extent, files).groupby("file")["end"].max()
+        lengths = to_extent_frame(extent, files).groupby("file")["end"].max()
         end = np.where(open_ended, files.map(lengths).to_numpy(dtype="float64"), end)
     return frame(table.assign(file=files, start=start, end=end))
 
 
-def _seconds(column: pd.Series[Any]) -> Any:
+def _timedelta_to_seconds(column: pd.Series[Any]) -> Any:
     values = column.to_numpy().astype("timedelta64[ns]")
     ticks = np.where(np.isnat(values), 0, values.astype(np.int64) // 1_000)
-    return np.where(np.isnat(values), np.nan, seconds_of(ticks))
+    return np.where(np.isnat(values), np.nan, to_seconds(ticks))
 
 
 def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def to_pyannote(table: pd.DataFrame) -> dict[str, Any]:
     """
     core = require("pyannote.core")
     checked = frame(table)
-    instant = ticks_of(checked["end"]) == ticks_of(checked["start"])
+    instant = to_ticks(checked["end"]) == to_ticks(checked["start"])
     fault = "has no length, which pyannote does not support; drop it first"
     refuse_rows(instant, "end", lambda row: f"row {row} {fault}")
     annotations = {name: core.Annotation(uri=name) for name in checked["file"].unique().tolist()}
@@ -166,7 +166,7 @@ def to_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """
     checked = frame(table)
     for name in ("start", "end"):
-        checked[name] = seconds_of(ticks_of(checked[name]))
+        checked[name] = to_seconds(to_ticks(checked[name]))
     names = [name for name in COLUMNS if name in checked.columns]
     rows = zip(*(checked[name].tolist() for name in names), strict=True)
     always = {"file", "start", "end", "text"}
@@ -228,13 +228,13 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
                 )
         row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
         for name in ("start", "end"):
-            row[name] = _as_number(row[name])
+            row[name] = _parse_time(row[name])
         rows.append(row)
     return frame(rows)
 
 
-def _as_number(value: Any) -> Any:
-    """A time as a number: meeteval stores exact decimals, and writes them as texts."""
+def _parse_time(value: Any) -> Any:
+    """Return a time as a number: meeteval stores exact decimals, and writes them as texts."""
     if isinstance(value, bool) or value is None:
         return value
     try:

@@ -14,19 +14,19 @@ from speechlab._door import name_after as _name_after
 from speechlab._require import require
 
 if TYPE_CHECKING:
-    from speechlab.service._accounts.database import Database, default_data_dir
-    from speechlab.service._accounts.keys import Access, StoredKey
+    from speechlab.service._accounts.database import Database, resolve_default_data_dir
+    from speechlab.service._accounts.keys import KeyStore, StoredKey
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
     from speechlab.service._accounts.limits import KeyLimits, StoredLimits
     from speechlab.service._app import create_app
-    from speechlab.service._config import ServiceConfig, given_settings, load_config
+    from speechlab.service._config import ServiceConfig, parse_settings, load_config
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
     from speechlab.service._providers import Provider, ServedEngine
-    from speechlab.service._server.running import RunningService, running
-    from speechlab.service._server.server import Ready, serve
+    from speechlab.service._server.running import RunningService, run_service
+    from speechlab.service._server.server import Ready, run_until_stopped
 
-__all__ = ["Provider", "ServedEngine", "ServiceConfig", "running", "voice_uuid"]
+__all__ = ["Provider", "ServedEngine", "ServiceConfig", "run_service", "voice_uuid"]
 
 _NAMES = {
     "_accounts.database": "Database default_data_dir",
@@ -43,15 +43,15 @@ _NAMES = {
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-_SERVING = frozenset({"create_app", "running", "serve"})
-"""Names that need a web server, which the extra ``local`` installs."""
+# Names that need a web server, which the extra ``local`` installs.
+_SERVER_NAMES = frozenset({"create_app", "running", "serve"})
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name at its first use (PEP 562)."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if name in _SERVING:
+    if name in _SERVER_NAMES:
         for module in ("starlette", "uvicorn"):
             require(module)
     value = getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -31,34 +31,34 @@ _SETTINGS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
-    options = vars(_parser().parse_args(arguments))
+    options = vars(_build_parser().parse_args(arguments))
     try:
-        from speechlab.service._config import given_settings, load_config
+        from speechlab.service._config import load_config, parse_settings
         from speechlab.service._keys import make_key
-        from speechlab.service._logs import log, to_stderr
-        from speechlab.service._server.server import serve
+        from speechlab.service._logs import log, log_to_stderr
+        from speechlab.service._server.server import run_until_stopped
 
         if options.pop("make_key"):
             sys.stdout.write(make_key() + "\n")
             return 0
         path: Path | None = options.pop("config")
         key: str | None = options.pop("api_key")
-        further = given_settings(options.pop("set"), options.pop("engine"))
+        further = parse_settings(options.pop("set"), options.pop("engine"))
         overrides: dict[str, Any] = {**options, "api_keys": (key,) if key else None}
         overrides.update(further)
         config, warnings = load_config(path, overrides)
         if warnings:
-            to_stderr()
+            log_to_stderr()
         for warning in warnings:
             log(warning, level="warning")
-        serve(config)
+        run_until_stopped(config)
     except SpeechLabError as error:
         sys.stderr.write(f"speechlab.service: {error}\n")
         return 2
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m speechlab.service", description="The embedded speech service.", epilog=_EPILOG
     )

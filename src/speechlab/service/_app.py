@@ -14,14 +14,14 @@ from starlette.routing import Route, WebSocketRoute
 from speechlab._platform import is_loopback
 from speechlab.contract import REALTIME_PATH, RECOGNITION_PATH, SPEECH_PATH, TRANSLATION_PATH, VOICES_PATH
 from speechlab.errors import ConfigurationError
-from speechlab.service._accounts.ledger import CONTENT_TYPE, gauge
+from speechlab.service._accounts.ledger import CONTENT_TYPE, build_gauge
 from speechlab.service._faults import Fault
-from speechlab.service._gate.guard import Guard, service_name
-from speechlab.service._routes.realtime import realtime
+from speechlab.service._gate.guard import Guard, resolve_service_name
+from speechlab.service._routes.realtime import run_realtime
 from speechlab.service._routes.recognition import recognize
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState, record_of, service_of
+from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState, get_record, get_service
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -50,46 +50,46 @@ def create_app(config: ServiceConfig) -> Starlette:
         middleware.insert(0, cors)
     app = Starlette(
         routes=[
-            Route("/healthz", _alive, methods=["GET"]),
-            Route(READY_PATH, ready, methods=["GET"]),
+            Route("/healthz", _reply_alive, methods=["GET"]),
+            Route(READY_PATH, reply_ready, methods=["GET"]),
             Route(METRICS_PATH, metrics, methods=["GET"]),
             Route(VOICES_PATH, list_voices, methods=["GET"]),
             Route(SPEECH_PATH, speak, methods=["POST"]),
-            WebSocketRoute(REALTIME_PATH, realtime),
+            WebSocketRoute(REALTIME_PATH, run_realtime),
             Route(RECOGNITION_PATH, recognize, methods=["POST"]),
             Route(TRANSLATION_PATH, translate, methods=["POST"]),
             # The path without the slash works too; a redirect would lose the body of a POST.
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
         middleware=middleware,
-        exception_handlers={HTTPException: _no_such_route},
+        exception_handlers={HTTPException: _reply_no_route},
     )
     app.router.redirect_slashes = False
     app.state.service = service
     return app
 
 
-async def _alive(_request: Request) -> Response:
+async def _reply_alive(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _no_such_route(request: Request, error: Exception) -> Response:
+async def _reply_no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    where = service_name(request.url.path)
+    where = resolve_service_name(request.url.path)
     if error.status_code == 405:
         headers = dict(error.headers or {})
         message = (
             f"the method {request.method[:20]} is not allowed here; allowed: {headers.get('Allow', 'none')}"
         )
-        return Fault("ErrMethodNotAllowed", message, where, headers=headers).response()
-    return Fault("ErrNotFound", "there is nothing at this path", where).response()
+        return Fault("ErrMethodNotAllowed", message, where, headers=headers).build_response()
+    return Fault("ErrNotFound", "there is nothing at this path", where).build_response()
 
 
-async def ready(request: Request) -> Response:
+async def reply_ready(request: Request) -> Response:
     """Reply 200 if the service is ready, or 503; operators get the details."""
-    principal = record_of(request.scope).principal
+    principal = get_record(request.scope).principal
     try:
-        status = await service_of(request).readiness.check()
+        status = await get_service(request).readiness.check_ready()
     except Fault as fault:
         if principal is not None and principal.operator:
             raise
@@ -102,10 +102,12 @@ async def ready(request: Request) -> Response:
 
 
 async def metrics(request: Request) -> Response:
-    service = service_of(request)
-    gauges = await service.engines.threads.run(service.upkeep.gauges)
+    service = get_service(request)
+    gauges = await service.engines.threads.run_task(service.upkeep.measure_gauges)
     gauges += [
-        gauge("speechlab_websockets_open", "Realtime connections.", service.in_flight.talking),
-        gauge("speechlab_requests_running", "HTTP requests under way.", service.in_flight.running),
+        build_gauge(
+            "speechlab_websockets_open", "Realtime connections.", service.in_flight.conversation_count
+        ),
+        build_gauge("speechlab_requests_running", "HTTP requests under way.", service.in_flight.running),
     ]
-    return Response(service.counters.text(gauges), headers={"Content-Type": CONTENT_TYPE})
+    return Response(service.counters.format_metrics(gauges), headers={"Content-Type": CONTENT_TYPE})

@@ -27,18 +27,23 @@ from pydantic import (
 from speechlab._platform import is_loopback
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
-from speechlab.service._addresses import check_backend_url, checked_host, checked_origin, sends_in_the_clear
+from speechlab.service._addresses import (
+    check_backend_url,
+    is_sent_unencrypted,
+    normalize_host,
+    normalize_origin,
+)
 from speechlab.service._keys import KEY_PREFIX, is_key_form
 from speechlab.service._providers import ServedEngine
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
+# Begins the path of a socket in ``host``.
 UNIX = "unix:"
-"""Begins the path of a socket in ``host``."""
+# Maximum size of a body with a text; a legal one can need 60,000 bytes.
 TEXT_BODY_BYTES = 256 * 1024
-"""Maximum size of a body with a text; a legal one can need 60,000 bytes."""
 _MIB = 1024 * 1024
-SECRETS = frozenset({"api_keys", "operator_keys", "recognizer_api_key"})
-"""Settings whose values are never shown."""
+# Settings whose values are never shown.
+SECRET_SETTINGS = frozenset({"api_keys", "operator_keys", "recognizer_api_key"})
 
 ServiceName = Literal["tts", "asr", "translate"]
 
@@ -116,7 +121,7 @@ class ServiceConfig(BaseModel):
 
     @field_validator("api_keys", "operator_keys")
     @classmethod
-    def _keys_are_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         if not all(map(is_key_form, keys)):
             message = (
                 f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
@@ -127,31 +132,31 @@ class ServiceConfig(BaseModel):
 
     @field_validator("allowed_hosts", mode="before")
     @classmethod
-    def _hosts_are_hosts(cls, hosts: object) -> tuple[str, ...]:
-        return tuple(checked_host(host) for host in _listed(hosts, "speech.example.org"))
+    def _normalize_hosts(cls, hosts: object) -> tuple[str, ...]:
+        return tuple(normalize_host(host) for host in _check_list(hosts, "speech.example.org"))
 
     @field_validator("ws_origins", "cors_origins", mode="before")
     @classmethod
-    def _origins_are_origins(cls, origins: object, info: ValidationInfo) -> tuple[str, ...]:
+    def _normalize_origins(cls, origins: object, info: ValidationInfo) -> tuple[str, ...]:
         any_page = info.field_name == "cors_origins"
-        listed = _listed(origins, "https://page.example.org")
-        return tuple(checked_origin(origin, any_page=any_page) for origin in listed)
+        listed = _check_list(origins, "https://page.example.org")
+        return tuple(normalize_origin(origin, any_page=any_page) for origin in listed)
 
     @field_validator("recognizer_url")
     @classmethod
-    def _url_is_a_url(cls, url: str) -> str:
+    def _check_recognizer_url(cls, url: str) -> str:
         if url:
             check_backend_url(url)
         return url
 
     @field_validator("recognizer_api_key")
     @classmethod
-    def _key_stays_secret(cls, key: str, info: ValidationInfo) -> str:
+    def _check_recognizer_key(cls, key: str, info: ValidationInfo) -> str:
         url = info.data.get("recognizer_url", "")
         if key and not (key.isascii() and key.isprintable() and " " not in key):
             message = "it contains characters that no key contains"
             raise ValueError(message)
-        if key and sends_in_the_clear(url) and not info.data.get("recognizer_allow_insecure"):
+        if key and is_sent_unencrypted(url) and not info.data.get("recognizer_allow_insecure"):
             message = (
                 f"it would travel unencrypted to {url}; use https://, or set recognizer_allow_insecure on a network "
                 f"you trust"
@@ -175,24 +180,24 @@ class ServiceConfig(BaseModel):
             raise ConfigurationError(f"the service's setting {name!r}: {reason}") from None
 
 
-def _listed(given: object, example: str) -> tuple[object, ...]:
+def _check_list(given: object, example: str) -> tuple[object, ...]:
     if not isinstance(given, (list, tuple, set, frozenset)):
         message = f'it must be a list, even with one item: ["{example}"]'
         raise ValueError(message)  # noqa: TRY004 - all faults of settings have the same type
     return tuple(given)
 
 
-def setting_names() -> list[str]:
+def list_setting_names() -> list[str]:
     """Names of all settings for a file or the environment."""
     return [name for name in ServiceConfig.model_fields if name != "extra_engines"]
 
 
-_LISTS = frozenset({"api_keys", "operator_keys", "allowed_hosts", "ws_origins", "cors_origins"})
-_BRACKETED = re.compile(r"\s*\[(?![0-9a-f.]*:[0-9a-f:.]*\])", re.IGNORECASE)
-"""A list in JSON, with its quotes or after a shell has removed them; ``[::1]`` is a host."""
-_OBJECTS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
-_SINGLE = {"api_key": "api_keys", "operator_key": "operator_keys"}
-"""Variables for a single key, in addition to those for several."""
+_LIST_SETTINGS = frozenset({"api_keys", "operator_keys", "allowed_hosts", "ws_origins", "cors_origins"})
+# A list in JSON, with its quotes or after a shell has removed them; ``[::1]`` is a host.
+_BRACKETED_LIST = re.compile(r"\s*\[(?![0-9a-f.]*:[0-9a-f:.]*\])", re.IGNORECASE)
+_OBJECT_SETTINGS = frozenset({"engines", "service_requests_per_minute", "service_concurrent"})
+# Variables for a single key, in addition to those for several.
+_SINGLE_KEY_SETTINGS = {"api_key": "api_keys", "operator_key": "operator_keys"}
 
 
 def load_config(
@@ -204,16 +209,16 @@ def load_config(
     warnings: list[str] = []
     settings: dict[str, Any] = {}
     if path is not None:
-        settings.update(_from_file(path, warnings))
-    settings.update(_from_environment(os.environ if environment is None else environment, warnings))
+        settings.update(_read_file(path, warnings))
+    settings.update(_read_environment(os.environ if environment is None else environment, warnings))
     arguments = {name: value for name, value in (overrides or {}).items() if value is not None}
     if isinstance(arguments.get("engines"), dict) and isinstance(settings.get("engines"), dict):
-        arguments["engines"] = _merged(settings["engines"], arguments["engines"])
+        arguments["engines"] = _merge_engines(settings["engines"], arguments["engines"])
     settings.update(arguments)
     return ServiceConfig.of(settings), warnings
 
 
-def _from_file(path: Path, warnings: list[str]) -> dict[str, Any]:
+def _read_file(path: Path, warnings: list[str]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         read = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -225,26 +230,26 @@ def _from_file(path: Path, warnings: list[str]) -> dict[str, Any]:
         ) from error
     if not isinstance(read, dict):
         raise ConfigurationError(f"the configuration file {path} must contain settings by name")
-    names = setting_names()
+    names = list_setting_names()
     for name in [name for name in read if name not in names]:
         warnings.append(f"{path}: unknown setting {name!r} is ignored; there are {', '.join(names)}")
         del read[name]
     return read
 
 
-def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
+def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     single_keys: dict[str, list[str]] = {}
     for variable, text in environment.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or not text:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if name in _SINGLE:
-            single_keys.setdefault(_SINGLE[name], []).append(text)
-        elif name in setting_names():
-            settings[name] = _from_text(name, text, variable)
+        if name in _SINGLE_KEY_SETTINGS:
+            single_keys.setdefault(_SINGLE_KEY_SETTINGS[name], []).append(text)
+        elif name in list_setting_names():
+            settings[name] = _parse_setting(name, text, variable)
         else:
-            names = ", ".join(setting.upper() for setting in setting_names())
+            names = ", ".join(setting.upper() for setting in list_setting_names())
             warnings.append(
                 f"unknown environment variable {variable} is ignored; after the prefix come {names}"
             )
@@ -253,15 +258,15 @@ def _from_environment(environment: Mapping[str, str], warnings: list[str]) -> di
     return settings
 
 
-def _from_text(name: str, text: str, source: str) -> Any:
+def _parse_setting(name: str, text: str, source: str) -> Any:
     """Read the text of an environment variable or an argument: lists are separated by commas, objects are JSON."""
-    if name in _LISTS:
-        if _BRACKETED.match(text):
+    if name in _LIST_SETTINGS:
+        if _BRACKETED_LIST.match(text):
             raise ConfigurationError(
                 f"{source} must be a list separated by commas, without brackets or quotes: a,b"
             )
         return tuple(item.strip() for item in text.split(",") if item.strip())
-    if name not in _OBJECTS:
+    if name not in _OBJECT_SETTINGS:
         return text
     try:
         value = json.loads(text)
@@ -273,31 +278,31 @@ def _from_text(name: str, text: str, source: str) -> Any:
     return value
 
 
-def _merged(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _merge_engines(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     merged = dict(first)
     for name, options in second.items():
         merged[name] = {**merged.get(name, {}), **options}
     return merged
 
 
-def given_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
+def parse_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[str, Any]:
     """Read settings from the command line, as arguments for :func:`load_config`."""
     settings: dict[str, Any] = {}
     for option in options:
         name, equals, text = option.partition("=")
-        if name not in setting_names():
-            near = get_close_matches(name, setting_names(), 1)
+        if name not in list_setting_names():
+            near = get_close_matches(name, list_setting_names(), 1)
             hint = f"did you mean {near[0]}?" if near else "docs/service.md lists the settings"
             raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}; {hint}")
         if not equals:
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")
-        settings[name] = _from_text(name, text, f"--set {name}")
-    if engine_options := _engine_options(engines):
-        settings["engines"] = _merged(settings.get("engines", {}), engine_options)
+        settings[name] = _parse_setting(name, text, f"--set {name}")
+    if engine_options := _parse_engine_options(engines):
+        settings["engines"] = _merge_engines(settings.get("engines", {}), engine_options)
     return settings
 
 
-def _engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
+def _parse_engine_options(options: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Read ``ENGINE.OPTION=VALUE`` arguments; values are JSON if they parse as JSON, and text otherwise."""
     engines: dict[str, dict[str, Any]] = {}
     for option in options:

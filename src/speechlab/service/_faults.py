@@ -18,10 +18,10 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelE
 if TYPE_CHECKING:
     from starlette.types import Send
 
-WORK = {"tts": "speech synthesis", "asr": "speech recognition", "translate": "translation"}
-"""The work of an engine, by operation."""
+# The work of an engine, by operation.
+OPERATION_NAMES = {"tts": "speech synthesis", "asr": "speech recognition", "translate": "translation"}
 
-_BY_CODE = {
+_FAULT_NAMES = {
     "tts_text_too_long": "ErrTextTooLong",
     "unknown_voice_id": "ErrUnknownVoice",
     "unsupported_audio_format": "ErrUnsupportedFormat",
@@ -53,26 +53,26 @@ class Fault(Exception):  # noqa: N818 - a reply, usually about a fault of the cl
     def status(self) -> int:
         return self.kind.status
 
-    def body(self) -> bytes:
-        """The error body in its long or short form."""
+    def build_body(self) -> bytes:
+        """Return the error body in its long or short form."""
         long = self.kind.body(self.error, *self.context)
         return orjson.dumps({"code": self.status, "error": self.error} if self.short else long)
 
-    def response(self) -> Response:
-        return Response(self.body(), self.status, headers=self.headers, media_type="application/json")
+    def build_response(self) -> Response:
+        return Response(self.build_body(), self.status, headers=self.headers, media_type="application/json")
 
 
-class Gone(Exception):  # noqa: N818 - not an error of the service
+class ClientGone(Exception):  # noqa: N818 - not an error of the service
     """The client has disconnected."""
 
 
-def invalid(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
-    """A 400 for a request that breaks a rule of the contract; its name depends on the rule."""
+def build_invalid_fault(error: InvalidRequestError, *context: str, short: bool = False) -> Fault:
+    """Return a 400 for a request that breaks a rule of the contract; its name depends on the rule."""
     where = context if error.parameter is None else (*context, error.parameter)
-    return Fault(_BY_CODE.get(error.code or "", "ErrInvalidRequest"), error.message, *where, short=short)
+    return Fault(_FAULT_NAMES.get(error.code or "", "ErrInvalidRequest"), error.message, *where, short=short)
 
 
-def detail(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """Describe a failure for clients: messages of speechlab without folder names; of other errors, the type only."""
     if not isinstance(error, SpeechLabError):
         return type(error).__name__
@@ -80,20 +80,20 @@ def detail(error: BaseException) -> str:
     return " ".join(text.split())[:400]
 
 
-def from_engine(error: BaseException, operation: str) -> Fault:
-    """The reply to a failure of an engine: a 500 without private details."""
+def build_engine_fault(error: BaseException, operation: str) -> Fault:
+    """Return the reply to a failure of an engine: a 500 without private details."""
     if isinstance(error, InvalidRequestError):
-        return invalid(error, operation, short=operation == "asr")
+        return build_invalid_fault(error, operation, short=operation == "asr")
     if operation == "asr":
         unavailable = isinstance(error, (ModelError, MissingDependencyError))
-        message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=detail(error))
+        message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=describe_failure(error))
     else:
-        message = f"{WORK[operation]} failed: {detail(error)}"
+        message = f"{OPERATION_NAMES[operation]} failed: {describe_failure(error)}"
     return Fault("ErrInternal", message, operation, "engine")
 
 
 _RETRY_S = {429: "5", 503: "10"}
-_NOT_UPGRADED = (
+_NOT_UPGRADED_MESSAGE = (
     "this address is for WebSockets: send GET with Connection, Upgrade, Sec-WebSocket-Key and -Version 13"
 )
 _STAGES = {
@@ -117,8 +117,8 @@ class HandshakeRefused(Fault):
         self.kind, self.code = code.kind, code
 
     @classmethod
-    def not_upgraded(cls, what: str = _NOT_UPGRADED) -> HandshakeRefused:
-        """The refusal of a request that is not a handshake."""
+    def build_upgrade_refusal(cls, what: str = _NOT_UPGRADED_MESSAGE) -> HandshakeRefused:
+        """Return the refusal of a request that is not a handshake."""
         return cls(HandshakeCode.INVALID_WEBSOCKET_UPGRADE, what)
 
     async def send(self, send: Send) -> None:
@@ -128,4 +128,4 @@ class HandshakeRefused(Fault):
             for name, value in {"Content-Type": "application/json", **self.headers}.items()
         ]
         await send({"type": "websocket.http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "websocket.http.response.body", "body": self.body()})
+        await send({"type": "websocket.http.response.body", "body": self.build_body()})

@@ -16,11 +16,11 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import IO, TypeVar
 
-from speechlab.service._faults import Fault, Gone
+from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._logs import log
 
+# Size up to which something is held in memory, and of the pieces in which the rest is written.
 BLOCK_BYTES = 1024 * 1024
-"""Size up to which something is held in memory, and of the pieces in which the rest is written."""
 
 
 class Shares:
@@ -44,7 +44,7 @@ class Shares:
             del self._used[owner]
         return room
 
-    def give(self, owner: str, amount: int = 1) -> None:
+    def give_back(self, owner: str, amount: int = 1) -> None:
         self._used[owner] -= amount
         if not self._used[owner]:
             del self._used[owner]
@@ -65,27 +65,27 @@ class BytesBudget:
         with self._lock:
             return self._shares.total
 
-    def given_back(self) -> int:
+    def pop_freed_bytes(self) -> int:
         """Number of bytes given back since the last call."""
         with self._lock:
             amount, self._given_back = self._given_back, 0
         return amount
 
-    def hold(self, owner: str, service: str) -> Held:
-        return Held(self, owner, service)
+    def hold_bytes(self, owner: str, service: str) -> HeldBytes:
+        return HeldBytes(self, owner, service)
 
-    def count(self, owner: str, amount: int, service: str) -> None:
+    def count_bytes(self, owner: str, amount: int, service: str) -> None:
         """Count bytes, or uncount a negative number of them."""
         with self._lock:
             if amount < 0:
                 self._given_back -= amount
-                self._shares.give(owner, -amount)
+                self._shares.give_back(owner, -amount)
             elif not self._shares.take(owner, amount):
                 message = "the service holds as many bytes as it may (held_bytes); try again later"
                 raise Fault("ErrRateLimited", message, service, "held_bytes", headers={"Retry-After": "5"})
 
 
-class Held:
+class HeldBytes:
     """The bytes of one body, recording or reply; written once, then read. Used by one thread at a time."""
 
     def __init__(self, budget: BytesBudget, owner: str, service: str) -> None:
@@ -99,26 +99,26 @@ class Held:
         self._lock = threading.Lock()
         self.size = 0
 
-    def expect(self, size: int) -> None:
+    def reserve(self, size: int) -> None:
         """Count bytes before they come, such as those of a declared length."""
         if size > self._counted:
-            self._budget.count(self._owner, size - self._counted, self._service)
+            self._budget.count_bytes(self._owner, size - self._counted, self._service)
             self._counted = size
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads."""
         with self._lock:
-            self._check()
-            self.expect(self.size + len(data))
+            self._check_open()
+            self.reserve(self.size + len(data))
             self._memory += data
             self.size += len(data)
             if self._file is not None or self.size > BLOCK_BYTES:
-                self._spill()
+                self._spill_to_file()
 
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return some bytes, by default all of them. Blocks for those in a file."""
         with self._lock:
-            self._check()
+            self._check_open()
             end = self.size if size is None else min(self.size, start + size)
             if self._file is None:
                 return bytes(self._memory[start:end])
@@ -128,7 +128,7 @@ class Held:
     def view(self) -> memoryview:
         """Return all bytes without reading them, from a file as pages of it. They are valid as long as the view."""
         with self._lock:
-            self._check()
+            self._check_open()
             if self._file is None:
                 return memoryview(self._memory)
             return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_COPY))
@@ -142,13 +142,13 @@ class Held:
             self._memory = bytearray()
             if self._file is not None:
                 self._file.close()
-            self._budget.count(self._owner, -self._counted, self._service)
+            self._budget.count_bytes(self._owner, -self._counted, self._service)
 
-    def _check(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
-            raise Gone
+            raise ClientGone
 
-    def _spill(self) -> None:
+    def _spill_to_file(self) -> None:
         try:
             if self._file is None:
                 # It has no name, and disappears with its last use.
@@ -164,12 +164,12 @@ class Held:
 
 T = TypeVar("T")
 
+# Bytes per second of the slowest sender of a body.
 SENDER_BYTES_S = 4_096
-"""Bytes per second of the slowest sender of a body."""
+# Bytes per second of the slowest reader of a reply: a third of the rate of Opus.
 READER_BYTES_S = 1_024
-"""Bytes per second of the slowest reader of a reply: a third of the rate of Opus."""
+# Parts of the window; bytes within one count as moved at once.
 _SLOTS = 32
-"""Parts of the window; bytes within one count as moved at once."""
 
 
 class Pace:
@@ -183,7 +183,7 @@ class Pace:
         self._moved: deque[list[float]] = deque()
         self._moved_bytes = 0.0
 
-    async def wait(self, step: Awaitable[T]) -> T:
+    async def wait_for(self, step: Awaitable[T]) -> T:
         now = asyncio.get_running_loop().time
         started = now()
         try:
@@ -192,7 +192,7 @@ class Pace:
         finally:
             self._waited_s += now() - started
 
-    def moved(self, count: int) -> None:
+    def count_bytes(self, count: int) -> None:
         """Count bytes that the peer has sent or read."""
         if self._moved and self._waited_s - self._moved[-1][0] < self._window_s / _SLOTS:
             self._moved[-1][1] += count

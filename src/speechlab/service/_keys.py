@@ -6,10 +6,10 @@ import re
 import secrets
 from dataclasses import dataclass
 
+# Prefix of keys made here; other keys keep their own prefix.
 KEY_PREFIX = "sl"
-"""Prefix of keys made here; other keys keep their own prefix."""
+# Prefix of the ids of keys in the settings; ids of keys in the data folder begin with ``k-``.
 ID_PREFIX = "s-"
-"""Prefix of the ids of keys in the settings; ids of keys in the data folder begin with ``k-``."""
 _PREFIX = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,31}")
 _BODY = re.compile(r"[A-Za-z0-9._~+/=-]{8,256}")
 
@@ -20,7 +20,7 @@ def make_key() -> str:
 
 
 def is_key_form(token: str) -> bool:
-    """Whether a token is a complete key, ``<prefix>:<body>`` (section 5, item 2)."""
+    """Return whether a token is a complete key, ``<prefix>:<body>`` (section 5, item 2)."""
     prefix, colon, body = token.partition(":")
     return colon == ":" and _PREFIX.fullmatch(prefix) is not None and _BODY.fullmatch(body) is not None
 
@@ -36,8 +36,8 @@ class Principal:
     operator: bool = False
     voices: frozenset[str] | None = None
 
-    def may_speak(self, provider: str, voice_id: str) -> bool:
-        """Whether the key may use a voice of a provider."""
+    def can_speak(self, provider: str, voice_id: str) -> bool:
+        """Return whether the key may use a voice of a provider."""
         return (self.providers is None or provider in self.providers) and (
             self.voices is None or voice_id in self.voices
         )

@@ -22,7 +22,7 @@ def log(event: str, *, level: str = "info", once_a_minute: bool = False, **field
     _logger.log(_LEVELS[level], event, extra={"fields": fields, "once_a_minute": once_a_minute})
 
 
-class OnceAMinute(logging.Filter):
+class OnceAMinuteFilter(logging.Filter):
     """Passes an event once a minute, with the number of those suppressed since.
 
     It applies to events that request it, and to all events of other libraries.
@@ -49,7 +49,7 @@ class OnceAMinute(logging.Filter):
         return True
 
 
-def error_fields(error: BaseException) -> dict[str, Any]:
+def build_error_fields(error: BaseException) -> dict[str, Any]:
     """Fields of a log line about a failure.
 
     Messages of speechlab's errors never contain a text or a key. Those of other errors may, so only their type and
@@ -66,7 +66,7 @@ def error_fields(error: BaseException) -> dict[str, Any]:
     return fields
 
 
-class JsonLines(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formats a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -80,11 +80,11 @@ class JsonLines(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
-def to_stderr(level: str = "info") -> None:
+def log_to_stderr(level: str = "info") -> None:
     """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines())
-    handler.addFilter(OnceAMinute())
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(OnceAMinuteFilter())
     levels = {"speechlab": _LEVELS[level], "uvicorn": logging.CRITICAL, "asyncio": logging.ERROR}
     for name, least in levels.items():
         logger = logging.getLogger(name)

@@ -48,6 +48,7 @@ class Provider:
         )
 
 
+# Providers by name, which is also the name of their engine. All other engines get the defaults.
 PROVIDERS: dict[str, Provider] = {
     provider.name: provider
     for provider in (
@@ -59,7 +60,6 @@ PROVIDERS: dict[str, Provider] = {
         Provider("openjtalk", sample_rates=(DEFAULT_SAMPLE_RATE,), heavy=False),
     )
 }
-"""Providers by name, which is also the name of their engine. All other engines get the defaults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ServedEngine:
     """An engine that the service offers.
 
     Attributes:
-        name: Name of the engine; for a synthesiser also that of its provider.
+        name: Name of the engine; for a synthesizer also that of its provider.
         kind: ``"synthesizer"``, ``"recognizer"`` or ``"translator"``.
         create: Makes the engine object; called in a worker thread.
         provider: Formats and rates of its voices, or None for the table's entry.

@@ -19,14 +19,14 @@ from starlette.datastructures import Headers
 from speechlab._platform import package_version
 from speechlab.contract import HandshakeCode
 from speechlab.service._accounts.database import Database
-from speechlab.service._accounts.keys import Access, Keyring
+from speechlab.service._accounts.keys import KeyStore, Keyring
 from speechlab.service._accounts.ledger import Counters, Ledger
 from speechlab.service._accounts.limits import StoredLimits
 from speechlab.service._accounts.metering import Meter, Metering
 from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.health import Readiness, Upkeep
 from speechlab.service._faults import HandshakeRefused
-from speechlab.service._held_bytes import BytesBudget, Held
+from speechlab.service._held_bytes import BytesBudget, HeldBytes
 from speechlab.service._logs import log
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from speechlab.service._keys import Principal
 
 
-class Draining(Protocol):
+class Drainable(Protocol):
     """A conversation that can be ended."""
 
     async def drain(self) -> None:
         """Close now if no text is under way, and otherwise after it."""
 
-    async def give_up(self) -> None:
+    async def close_now(self) -> None:
         """Stop the text under way, report it to the client, and close."""
 
 
@@ -54,12 +54,12 @@ class InFlight:
         self._max_per_key = max_per_key
         self._connections: Counter[str] = Counter()
         self.draining = False
-        self._conversations: set[Draining] = set()
+        self._conversations: set[Drainable] = set()
         self.running = 0
         self._idle = asyncio.Event()
 
     @property
-    def talking(self) -> int:
+    def conversation_count(self) -> int:
         """Number of conversations."""
         return len(self._conversations)
 
@@ -76,7 +76,7 @@ class InFlight:
         return lambda: self._connections.subtract([key_id])
 
     @contextlib.contextmanager
-    def conversation(self, conversation: Draining) -> Iterator[None]:
+    def register_conversation(self, conversation: Drainable) -> Iterator[None]:
         """Register a conversation for the duration of the block."""
         self._conversations.add(conversation)
         self._idle.clear()
@@ -84,10 +84,10 @@ class InFlight:
             yield
         finally:
             self._conversations.discard(conversation)
-            self._check_idle()
+            self._signal_if_idle()
 
     @contextlib.contextmanager
-    def request(self) -> Iterator[None]:
+    def register_request(self) -> Iterator[None]:
         """Register an HTTP request for the duration of the block."""
         self.running += 1
         self._idle.clear()
@@ -95,7 +95,7 @@ class InFlight:
             yield
         finally:
             self.running -= 1
-            self._check_idle()
+            self._signal_if_idle()
 
     async def drain(self, within_s: float, hurry: Callable[[], bool]) -> None:
         """Refuse new work, let work under way finish, and close all conversations.
@@ -113,14 +113,14 @@ class InFlight:
             if await self._wait_idle(min(remaining_s, 0.05)):
                 break
         late = list(self._conversations)
-        closing += [asyncio.create_task(conversation.give_up()) for conversation in late]
+        closing += [asyncio.create_task(conversation.close_now()) for conversation in late]
         if late:
             await self._wait_idle(1.0)
         for task in closing:
             task.cancel()
         log("drained", broken_off=len(late) + self.running)
 
-    def _check_idle(self) -> None:
+    def _signal_if_idle(self) -> None:
         if not (self._conversations or self.running):
             self._idle.set()
 
@@ -133,13 +133,13 @@ class InFlight:
 
 READY_PATH = "/readyz"
 METRICS_PATH = "/metrics"
-_RECORD = "speechlab.request"
+_RECORD_KEY = "speechlab.request"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
-ABORT = "speechlab.abort"
-"""Name of the ASGI extension that drops the connection, unsent data included."""
+# Name of the ASGI extension that drops the connection, unsent data included.
+ABORT_EXTENSION = "speechlab.abort"
 
-INTERIM = "speechlab.interim"
-"""Name of the ASGI extension that sends an interim reply to a client that waits."""
+# Name of the ASGI extension that sends an interim reply to a client that waits.
+INTERIM_EXTENSION = "speechlab.interim"
 
 
 class ServiceState:
@@ -148,7 +148,7 @@ class ServiceState:
     def __init__(self, config: ServiceConfig) -> None:
         self.config = config
         self.database = Database(config.data_dir, serving=True) if config.data_dir else None
-        access = Access(self.database) if self.database else None
+        access = KeyStore(self.database) if self.database else None
         self.keyring = Keyring(config.api_keys, access, operators=config.operator_keys)
         ledger = Ledger(self.database) if self.database else None
         self.counters = Counters()
@@ -181,7 +181,7 @@ class ServiceState:
             self.database.close()
 
 
-def service_of(connection: HTTPConnection) -> ServiceState:
+def get_service(connection: HTTPConnection) -> ServiceState:
     return cast("ServiceState", connection.app.state.service)
 
 
@@ -192,41 +192,41 @@ class RequestRecord:
     id: str
     principal: Principal | None = None
     meter: Meter | None = None
-    held: list[Held] = field(default_factory=list)
+    held: list[HeldBytes] = field(default_factory=list)
     ended: tuple[int, str] | None = None
     """Status and reason of a reply that broke off."""
 
 
-def record_of(scope: Scope) -> RequestRecord:
+def get_record(scope: Scope) -> RequestRecord:
     """Return the record of a request or a connection; its id is the client's if that is valid, or else a new one."""
-    if _RECORD not in scope:
+    if _RECORD_KEY not in scope:
         sent = Headers(scope=scope).getlist("x-request-id")
         is_valid = len(sent) == 1 and _REQUEST_ID.fullmatch(sent[0]) is not None
-        scope[_RECORD] = RequestRecord(sent[0] if is_valid else secrets.token_hex(8))
-    return cast("RequestRecord", scope[_RECORD])
+        scope[_RECORD_KEY] = RequestRecord(sent[0] if is_valid else secrets.token_hex(8))
+    return cast("RequestRecord", scope[_RECORD_KEY])
 
 
-def principal_of(connection: HTTPConnection) -> Principal:
+def get_principal(connection: HTTPConnection) -> Principal:
     """Return the owner of a request's or a conversation's key, as found by the guard."""
-    return cast("Principal", record_of(connection.scope).principal)
+    return cast("Principal", get_record(connection.scope).principal)
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
     """Start the operation of a request, and check the limits of its key."""
-    meter = service_of(request).metering.begin(operation, principal_of(request))
-    record_of(request.scope).meter = meter
-    meter.admit()
+    meter = get_service(request).metering.open_meter(operation, get_principal(request))
+    get_record(request.scope).meter = meter
+    meter.check_key_limits()
     return meter
 
 
-def hold(request: Request, service: str) -> Held:
+def hold_bytes(request: Request, service: str) -> HeldBytes:
     """Begin to hold bytes for a request, at most until its end."""
-    held = service_of(request).budget.hold(principal_of(request).key_id, service)
-    record_of(request.scope).held.append(held)
+    held = get_service(request).budget.hold_bytes(get_principal(request).key_id, service)
+    get_record(request.scope).held.append(held)
     return held
 
 
-def abort_of(scope: Scope) -> Callable[[], None]:
+def get_abort(scope: Scope) -> Callable[[], None]:
     """Return a function that drops the connection of a scope, or does nothing if the server does not support it."""
-    abort = scope.get("extensions", {}).get(ABORT, {}).get("call")
+    abort = scope.get("extensions", {}).get(ABORT_EXTENSION, {}).get("call")
     return cast("Callable[[], None]", abort) if abort is not None else lambda: None

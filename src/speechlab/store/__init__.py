@@ -13,7 +13,7 @@ from speechlab.store._blobs import Blob
 from speechlab.store._blobs import BlobFolder as BlobFolder
 from speechlab.store._claims import Claims as Claims
 from speechlab.store._store import PART_SUFFIX as PART_SUFFIX
-from speechlab.store._store import Attempt, Store, Stored
+from speechlab.store._store import Attempt, Store, StoredResult
 from speechlab.store._store import RunPart as RunPart
 from speechlab.store._store import RunRecord as RunRecord
 

@@ -9,11 +9,11 @@ import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
-from speechlab._files import file_sha256, whole_file
+from speechlab._files import file_sha256, write_atomically
 from speechlab.errors import StoreError
 
+# The file that makes a folder a store.
 STORE_FILE = "store.sqlite"
-"""The file that makes a folder a store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +31,40 @@ class BlobFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def path(self, sha256: str, suffix: str = "") -> Path:
+    def resolve_path(self, sha256: str, suffix: str = "") -> Path:
         """Return the path of the file with this content, which need not exist."""
         return self.root / sha256[:2] / f"{sha256}{suffix}"
 
-    def add(self, data: bytes, suffix: str = "") -> Blob:
+    def add_bytes(self, data: bytes, suffix: str = "") -> Blob:
         """Keep some bytes; the same bytes are kept once."""
         blob = Blob(hashlib.sha256(data).hexdigest(), suffix, len(data))
-        if self.has(blob):
+        if self.has_blob(blob):
             return blob
-        target = self.path(blob.sha256, suffix)
+        target = self.resolve_path(blob.sha256, suffix)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(target) as draft:
+            with write_atomically(target) as draft:
                 draft.write_bytes(data)
         except OSError as error:
-            raise store_error(error, target) from error
+            raise build_store_error(error, target) from error
         return blob
 
-    def has(self, blob: Blob) -> bool:
+    def has_blob(self, blob: Blob) -> bool:
         """Return whether a file exists in its full length; a power failure may leave an empty file."""
         try:
-            return self.path(blob.sha256, blob.suffix).stat().st_size == blob.size
+            return self.resolve_path(blob.sha256, blob.suffix).stat().st_size == blob.size
         except OSError:
             return False
 
-    def verify(self, sha256: str, suffix: str = "") -> bool:
+    def is_intact(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file exists and its content has the digest in its name."""
         try:
-            return file_sha256(self.path(sha256, suffix)) == sha256
+            return file_sha256(self.resolve_path(sha256, suffix)) == sha256
         except OSError:
             return False
 
 
-def store_error(error: OSError, path: Path) -> StoreError:
+def build_store_error(error: OSError, path: Path) -> StoreError:
     """Return the store's error for a failed write, with the reason and a remedy."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         message = (
@@ -76,7 +76,7 @@ def store_error(error: OSError, path: Path) -> StoreError:
     return StoreError(message)
 
 
-def database_error(error: sqlite3.Error, path: Path) -> StoreError:
+def build_database_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the store's error for one of its database, with the reason and a remedy."""
     if "full" in str(error):
         return StoreError(f"no space left for the store {path}; free some; stored results stay valid")

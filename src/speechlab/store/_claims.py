@@ -16,11 +16,11 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from pathlib import Path
 
-from speechlab._platform import after_fork
+from speechlab._platform import register_after_fork
 
-_OFFSETS = 1 << 30
-"""Number of positions in the file, which stays empty. Two keys with one position wait for each other."""
-_TAKEN = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+# Number of positions in the file, which stays empty. Two keys with one position wait for each other.
+_POSITIONS = 1 << 30
+_LOCKED_ERRNOS = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 
 class _ClaimFile:
@@ -32,7 +32,7 @@ class _ClaimFile:
         self._taken: set[int] = set()
         self._file = -1
 
-    def take(self, place: int) -> bool:
+    def claim_place(self, place: int) -> bool:
         with self._lock:
             if place in self._taken:
                 return False
@@ -50,18 +50,18 @@ class _ClaimFile:
         except OSError:
             return False
         try:
-            _lock(self._file, place)
+            _lock_byte(self._file, place)
         except OSError as error:
-            return error.errno in _TAKEN
+            return error.errno in _LOCKED_ERRNOS
         return False
 
-    def give_back(self, places: Iterable[int]) -> None:
+    def release_places(self, places: Iterable[int]) -> None:
         with self._lock:
             for place in self._taken.intersection(places):
                 self._taken.remove(place)
                 if self._file >= 0:
                     with suppress(OSError):
-                        _unlock(self._file, place)
+                        _unlock_byte(self._file, place)
             self._close_if_idle()
 
     def _close_if_idle(self) -> None:
@@ -73,21 +73,21 @@ class _ClaimFile:
 if sys.platform == "win32":
     import msvcrt
 
-    def _lock(file: int, place: int) -> None:
+    def _lock_byte(file: int, place: int) -> None:
         os.lseek(file, place, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
 
-    def _unlock(file: int, place: int) -> None:
+    def _unlock_byte(file: int, place: int) -> None:
         os.lseek(file, place, os.SEEK_SET)
         msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _lock(file: int, place: int) -> None:
+    def _lock_byte(file: int, place: int) -> None:
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, place)
 
-    def _unlock(file: int, place: int) -> None:
+    def _unlock_byte(file: int, place: int) -> None:
         fcntl.lockf(file, fcntl.LOCK_UN, 1, place)
 
 
@@ -99,21 +99,21 @@ class Claims:
             self._file = _files.setdefault(path.resolve(), _ClaimFile(path))
         self._taken: dict[str, int] = {}
 
-    def take(self, key: str) -> bool:
+    def claim_key(self, key: str) -> bool:
         """Claim a key. Return False if another user or process has claimed it."""
-        place = zlib.crc32(key.encode()) % _OFFSETS
-        if not self._file.take(place):
+        place = zlib.crc32(key.encode()) % _POSITIONS
+        if not self._file.claim_place(place):
             return False
         self._taken[key] = place
         return True
 
-    def give_back(self, keys: Iterable[str]) -> None:
+    def release_keys(self, keys: Iterable[str]) -> None:
         """Release claims. Keys without a claim of this user are ignored."""
         if places := [self._taken.pop(key) for key in list(keys) if key in self._taken]:
-            self._file.give_back(places)
+            self._file.release_places(places)
 
     @property
-    def taken(self) -> AbstractSet[str]:
+    def keys(self) -> AbstractSet[str]:
         """The claimed keys."""
         return self._taken.keys()
 
@@ -122,8 +122,8 @@ _files: dict[Path, _ClaimFile] = {}
 _files_lock = threading.Lock()
 
 
-@after_fork
-def _forget_after_fork() -> None:
+@register_after_fork
+def _forget_claims_after_fork() -> None:
     # the locks belong to the parent; the child's copy of the open file stays open, which does not affect them
     global _files_lock  # noqa: PLW0603 - a forked child needs its own
     _files_lock = threading.Lock()

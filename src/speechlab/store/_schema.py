@@ -48,5 +48,5 @@ CREATE TABLE run_parts (
 -- No reference to results: a result may be replaced without the timing of its reply.
 CREATE TABLE replies (key TEXT PRIMARY KEY, facts TEXT NOT NULL) STRICT;
 """
+# Version of the schema; a database of another version is refused.
 SCHEMA_VERSION = 1
-"""Version of the schema; a database of another version is refused."""

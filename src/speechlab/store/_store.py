@@ -16,28 +16,28 @@ import orjson
 from platformdirs import user_data_path
 
 from speechlab._sqlite import (
-    can_be_written,
     check_schema,
     create_tables,
+    is_writable,
     open_database,
-    open_to_read,
+    open_read_only,
     transaction,
 )
 from speechlab.errors import StoreError
-from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, database_error, store_error
+from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, build_database_error, build_store_error
 from speechlab.store._claims import Claims
 from speechlab.store._schema import SCHEMA, SCHEMA_VERSION
 
+# Ending of the files that hold the parts of a run's table.
 PART_SUFFIX = ".parquet"
-"""Ending of the files that hold the parts of a run's table."""
-_BUSY_S = 30.0
+_BUSY_TIMEOUT_S = 30.0
 _KEYS_AT_ONCE = 500
-_RUN = "id, operation, status, started, ended, manifest"
-_ATTEMPT = "key, started, latency_s, status, http_status, error_type, error"
+_RUN_COLUMNS = "id, operation, status, started, ended, manifest"
+_ATTEMPT_COLUMNS = "key, started, latency_s, status, http_status, error_type, error"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredResult:
     """A stored result."""
 
     key: str
@@ -115,13 +115,13 @@ class Store:
         self._lock = threading.RLock()
         self._depth = 0
         file = self.path / STORE_FILE
-        self.read_only = file.exists() and not can_be_written(file)
+        self.read_only = file.exists() and not is_writable(file)
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # recordings of people are private
         except OSError as error:
-            raise store_error(error, self.path) from error
-        with self._translated():
-            self._db = open_to_read(file) if self.read_only else open_database(file, busy_s=_BUSY_S)
+            raise build_store_error(error, self.path) from error
+        with self._convert_errors():
+            self._db = open_read_only(file) if self.read_only else open_database(file, busy_s=_BUSY_TIMEOUT_S)
             try:
                 if self.read_only:
                     self._db.execute("PRAGMA query_only=ON")
@@ -159,18 +159,18 @@ class Store:
             self._db.close()
 
     def __len__(self) -> int:
-        ((count,),) = self._rows("SELECT count(*) FROM results")
+        ((count,),) = self._query("SELECT count(*) FROM results")
         return int(count)
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> StoredResult | None:
         """Return a result with all its files; None if there is none, or a file is missing or truncated."""
         return self.get_many([key]).get(key)
 
-    def get_many(self, keys: Collection[str]) -> dict[str, Stored]:
+    def get_many(self, keys: Collection[str]) -> dict[str, StoredResult]:
         """Return the stored results of many keys; results with a missing or truncated file are left out."""
-        results: dict[str, Stored] = {}
-        for some, marks in _slices(keys):
-            with self._translated():
+        results: dict[str, StoredResult] = {}
+        for some, marks in _slice_keys(keys):
+            with self._convert_errors():
                 rows = self._db.execute(
                     f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
                     some,
@@ -186,17 +186,19 @@ class Store:
                 blobs.setdefault(key, {})[role] = Blob(*about)
             for key, operation, request, response, created in rows:
                 own_blobs = blobs.get(key, {})
-                if all(map(self.blobs.has, own_blobs.values())):
+                if all(map(self.blobs.has_blob, own_blobs.values())):
                     sent, answered = orjson.loads(request), orjson.loads(response)
-                    results[key] = Stored(key, operation, sent, answered, self._paths(own_blobs), created)
+                    results[key] = StoredResult(
+                        key, operation, sent, answered, self._to_paths(own_blobs), created
+                    )
         return results
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
         """Return the last failed attempt of each request that has no result."""
         attempts: dict[str, Attempt] = {}
-        for some, marks in _slices(keys):
-            rows = self._rows(
-                f"SELECT {_ATTEMPT} FROM attempts WHERE key IN ({marks}) "  # noqa: S608 - names of columns and placeholders; values are bound
+        for some, marks in _slice_keys(keys):
+            rows = self._query(
+                f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE key IN ({marks}) "  # noqa: S608 - names of columns and placeholders; values are bound
                 "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
                 some,
             )
@@ -212,7 +214,7 @@ class Store:
         response: Mapping[str, Any],
         files: Mapping[str, tuple[bytes, str] | Blob] | None = None,
         attempt: Attempt | None = None,
-    ) -> Stored:
+    ) -> StoredResult:
         """Keep a result. An existing result with the same key is replaced.
 
         Args:
@@ -227,11 +229,11 @@ class Store:
             StoreError: The result cannot be written, for example because the disk is full.
         """
         file_blobs: dict[str, Blob] = {
-            role: file if isinstance(file, Blob) else self.blobs.add(*file)
+            role: file if isinstance(file, Blob) else self.blobs.add_bytes(*file)
             for role, file in (files or {}).items()
         }
         created = time.time()
-        row = (key, operation, _text(request), _text(response), created)
+        row = (key, operation, _to_json(request), _to_json(response), created)
         with self.transaction():
             # this also removes the blobs of the replaced row
             self._db.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?)", row)
@@ -240,22 +242,24 @@ class Store:
                 self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", about)
             if attempt is not None:
                 self.add_attempt(attempt)
-        return Stored(key, operation, dict(request), dict(response), self._paths(file_blobs), created)
+        return StoredResult(
+            key, operation, dict(request), dict(response), self._to_paths(file_blobs), created
+        )
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record an attempt; :meth:`put` does it for one with a result."""
-        self._rows(
-            f"INSERT INTO attempts ({_ATTEMPT}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
+        self._query(
+            f"INSERT INTO attempts ({_ATTEMPT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
             astuple(attempt),
         )
 
     def attempts(self, key: str) -> list[Attempt]:
         """Return all attempts at a request, oldest first."""
-        rows = self._rows(f"SELECT {_ATTEMPT} FROM attempts WHERE key = ? ORDER BY id", (key,))  # noqa: S608 - names of columns and placeholders; values are bound
+        rows = self._query(f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE key = ? ORDER BY id", (key,))  # noqa: S608 - names of columns and placeholders; values are bound
         return [Attempt(*row) for row in rows]
 
-    def _paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
-        return {role: self.blobs.path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
+    def _to_paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
+        return {role: self.blobs.resolve_path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
 
     def claims(self) -> Claims:
         """Return an empty set of claims, which keep other runs from the same call, and end with their process."""
@@ -264,16 +268,16 @@ class Store:
     def save_run(self, record: RunRecord) -> None:
         """Write or update the record of a run. :meth:`add_part` adds the parts."""
         about = record.id, record.operation, record.status, record.started, record.ended
-        self._rows(
-            f"INSERT INTO runs ({_RUN}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
+        self._query(
+            f"INSERT INTO runs ({_RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
             "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
-            (*about, _text(record.manifest)),
+            (*about, _to_json(record.manifest)),
         )
 
     def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
         """Keep the next piece of a run's table: a Parquet file, with its number of rows."""
-        part = RunPart(self.blobs.add(table, PART_SUFFIX).sha256, rows)
-        self._rows(
+        part = RunPart(self.blobs.add_bytes(table, PART_SUFFIX).sha256, rows)
+        self._query(
             "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
             (run, part.sha256, part.rows, run),
         )
@@ -281,43 +285,45 @@ class Store:
 
     def run(self, run: str) -> RunRecord:
         """Return a run by its id."""
-        rows = self._rows(f"SELECT {_RUN} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
+        rows = self._query(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
         if not rows:
             latest = ", ".join(record.id for record in self.runs()[-3:]) or "none"
             raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {latest}")
-        return self._record(rows[0])
+        return self._build_record(rows[0])
 
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
-        return [self._record(row) for row in self._rows(f"SELECT {_RUN} FROM runs ORDER BY rowid")]  # noqa: S608 - names of columns and placeholders; values are bound
+        return [
+            self._build_record(row) for row in self._query(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY rowid")
+        ]  # noqa: S608 - names of columns and placeholders; values are bound
 
     def part_path(self, part: RunPart) -> Path:
         """Return the Parquet file of a part."""
-        return self.blobs.path(part.sha256, PART_SUFFIX)
+        return self.blobs.resolve_path(part.sha256, PART_SUFFIX)
 
-    def _record(self, row: tuple[Any, ...]) -> RunRecord:
+    def _build_record(self, row: tuple[Any, ...]) -> RunRecord:
         run, operation, status, started, ended, manifest = row
-        rows = self._rows("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
+        rows = self._query("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
         kept = tuple(RunPart(*part) for part in rows)
         return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
         """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
-        self._rows(
+        self._query(
             "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
             (key, orjson.dumps(facts).decode()),
         )
 
     def facts(self, key: str) -> dict[str, Any]:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
-        rows = self._rows("SELECT facts FROM replies WHERE key = ?", (key,))
+        rows = self._query("SELECT facts FROM replies WHERE key = ?", (key,))
         facts: dict[str, Any] = orjson.loads(rows[0][0]) if rows else {}
         return facts
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
         """Return keys and parameters of the newest results of an operation, the last written first."""
         query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
-        return [(key, orjson.loads(request)) for key, request in self._rows(query, (operation, limit))]
+        return [(key, orjson.loads(request)) for key, request in self._query(query, (operation, limit))]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -328,7 +334,7 @@ class Store:
         Raises:
             StoreError: A write failed, or the store's folder was removed or moved.
         """
-        with self._translated():
+        with self._convert_errors():
             if self._depth:
                 yield
                 return
@@ -345,26 +351,26 @@ class Store:
                     self._depth -= 1
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         with self._lock:
             try:
                 yield
             except sqlite3.Error as error:
-                raise database_error(error, self.path) from error
+                raise build_database_error(error, self.path) from error
 
-    def _rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
-        """The rows of a query; none of a statement that writes."""
-        with self._translated():
+    def _query(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+        """Return the rows of a query; none of a statement that writes."""
+        with self._convert_errors():
             return self._db.execute(query, values).fetchall()
 
 
-def _slices(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """The different keys, some at a time, each time with the placeholders of a query for them."""
+def _slice_keys(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """Yield the different keys, some at a time, each time with the placeholders of a query for them."""
     unique = list(dict.fromkeys(keys))
     for start in range(0, len(unique), _KEYS_AT_ONCE):
         some = unique[start : start + _KEYS_AT_ONCE]
         yield some, ",".join("?" * len(some))
 
 
-def _text(value: Mapping[str, Any]) -> str:
+def _to_json(value: Mapping[str, Any]) -> str:
     return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()

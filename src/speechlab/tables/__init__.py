@@ -9,19 +9,19 @@ from __future__ import annotations
 from speechlab.tables._files import FILES_ALLOWED as FILES_ALLOWED
 from speechlab.tables._files import TableFormat as TableFormat
 from speechlab.tables._files import check_file as check_file
-from speechlab.tables._files import columns_of as columns_of
-from speechlab.tables._files import delimited as delimited
-from speechlab.tables._files import guard as guard
-from speechlab.tables._files import guarded as guarded
-from speechlab.tables._files import json_lines as json_lines
+from speechlab.tables._files import guard_cell as guard_cell
+from speechlab.tables._files import guard_frame as guard_frame
+from speechlab.tables._files import parse_delimited as parse_delimited
+from speechlab.tables._files import parse_json_lines as parse_json_lines
+from speechlab.tables._files import read_column_names as read_column_names
 from speechlab.tables._files import read_pieces as read_pieces
+from speechlab.tables._files import read_text as read_text
 from speechlab.tables._files import read_texts as read_texts
-from speechlab.tables._files import table_format as table_format
-from speechlab.tables._files import text_of as text_of
-from speechlab.tables._files import unguarded as unguarded
+from speechlab.tables._files import resolve_table_format as resolve_table_format
+from speechlab.tables._files import unguard_cell as unguard_cell
+from speechlab.tables._storable import cell_to_text as cell_to_text
 from speechlab.tables._storable import read_table as read_table
-from speechlab.tables._storable import stand_in as stand_in
-from speechlab.tables._storable import table_bytes as table_bytes
+from speechlab.tables._storable import to_parquet_bytes as to_parquet_bytes
 from speechlab.tables._writing import write_table as write_table
 
 __all__: list[str] = []

@@ -22,33 +22,33 @@ if TYPE_CHECKING:
 
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_GUARDED = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
+_GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
 
-def guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table for a CSV file, with an apostrophe before texts and names that begin as formulas do."""
+def guard_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table for a CSV file, with an apostrophe before texts and names that begin as formulas do."""
     out = frame.copy()
     for name in out.select_dtypes(exclude=["number", "bool", "datetime"]):
-        out[name] = out[name].astype(object).map(guard)
-    return out.rename(columns=guard)
+        out[name] = out[name].astype(object).map(guard_cell)
+    return out.rename(columns=guard_cell)
 
 
-def guard(cell: Any) -> Any:
-    """A cell or a name, with an apostrophe if it is a text that begins as a formula does."""
+def guard_cell(cell: Any) -> Any:
+    """Return a cell or a name, with an apostrophe if it is a text that begins as a formula does."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-def unguarded(cell: Any) -> Any:
-    """A cell or a name of a CSV file without the apostrophe of :func:`guard`."""
-    return _GUARDED.sub("", cell) if isinstance(cell, str) else cell
+def unguard_cell(cell: Any) -> Any:
+    """Return a cell or a name of a CSV file without the apostrophe of :func:`guard`."""
+    return _GUARD_MARK.sub("", cell) if isinstance(cell, str) else cell
 
 
 def read_texts(path: Path) -> pd.DataFrame:
-    """The rows of a CSV or TSV file; ValueError if it is not UTF-8, empty or torn."""
-    return delimited(text_of(path), "\t" if ".tsv" in path.suffixes else ",")
+    """Return the rows of a CSV or TSV file; ValueError if it is not UTF-8, empty or torn."""
+    return parse_delimited(read_text(path), "\t" if ".tsv" in path.suffixes else ",")
 
 
-def text_of(path: Path) -> str:
+def read_text(path: Path) -> str:
     """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
     with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
         data = stream.read()
@@ -63,7 +63,7 @@ def text_of(path: Path) -> str:
     return text
 
 
-def delimited(text: str, usual: str) -> pd.DataFrame:
+def parse_delimited(text: str, usual: str) -> pd.DataFrame:
     """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
     head = text.lstrip().splitlines()[0]
     separator = next((character for character in (usual, ";", "\t", "|") if character in head), usual)
@@ -75,17 +75,17 @@ def delimited(text: str, usual: str) -> pd.DataFrame:
         StringIO(text), sep=separator, dtype="string", keep_default_na=False, header=None, nrows=1
     )
     heads = [str(name) for name in first.iloc[0] if name]
-    names = [unguarded(name) for name in heads]
+    names = [unguard_cell(name) for name in heads]
     if twice := next((name for name in names if names.count(name) > 1), None):
         but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
         raise ValueError(f"two columns are named {twice!r}{but}")
-    rows.columns = [unguarded(str(name)) for name in rows.columns]
+    rows.columns = [unguard_cell(str(name)) for name in rows.columns]
     for name in rows.columns:
-        rows[name] = rows[name].map(unguarded, na_action="ignore").astype("string")
+        rows[name] = rows[name].map(unguard_cell, na_action="ignore").astype("string")
     return rows
 
 
-def json_lines(text: str) -> list[Any]:
+def parse_json_lines(text: str) -> list[Any]:
     rows = []
     # not at other line separators, which texts may contain
     for number, line in enumerate(text.split("\n"), start=1):
@@ -101,13 +101,13 @@ def json_lines(text: str) -> list[Any]:
     return rows
 
 
-_LINES = 100
+_HEAD_LINES = 100
 # The cells of a CSV file that are empty for pandas. In a column of texts, "None" and "NA" are texts.
-_EMPTY = (
+_EMPTY_TEXTS = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 )
-_KINDS = {
+_FORMATS = {
     ".parquet": ("parquet", ""),
     ".csv": ("csv", ","),
     ".tsv": ("csv", "\t"),
@@ -126,12 +126,12 @@ class TableFormat:
     packed: bool = False
 
 
-def table_format(path: Path, parameter: str = "source") -> TableFormat:
+def resolve_table_format(path: Path, parameter: str = "source") -> TableFormat:
     """Return the format of a file, by its name."""
     packed = path.suffix.lower() == ".gz"
     ending = (path.with_suffix("") if packed else path).suffix.lower()
-    if ending in _KINDS and not (packed and ending == ".parquet"):
-        return TableFormat(*_KINDS[ending], packed)
+    if ending in _FORMATS and not (packed and ending == ".parquet"):
+        return TableFormat(*_FORMATS[ending], packed)
     has = f"ends in {path.suffix!r}" if path.suffix.strip(".") else "has no ending that tells its format"
     message = f"{str(path)!r:.80} {has}; give {FILES_ALLOWED}"
     raise InvalidRequestError(message, parameter=parameter)
@@ -140,59 +140,61 @@ def table_format(path: Path, parameter: str = "source") -> TableFormat:
 def check_file(path: Path) -> None:
     """Refuse a path without a table."""
     if path.is_dir():
-        if not _parquet_files(path):
+        if not _list_parquet_files(path):
             message = (
                 f"{path} is a folder without Parquet files; name a file with a table, or a folder of them"
             )
             raise InvalidRequestError(message, parameter="source")
         return
-    table_format(path)
+    resolve_table_format(path)
     if not path.is_file():
         message = f"{path} does not exist; name a file with a table, or a folder of Parquet files"
         raise InvalidRequestError(message, parameter="source")
 
 
-def columns_of(path: Path) -> tuple[Any, ...]:
+def read_column_names(path: Path) -> tuple[Any, ...]:
     """Return the names of a file's columns; for JSON Lines, those in its first lines."""
     import pyarrow.parquet as pq
 
-    with _readable(path):
+    with _translate_errors(path):
         if path.is_dir():
-            return tuple(_dataset(path).schema.empty_table().to_pandas().columns)
-        format_ = table_format(path)
+            return tuple(_open_dataset(path).schema.empty_table().to_pandas().columns)
+        format_ = resolve_table_format(path)
         if format_.kind == "parquet":
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
         if format_.kind == "csv":
-            return tuple(map(unguarded, pd.read_csv(path, sep=format_.separator, nrows=0).columns))
-        return tuple(pd.read_json(path, lines=True, nrows=_LINES).columns)
+            return tuple(map(unguard_cell, pd.read_csv(path, sep=format_.separator, nrows=0).columns))
+        return tuple(pd.read_json(path, lines=True, nrows=_HEAD_LINES).columns)
 
 
 def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
     """Read a file, or a folder of Parquet files in the order of their names."""
-    with _readable(path):
-        if path.is_dir() or table_format(path).kind == "parquet":
-            yield from _frames(_folder_batches(path, rows) if path.is_dir() else _batches(path, rows))
-        elif (format_ := table_format(path)).kind == "csv":
+    with _translate_errors(path):
+        if path.is_dir() or resolve_table_format(path).kind == "parquet":
+            yield from _to_frames(
+                _read_folder_batches(path, rows) if path.is_dir() else _read_batches(path, rows)
+            )
+        elif (format_ := resolve_table_format(path)).kind == "csv":
             names = pd.read_csv(path, sep=format_.separator, nrows=0).columns
-            as_text = {name: str for name in names if unguarded(name) in texts}
-            empty = {name: "" if name in as_text else _EMPTY for name in names}
+            as_text = {name: str for name in names if unguard_cell(name) in texts}
+            empty = {name: "" if name in as_text else _EMPTY_TEXTS for name in names}
             options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
             with pd.read_csv(path, sep=format_.separator, chunksize=rows, **options) as reader:
-                yield from map(_unguarded, reader)
+                yield from map(_unguard_frame, reader)
         else:
             # JSON distinguishes texts from numbers
             with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
                 yield from lines
 
 
-def _unguarded(frame: pd.DataFrame) -> pd.DataFrame:
+def _unguard_frame(frame: pd.DataFrame) -> pd.DataFrame:
     for name in frame.columns[[kind.kind not in "biufM" for kind in frame.dtypes]]:
-        frame[name] = frame[name].map(unguarded)
-    return frame.rename(columns=unguarded)
+        frame[name] = frame[name].map(unguard_cell)
+    return frame.rename(columns=unguard_cell)
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     """Translate the errors of reading a table file."""
     try:
         yield
@@ -208,7 +210,7 @@ def _readable(path: Path) -> Iterator[None]:
         raise InvalidRequestError(message, parameter="source") from error
 
 
-def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
+def _read_batches(path: Path, rows: int) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -219,18 +221,18 @@ def _batches(path: Path, rows: int) -> Iterator[pa.Table]:
             yield pa.Table.from_batches([batch])
 
 
-def _parquet_files(folder: Path) -> list[Path]:
+def _list_parquet_files(folder: Path) -> list[Path]:
     """The Parquet files of a folder in the order of their names, without files that begin with ``_`` or ``.``."""
     files = sorted(file for file in folder.rglob("*.parquet") if file.is_file())
     return [file for file in files if not any(name[0] in "_." for name in file.relative_to(folder).parts)]
 
 
-def _dataset(folder: Path) -> Any:
+def _open_dataset(folder: Path) -> Any:
     """A folder as an Arrow dataset, with the columns that the names of its folders define (``language=ja``)."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    files = [str(file) for file in _parquet_files(folder)]
+    files = [str(file) for file in _list_parquet_files(folder)]
     options: dict[str, Any] = {"format": "parquet", "partition_base_dir": str(folder)}
     options["partitioning"] = ds.partitioning(flavor="hive")
     dataset = ds.dataset(files, **options)
@@ -239,10 +241,10 @@ def _dataset(folder: Path) -> Any:
     return ds.dataset(files, schema=merged.with_metadata(schemas[0].metadata), **options)
 
 
-def _folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
+def _read_folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
     import pyarrow as pa
 
-    dataset, any_row = _dataset(folder), False
+    dataset, any_row = _open_dataset(folder), False
     for file in dataset.get_fragments():
         for batch in file.to_batches(schema=dataset.schema, batch_size=rows, batch_readahead=1):
             if len(batch):
@@ -252,7 +254,7 @@ def _folder_batches(folder: Path, rows: int) -> Iterator[pa.Table]:
         yield dataset.schema.empty_table()
 
 
-def _frames(tables: Iterator[pa.Table]) -> Iterator[pd.DataFrame]:
+def _to_frames(tables: Iterator[pa.Table]) -> Iterator[pd.DataFrame]:
     start = 0
     for table in tables:
         frame: pd.DataFrame = table.to_pandas()

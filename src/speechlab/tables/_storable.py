@@ -24,19 +24,19 @@ from speechlab.audio import AudioClip, FileSegment
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LABELS = b"speechlab_columns"
-"""Key of the column labels in a file's metadata; the file itself has them as texts."""
-_DEEP = 50
-"""Maximum nesting of lists and dicts in a cell. Arrow ends the process on a list that contains itself."""
+# Key of the column labels in a file's metadata; the file itself has them as texts.
+_LABELS_KEY = b"speechlab_columns"
+# Maximum nesting of lists and dicts in a cell. Arrow ends the process on a list that contains itself.
+_MAX_DEPTH = 50
 
 
-def storable(frame: pd.DataFrame) -> pd.DataFrame:
+def to_storable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the same rows in the same order that a Parquet file can store, with unique names."""
-    names = _texts_of(frame.columns)
-    columns = {name: _plain(frame.iloc[:, at]).array for at, name in enumerate(names)}
+    names = _to_unique_texts(frame.columns)
+    columns = {name: _to_plain_column(frame.iloc[:, at]).array for at, name in enumerate(names)}
     storable = pd.DataFrame(columns, index=frame.index)
     if not isinstance(frame.index, pd.RangeIndex):
-        levels = [_plain(_level(frame.index, at)) for at in range(frame.index.nlevels)]
+        levels = [_to_plain_column(_get_index_level(frame.index, at)) for at in range(frame.index.nlevels)]
         if len(levels) > 1:
             storable.index = pd.MultiIndex.from_arrays(levels, names=list(frame.index.names))
         else:
@@ -45,35 +45,35 @@ def storable(frame: pd.DataFrame) -> pd.DataFrame:
     return storable
 
 
-def arrow_table(frame: pd.DataFrame) -> pa.Table:
+def to_arrow_table(frame: pd.DataFrame) -> pa.Table:
     """Return a table as an Arrow table that can be written. Its metadata has the labels of the columns."""
     import pyarrow as pa
 
-    table = pa.Table.from_pandas(storable(frame))
-    labels = [_noted(label) for label in frame.columns.tolist()]
+    table = pa.Table.from_pandas(to_storable(frame))
+    labels = [_label_to_json(label) for label in frame.columns.tolist()]
     names = [None if name is None else str(name) for name in frame.columns.names]
     noted = orjson.dumps({"labels": labels, "names": names, "levels": frame.columns.nlevels})
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), _LABELS: noted})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _LABELS_KEY: noted})
 
 
-def pandas_table(table: pa.Table) -> pd.DataFrame:
+def to_pandas_table(table: pa.Table) -> pd.DataFrame:
     """Convert a table of :func:`arrow_table` to pandas, with its original column labels."""
     frame: pd.DataFrame = table.to_pandas()
     if str(text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
         texts = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.StringDtype)]
         frame = frame.astype(dict.fromkeys(texts, text_dtype()))
-    noted = (table.schema.metadata or {}).get(_LABELS)
+    noted = (table.schema.metadata or {}).get(_LABELS_KEY)
     if noted is not None:
-        frame.columns = _labels_of(noted)
+        frame.columns = _parse_labels(noted)
     return frame
 
 
-def table_bytes(frame: pd.DataFrame) -> bytes:
-    """A table as a Parquet file."""
+def to_parquet_bytes(frame: pd.DataFrame) -> bytes:
+    """Return a table as a Parquet file."""
     import pyarrow.parquet as pq
 
     file = BytesIO()
-    pq.write_table(arrow_table(frame), file, compression="zstd")
+    pq.write_table(to_arrow_table(frame), file, compression="zstd")
     return file.getvalue()
 
 
@@ -81,10 +81,10 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table that :func:`table_bytes` wrote, with its original column labels."""
     import pyarrow.parquet as pq
 
-    return pandas_table(pq.read_table(path, partitioning=None))
+    return to_pandas_table(pq.read_table(path, partitioning=None))
 
 
-def stand_in(value: object) -> str | None:
+def cell_to_text(value: object) -> str | None:
     """Return the text of a cell in a file: ``sha256:…`` of a recording, path and times of a segment, or None."""
     if isinstance(value, AudioClip) and not isinstance(value, FileSegment):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
@@ -98,7 +98,7 @@ def stand_in(value: object) -> str | None:
         return f"<{type(value).__name__}>"
 
 
-def _labels_of(noted: bytes) -> pd.Index[Any]:
+def _parse_labels(noted: bytes) -> pd.Index[Any]:
     header = orjson.loads(noted)
     names = header["names"]
     labels = [tuple(label) if isinstance(label, list) else label for label in header["labels"]]
@@ -110,21 +110,21 @@ def _labels_of(noted: bytes) -> pd.Index[Any]:
     return index
 
 
-def _noted(label: Any) -> Any:
-    """A label of a column as JSON; one without a JSON form becomes a text."""
+def _label_to_json(label: Any) -> Any:
+    """Return a label of a column as JSON; one without a JSON form becomes a text."""
     if isinstance(label, tuple):
-        return [_noted(part) for part in label]
+        return [_label_to_json(part) for part in label]
     label = label.item() if hasattr(label, "item") and not hasattr(label, "isoformat") else label
     if label is None or (isinstance(label, bool | int | float) and -(2**53) < label < 2**53):
         return label
-    return _text_of(label)
+    return _label_to_text(label)
 
 
-def _texts_of(columns: pd.Index[Any]) -> list[str]:
-    """The labels as unique texts: 1 and "1" are two columns."""
+def _to_unique_texts(columns: pd.Index[Any]) -> list[str]:
+    """Return the labels as unique texts: 1 and "1" are two columns."""
     unique: dict[str, None] = {}
     for label in columns.tolist():
-        text, number = _text_of(label), 1
+        text, number = _label_to_text(label), 1
         name = text
         while name in unique:
             number += 1
@@ -133,11 +133,11 @@ def _texts_of(columns: pd.Index[Any]) -> list[str]:
     return list(unique)
 
 
-def _text_of(label: object) -> str:
+def _label_to_text(label: object) -> str:
     return str(label).encode("utf-8", "replace").decode()
 
 
-def _level(index: pd.Index[Any], at: int) -> pd.Series[Any]:
+def _get_index_level(index: pd.Index[Any], at: int) -> pd.Series[Any]:
     return pd.Series(index.get_level_values(at), index=pd.RangeIndex(len(index)))
 
 
@@ -149,29 +149,29 @@ def _is_json(name: object, value: object) -> bool:
     return isinstance(name, str)
 
 
-def _plain(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The first form of a column that a file keeps without loss."""
-    for form in _forms(column):
+def _to_plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the first form of a column that a file keeps without loss."""
+    for form in _list_forms(column):
         try:
             converted = form()
-            fits = _fits(converted)
+            fits = _is_lossless(converted)
         except Exception:  # noqa: BLE001 - from pandas, from Arrow, or from an object of any kind
             fits = False
         if fits:
             return converted
-    return pd.Series([stand_in(cell) for cell in column], dtype=text_dtype())
+    return pd.Series([cell_to_text(cell) for cell in column], dtype=text_dtype())
 
 
 def _is_object(column: pd.Series[Any]) -> bool:
-    """Whether the cells of a column are objects of any kind."""
+    """Return whether the cells of a column are objects of any kind."""
     return str(column.dtype) == "object"
 
 
-def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
+def _list_forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
     dtype: Any = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         sparse: Any = column.sparse
-        return [lambda: _plain(sparse.to_dense())]
+        return [lambda: _to_plain_column(sparse.to_dense())]
     if _is_object(column):
         cells = column.tolist()
         if any(isinstance(cell, bytes | bytearray | memoryview | AudioClip) for cell in cells):
@@ -184,36 +184,36 @@ def _forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
             ]  # without it, an empty cell makes fractions of large numbers
         return [lambda: column]
     if isinstance(dtype, pd.CategoricalDtype):
-        return [lambda: column, lambda: _categories_as_text(column)]
+        return [lambda: column, lambda: _categories_to_text(column)]
     if isinstance(dtype, pd.ArrowDtype):
         binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
         if "view" in str(dtype.pyarrow_dtype):
             return [lambda: column.astype(text_dtype())]  # which pandas cannot write to a CSV file
-        return [] if binary else [lambda: column, lambda: _plain(column.astype(object))]
+        return [] if binary else [lambda: column, lambda: _to_plain_column(column.astype(object))]
     if dtype.kind == "f" and getattr(dtype, "itemsize", 8) > 8:
-        return [lambda: _without_loss(column)]
+        return [lambda: _to_exact_floats(column)]
     return [lambda: column]
 
 
-def _fits(column: pd.Series[Any]) -> bool:
-    """Whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
+def _is_lossless(column: pd.Series[Any]) -> bool:
+    """Return whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if _is_plain(column.dtype):
+    if _is_plain_type(column.dtype):
         return True
     table = pa.Table.from_pandas(column.to_frame("x"), preserve_index=False)
     kind = table.schema.field(0).type
     if _is_object(column) and pa.types.is_timestamp(kind):  # Arrow drops zones where cells differ in them
         return len({str(cell.tzinfo) for cell in column if not is_missing(cell)}) < 2
-    if _is_simple(kind) and not isinstance(column.dtype, pd.ArrowDtype):
+    if _is_simple_type(kind) and not isinstance(column.dtype, pd.ArrowDtype):
         return True
     file = BytesIO()
     pq.write_table(table, file)
     return len(pq.read_table(file).to_pandas()) == len(column)
 
 
-def _is_plain(dtype: Any) -> bool:
+def _is_plain_type(dtype: Any) -> bool:
     """Whether any column of a type can be written: numbers of up to 64 bits, and texts that Arrow holds already."""
     import numpy as np
 
@@ -224,7 +224,7 @@ def _is_plain(dtype: Any) -> bool:
     return isinstance(dtype, pd.Int64Dtype | pd.Float64Dtype | pd.BooleanDtype)
 
 
-def _is_simple(kind: pa.DataType) -> bool:
+def _is_simple_type(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -232,20 +232,20 @@ def _is_simple(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_deep(cell: object, levels: int = _DEEP) -> bool:
+def _is_deep(cell: object, levels: int = _MAX_DEPTH) -> bool:
     if not isinstance(cell, list | tuple | dict | set | frozenset):
         return False
     inner = [*cell.keys(), *cell.values()] if isinstance(cell, dict) else cell
     return not levels or any(_is_deep(item, levels - 1) for item in inner)
 
 
-def _categories_as_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    texts = [stand_in(category) for category in column.cat.categories]
+def _categories_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    texts = [cell_to_text(category) for category in column.cat.categories]
     renamed: pd.Series[Any] = column.cat.rename_categories(texts)  # which refuses two that are the same
     return renamed
 
 
-def _without_loss(column: pd.Series[Any]) -> pd.Series[Any]:
+def _to_exact_floats(column: pd.Series[Any]) -> pd.Series[Any]:
     shorter = column.astype("float64")
     if not ((shorter == column) | column.isna()).all():
         raise ValueError("digits would be lost")

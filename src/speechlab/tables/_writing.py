@@ -13,14 +13,14 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.tables._files import TableFormat, guarded
-from speechlab.tables._storable import arrow_table, stand_in
+from speechlab.tables._files import TableFormat, guard_frame
+from speechlab.tables._storable import to_arrow_table, cell_to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FEW = 8
-"""Number of pieces that are held in memory. More are read twice."""
+# Number of pieces that are held in memory. More are read twice.
+_MAX_PIECES_IN_MEMORY = 8
 
 
 def write_table(
@@ -33,10 +33,10 @@ def write_table(
     """Write a table piece by piece, few in memory; many pieces are read twice, for their types and their rows."""
     import pyarrow.parquet as pq
 
-    few = [arrow_table(frame) for frame in parts()] if pieces <= _FEW else None
-    schema = common_schema(table.schema for table in few or map(arrow_table, parts()))
+    few = [to_arrow_table(frame) for frame in parts()] if pieces <= _MAX_PIECES_IN_MEMORY else None
+    schema = merge_schemas(table.schema for table in few or map(to_arrow_table, parts()))
     schema = schema.with_metadata({**(schema.metadata or {}), **about})
-    tables = (fitted(table, schema) for table in few or map(arrow_table, parts()))
+    tables = (cast_table(table, schema) for table in few or map(to_arrow_table, parts()))
     if format.kind == "parquet":
         with pq.ParquetWriter(path, schema, compression="zstd") as writer:
             for table in tables:
@@ -53,17 +53,17 @@ def write_table(
         else path.open("w", encoding="utf-8", newline="")
     ) as file:
         for number, table in enumerate(tables):
-            rows = _with_labels(table.to_pandas())
+            rows = _add_index_columns(table.to_pandas())
             if format.kind == "jsonl":
-                file.writelines(_json_lines(rows))
+                file.writelines(_format_json_lines(rows))
             else:
-                guarded(rows).to_csv(
+                guard_frame(rows).to_csv(
                     file, sep=format.separator, index=False, header=not number, lineterminator="\n"
                 )
 
 
-def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows with their index labels as columns, unless the index only counts the rows."""
+def _add_index_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with their index labels as columns, unless the index only counts the rows."""
     if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
         return frame
     single = frame.index.nlevels == 1
@@ -74,21 +74,21 @@ def _with_labels(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.rename_axis(index=names).reset_index()
 
 
-def _json_lines(frame: pd.DataFrame) -> Iterator[str]:
+def _format_json_lines(frame: pd.DataFrame) -> Iterator[str]:
     names = frame.columns.tolist()
     for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         row = {str(name): None if is_missing(cell) else cell for name, cell in zip(names, cells, strict=True)}
         options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-        yield orjson.dumps(row, default=_as_json, option=options).decode()
+        yield orjson.dumps(row, default=_to_json, option=options).decode()
 
 
-def _as_json(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
-    return value.isoformat() if hasattr(value, "isoformat") else stand_in(value)
+    return value.isoformat() if hasattr(value, "isoformat") else cell_to_text(value)
 
 
-def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
+def merge_schemas(schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Find types that hold the columns of all pieces: fractions for numbers, or else text."""
     import pyarrow as pa
 
@@ -96,14 +96,14 @@ def common_schema(schemas: Iterable[pa.Schema]) -> pa.Schema:
     kinds: dict[str, list[pa.DataType]] = {}
     for schema in pieces:
         for field in schema:
-            kinds.setdefault(field.name, []).append(_wide(field.type))
+            kinds.setdefault(field.name, []).append(_widen_type(field.type))
     first = pieces[0]
-    types = {name: reduce(_both, each) for name, each in kinds.items()}
-    unchanged = {field.name for field in first if _wide(field.type) == types[field.name]}
-    return pa.schema(list(types.items()), metadata=_noted(first.metadata or {}, unchanged))
+    types = {name: reduce(_merge_types, each) for name, each in kinds.items()}
+    unchanged = {field.name for field in first if _widen_type(field.type) == types[field.name]}
+    return pa.schema(list(types.items()), metadata=_select_pandas_notes(first.metadata or {}, unchanged))
 
 
-def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Convert a piece to the common columns and types."""
     import pyarrow as pa
 
@@ -115,11 +115,11 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         column = table.column(field.name)
         if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
             column = column.cast(column.type.value_type)
-        columns.append(_cast(column, field.type))
+        columns.append(_cast_column(column, field.type))
     return pa.table(columns, schema=schema)
 
 
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> Any:
+def _cast_column(column: pa.ChunkedArray, kind: pa.DataType) -> Any:
     import pyarrow as pa
 
     if column.type == kind:
@@ -129,21 +129,23 @@ def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> Any:
     except pa.ArrowException:
         if not pa.types.is_string(kind):
             raise
-        return pa.array([stand_in(cell) for cell in column.to_pylist()], kind)  # lists have no cast to text
+        return pa.array(
+            [cell_to_text(cell) for cell in column.to_pylist()], kind
+        )  # lists have no cast to text
 
 
-def _wide(kind: pa.DataType) -> pa.DataType:
-    """The widest form of a type: the width of codes and offsets depends on the piece."""
+def _widen_type(kind: pa.DataType) -> pa.DataType:
+    """Return the widest form of a type: the width of codes and offsets depends on the piece."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
         values = kind.value_type
-        values = pa.string() if pa.types.is_null(values) else _wide(values)
+        values = pa.string() if pa.types.is_null(values) else _widen_type(values)
         return pa.dictionary(pa.int32(), values, ordered=kind.ordered)
     return pa.string() if pa.types.is_large_string(kind) else kind
 
 
-def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _merge_types(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     import pyarrow as pa
 
     if one == other or pa.types.is_null(other):
@@ -165,8 +167,8 @@ def _both(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return pa.string()
 
 
-def _noted(metadata: dict[bytes, bytes], kept: set[str]) -> dict[bytes, bytes]:
-    """The notes of pandas on a piece's columns, without columns whose type has changed."""
+def _select_pandas_notes(metadata: dict[bytes, bytes], kept: set[str]) -> dict[bytes, bytes]:
+    """Return the notes of pandas on a piece's columns, without columns whose type has changed."""
     if b"pandas" not in metadata:
         return metadata
     noted: dict[str, Any] = json.loads(metadata[b"pandas"])

@@ -24,18 +24,18 @@ _BUILT_IN = (BuiltinFunctionType, MethodDescriptorType)
 _DEPTH = 8
 
 
-def function_hash(function: object, *, module: bool = False) -> str:
+def hash_function(function: object, *, module: bool = False) -> str:
     """Eight hexadecimal digits of the SHA-256 of a function's code and values.
 
     The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
     """
-    content = (function, _items(_global_values(function))) if module else function
-    return hashlib.sha256(repr(_content(content)).encode("utf-8", "replace")).hexdigest()[:8]
+    content = (function, _sort_items(_collect_global_values(function))) if module else function
+    return hashlib.sha256(repr(_identify(content)).encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def unhashed(function: object) -> dict[str, str]:
-    """The values behind a function whose content no hash of it can contain: their types, by name."""
-    held = _global_values(function)
+def list_unhashed_values(function: object) -> dict[str, str]:
+    """Return the values behind a function whose content no hash of it can contain: their types, by name."""
+    held = _collect_global_values(function)
     inner = function.func if isinstance(function, partial) else function
     if isinstance(function, partial):
         held |= {f"argument {at}": value for at, value in enumerate(function.args)} | function.keywords
@@ -43,13 +43,13 @@ def unhashed(function: object) -> dict[str, str]:
         held |= getattr(inner.__self__, "__dict__", {})
     elif isinstance(inner, FunctionType):
         cells = zip(inner.__code__.co_freevars, inner.__closure__ or (), strict=True)
-        held |= {name: _held(cell) for name, cell in cells}
+        held |= {name: _get_cell_value(cell) for name, cell in cells}
     else:
         held |= getattr(inner, "__dict__", {}) if not isinstance(inner, type) else {}
     return {name: type(value).__qualname__ for name, value in sorted(held.items()) if not _is_plain(value)}
 
 
-def _global_values(function: object) -> dict[str, Any]:
+def _collect_global_values(function: object) -> dict[str, Any]:
     """The values that a function reads from its module, and those that its own functions read there, by name."""
     values: dict[str, Any] = {}
     waiting = [function]
@@ -62,7 +62,7 @@ def _global_values(function: object) -> dict[str, Any]:
             members = () if kind.__module__ == "builtins" else vars(kind).values()
             waiting += [member for member in members if isinstance(member, FunctionType)]
             continue
-        for name in _names(value.__code__):
+        for name in _list_names(value.__code__):
             if name in value.__globals__ and name not in values:
                 values[name] = value.__globals__[name]
                 if isinstance(values[name], FunctionType) and values[name].__module__ == value.__module__:
@@ -76,15 +76,18 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, (*_PLAIN, *_BUILT_IN, FunctionType))
 
 
-def _names(code: CodeType) -> list[str]:
+def _list_names(code: CodeType) -> list[str]:
     inner = [
-        name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names(constant)
+        name
+        for constant in code.co_consts
+        if isinstance(constant, CodeType)
+        for name in _list_names(constant)
     ]
     return [*code.co_names, *inner]
 
 
-def _content(value: object, depth: int = _DEPTH) -> object:
-    """The identity of a function or value, equal in all processes."""
+def _identify(value: object, depth: int = _DEPTH) -> object:
+    """Return the identity of a function or value, equal in all processes."""
     if value is None or isinstance(value, str | bytes | int | float):
         return value
     if isinstance(value, Normalizer):
@@ -92,41 +95,41 @@ def _content(value: object, depth: int = _DEPTH) -> object:
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, tuple):
-        return [_content(cell, depth - 1) for cell in value]
+        return [_identify(cell, depth - 1) for cell in value]
     if isinstance(value, frozenset):
-        return sorted(repr(_content(cell, depth - 1)) for cell in value)
-    return _content(_parts(value), depth - 1)
+        return sorted(repr(_identify(cell, depth - 1)) for cell in value)
+    return _identify(_list_parts(value), depth - 1)
 
 
-def _parts(value: object) -> tuple[object, ...]:
+def _list_parts(value: object) -> tuple[object, ...]:
     if isinstance(value, ModuleType):
         return (value.__name__,)
     if isinstance(value, _BUILT_IN):
         return value.__module__ if isinstance(value, BuiltinFunctionType) else None, value.__qualname__
     if isinstance(value, type):
         methods = {name: member for name, member in vars(value).items() if isinstance(member, FunctionType)}
-        return value.__module__, value.__qualname__, _items(methods)
+        return value.__module__, value.__qualname__, _sort_items(methods)
     if isinstance(value, re.Pattern):
         return value.pattern, value.flags
     if isinstance(value, CodeType):
         return value.co_code, value.co_names, value.co_consts
     if isinstance(value, FunctionType):
-        held = tuple(_held(cell) for cell in value.__closure__ or ())
-        return value.__code__, value.__defaults__, _items(value.__kwdefaults__), held
+        held = tuple(_get_cell_value(cell) for cell in value.__closure__ or ())
+        return value.__code__, value.__defaults__, _sort_items(value.__kwdefaults__), held
     if isinstance(value, MethodType):
         return value.__func__, value.__self__
     if isinstance(value, partial):
-        return value.func, value.args, _items(value.keywords)
+        return value.func, value.args, _sort_items(value.keywords)
     call = type(value).__call__ if callable(value) else None
     code = call.__code__ if isinstance(call, FunctionType) else None
-    return type(value).__qualname__, code, _items(getattr(value, "__dict__", None))
+    return type(value).__qualname__, code, _sort_items(getattr(value, "__dict__", None))
 
 
-def _items(values: Any) -> tuple[object, ...]:
+def _sort_items(values: Any) -> tuple[object, ...]:
     return tuple(sorted((values or {}).items(), key=lambda item: str(item[0])))
 
 
-def _held(cell: CellType) -> object:
+def _get_cell_value(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # an empty cell

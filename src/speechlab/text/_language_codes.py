@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from speechlab._arguments import check_text, is_frame, refused
+from speechlab._arguments import build_argument_error, check_text, is_frame
 from speechlab.errors import InvalidRequestError
 
 # Languages whose code is read and written as a name; no other spelling of these is known here.
@@ -23,8 +23,8 @@ _NAMES = {
     "zh": ("Chinese", "Mandarin", "cmn", "zho", "中文"),
     **{code: (name,) for code, _, name in (pair.partition("=") for pair in _OTHER_NAMES.split())},
 }
+# What a voice speaks whose languages nobody has named.
 ANY_LANGUAGE = "any language"
-"""What a voice speaks whose languages nobody has named."""
 _BY_NAME = {name.casefold(): code for code, names in _NAMES.items() for name in names}
 # Tibetan, Japanese, Khmer, Lao, Burmese, Thai, Cantonese, Chinese.
 _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
@@ -32,7 +32,7 @@ _UNSPACED = frozenset({"bo", "ja", "km", "lo", "my", "th", "yue", "zh"})
 _UNSPACED_RUN = re.compile(
     "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]{5}"
 )
-# Only real codes are accepted: "jp" and "cn" are countries. A Japanese text that was normalised by the rules of an
+# Only real codes are accepted: "jp" and "cn" are countries. A Japanese text that was normalized by the rules of an
 # unknown language would get a wrong score without a warning.
 _CODES = """
 aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv
@@ -58,24 +58,24 @@ def language_code(language: str) -> str:
         >>> language_code("zh-Hant"), language_code("Japanese")
         ('zh', 'ja')
     """
-    code = primary_language(language)
+    code = parse_primary_language(language)
     if code not in _ISO_639_1:
-        raise _not_a_language(language)
+        raise _build_language_error(language)
     return code
 
 
-def primary_language(language: str) -> str:
-    """The code of a language tag or name, without a check that the language exists.
+def parse_primary_language(language: str) -> str:
+    """Return the code of a language tag or name, without a check that the language exists.
 
     An unknown tag or name gives its part before the first hyphen or underscore, in lower case.
     """
     if not isinstance(language, str):
-        raise _not_a_language(language)
+        raise _build_language_error(language)
     primary = language.strip().casefold().replace("_", "-").partition("-")[0]
     return _BY_NAME.get(primary, primary)
 
 
-def languages_in(text: str) -> set[str]:
+def find_languages(text: str) -> set[str]:
     """The language codes in free text, such as the languages of a voice in a catalogue; of ``"any language"``, all.
 
     A word that names no language is included in lower case.
@@ -85,21 +85,21 @@ def languages_in(text: str) -> set[str]:
         return set(_ISO_639_1)
     words = re.split(r"[^\w-]+", text.casefold())
     codes = (_BY_NAME.get(piece) for word in words for piece in re.split("[-_]", word))
-    return {primary_language(word) for word in words if word} | {code for code in codes if code}
+    return {parse_primary_language(word) for word in words if word} | {code for code in codes if code}
 
 
-def language_name(code: str) -> str:
-    """The English name of a language that is much spoken; for any other language, its code."""
-    return _NAMES.get(primary_language(code), (code,))[0]
+def get_language_name(code: str) -> str:
+    """Return the English name of a language that is much spoken; for any other language, its code."""
+    return _NAMES.get(parse_primary_language(code), (code,))[0]
 
 
 def writes_without_spaces(language: str) -> bool:
-    """Whether a language puts no white space between words."""
-    return primary_language(language) in _UNSPACED
+    """Return whether a language puts no white space between words."""
+    return parse_primary_language(language) in _UNSPACED
 
 
 def looks_unspaced(text: str) -> bool:
-    """Whether a text has long runs without spaces, in a script that is written without them."""
+    """Return whether a text has long runs without spaces, in a script that is written without them."""
     check_text(text)
     return (
         not text.isascii() and len(text) >= 5 * len(text.split()) and _UNSPACED_RUN.search(text) is not None
@@ -110,25 +110,25 @@ def join_texts(texts: Iterable[str], language: str = "") -> str:
     """Join the texts of segments, with spaces between them unless the language is written without spaces."""
     unspaced = writes_without_spaces(language)
     if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):
-        raise refused("texts", texts, "a list of texts")
+        raise build_argument_error("texts", texts, "a list of texts")
     joined = ""
     for text in texts:
         check_text(text)
         stripped = text.strip()
         if stripped:
             meeting = unspaced or (
-                not language and joined and _unspaced(joined[-1]) and _unspaced(stripped[0])
+                not language and joined and _is_unspaced(joined[-1]) and _is_unspaced(stripped[0])
             )
             joined += stripped if not joined or meeting else f" {stripped}"
     return joined
 
 
-def _unspaced(character: str) -> bool:
-    """Whether a character is Chinese, Japanese (punctuation and full width too), but not Korean."""
+def _is_unspaced(character: str) -> bool:
+    """Return whether a character is Chinese, Japanese (punctuation and full width too), but not Korean."""
     return "\u2e80" <= character < "\uac00" or "\uff00" <= character <= "\uffef"
 
 
-def _not_a_language(value: object) -> InvalidRequestError:
+def _build_language_error(value: object) -> InvalidRequestError:
     message = (
         f"{value!r:.60} is not a language; use an ISO 639-1 code, such as 'en', 'ja' or 'zh', with or without a "
         "region ('ja-JP')"

@@ -1,6 +1,6 @@
-"""Normalisers: tuples of named steps, from which explanations, hashes and offsets are derived.
+"""Normalizers: tuples of named steps, from which explanations, hashes and offsets are derived.
 
-Scores of differently normalised texts cannot be compared. So a normaliser has an id for people (``ja-v6``) and a hash
+Scores of differently normalized texts cannot be compared. So a normalizer has an id for people (``ja-v6``) and a hash
 of its rules for programs. A test pins the hashes; it fails if a rule changes without a new version.
 
 Offsets come from an alignment of the text before and after each step. This works for any step, also for steps of
@@ -16,12 +16,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from speechlab._arguments import check_text
-from speechlab.text._tokens import differing_runs
+from speechlab.text._tokens import find_differing_runs
 
 
 @dataclass(frozen=True)
 class Step:
-    """One rule of a normaliser.
+    """One rule of a normalizer.
 
     Attributes:
         name: Name of the step, in one or two words.
@@ -38,16 +38,16 @@ class Step:
     apply: Callable[[str], str] = field(repr=False)
     content: str | Callable[[], str] = field(repr=False, default="")
 
-    def rules(self) -> str:
-        """The content as text."""
+    def format_rules(self) -> str:
+        """Return the content as text."""
         return self.content if isinstance(self.content, str) else self.content()
 
 
 class Spans(NamedTuple):
-    """A normalised text, and the origin of each of its characters.
+    """A normalized text, and the origin of each of its characters.
 
     Attributes:
-        text: The normalised text.
+        text: The normalized text.
         spans: For each character of ``text`` the half-open range ``(start, end)`` of characters in the original.
             Ranges never decrease. An inserted character has an empty range.
 
@@ -92,7 +92,7 @@ class Normalizer:
         """Eight hexadecimal digits of the SHA-256 of all rules."""
         digest = hashlib.sha256()
         for step in self.steps:
-            digest.update(f"{step.name}\x00{step.rules()}\x01".encode("utf-8", "surrogatepass"))
+            digest.update(f"{step.name}\x00{step.format_rules()}\x01".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()[:8]
 
     @property
@@ -101,14 +101,14 @@ class Normalizer:
         return f"{self.id}#{self.content_hash}"
 
     def __call__(self, text: str) -> str:
-        """Normalise one text."""
+        """Normalize one text."""
         check_text(text)
         for step in self.steps:
             text = step.apply(text)
         return text
 
     def many(self, texts: Iterable[str]) -> list[str]:
-        """Normalise many texts. Each distinct text is normalised once.
+        """Normalize many texts. Each distinct text is normalized once.
 
         Args:
             texts: Any texts.
@@ -141,13 +141,13 @@ class Normalizer:
         return trail
 
     def spans(self, text: str) -> Spans:
-        """Normalise one text and keep the origin of each character.
+        """Normalize one text and keep the origin of each character.
 
         Args:
             text: Any text.
 
         Returns:
-            The normalised text, and for each of its characters a range in ``text``. Where a step replaces one run
+            The normalized text, and for each of its characters a range in ``text``. Where a step replaces one run
             of characters by another (``"fifty five"`` by ``"55"``), each new character gets the range of the whole
             run.
         """
@@ -155,7 +155,7 @@ class Normalizer:
         spans = [(i, i + 1) for i in range(len(text))]
         for _, before, after in self.explain(text):
             if before != after:
-                spans = _carry(before, after, spans, len(text))
+                spans = _carry_spans(before, after, spans, len(text))
             text = after
         return Spans(text, spans)
 
@@ -163,11 +163,11 @@ class Normalizer:
         return f"<Normalizer {self.id}: {', '.join(step.name for step in self.steps) or 'no steps'}>"
 
 
-def _carry(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
-    """The spans of ``after``, from the spans of ``before`` and the cheapest alignment of both texts."""
+def _carry_spans(before: str, after: str, spans: list[tuple[int, int]], length: int) -> list[tuple[int, int]]:
+    """Return the spans of ``after``, from the spans of ``before`` and the cheapest alignment of both texts."""
     carried: list[tuple[int, int]] = []
     copied = 0
-    for i0, i1, j0, j1 in differing_runs(before, after):
+    for i0, i1, j0, j1 in find_differing_runs(before, after):
         carried += spans[copied:i0]
         copied = i1
         if i1 > i0:

@@ -1,4 +1,4 @@
-"""Normalisers by name or by language."""
+"""Normalizers by name or by language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from speechlab.errors import InvalidRequestError
 from speechlab.text._language_codes import language_code
 from speechlab.text._languages.amounts import BASIC_MONEY
-from speechlab.text._languages.chinese import chinese
+from speechlab.text._languages.chinese import build_chinese_normalizer
 from speechlab.text._languages.english import ENGLISH, OPEN_ASR
 from speechlab.text._languages.japanese import JAPANESE, JAPANESE_READING
 from speechlab.text._normalizer import Normalizer
@@ -23,8 +23,8 @@ from speechlab.text._steps import (
     WIDTH,
 )
 
+# Names for :func:`normalizer`.
 NORMALIZERS = ("basic", "en", "ja", "ja-reading", "none", "open-asr", "tr", "zh")
-"""Names for :func:`normalizer`."""
 
 _NONE = Normalizer("none", 1)
 _AFTER_CASE = (BASIC_MONEY, MINUS, PUNCTUATION_TO_SPACE, COMPOSE, COLLAPSE)
@@ -32,22 +32,22 @@ _BASIC = Normalizer("basic", 5, (INVISIBLE, WIDTH, LOWER, *_AFTER_CASE))
 _TURKIC = Normalizer("tr", 1, (INVISIBLE, WIDTH, LOWER_TURKIC, *_AFTER_CASE))
 # Cantonese is written in the characters of Chinese.
 _CHINESE = ("zh", "yue")
-_FIXED = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
-_FIXED |= {"open-asr": OPEN_ASR, "tr": _TURKIC, "az": _TURKIC}
+_BY_NAME = {"none": _NONE, "basic": _BASIC, "en": ENGLISH, "ja": JAPANESE, "ja-reading": JAPANESE_READING}
+_BY_NAME |= {"open-asr": OPEN_ASR, "tr": _TURKIC, "az": _TURKIC}
 
 
 def normalizer(name: str) -> Normalizer:
-    """The normaliser of a name or of a language.
+    """Return the normalizer of a name or of a language.
 
     Args:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
-            ``"ja"``, ``"ja-reading"`` (the normaliser before a reading), ``"open-asr"`` (English, as the Open ASR
+            ``"ja"``, ``"ja-reading"`` (the normalizer before a reading), ``"open-asr"`` (English, as the Open ASR
             Leaderboard), ``"tr"`` (``basic`` with the small letters of Turkish and Azerbaijani, İ/i and I/ı) or
             ``"zh"``; an id such as ``"ja-v6"``; or any language tag: a language without rules of its own gets
             ``basic``.
 
     Raises:
-        InvalidRequestError: There is no such normaliser, language or version.
+        InvalidRequestError: There is no such normalizer, language or version.
 
     Example:
         >>> normalizer("en")("It’s £20, Mr. Brown!")
@@ -55,7 +55,7 @@ def normalizer(name: str) -> Normalizer:
     """
     named: object = name
     if not isinstance(named, str):
-        message = f"a normaliser is named by a str, not {named!r}; use one of {', '.join(NORMALIZERS)}"
+        message = f"a normalizer is named by a str, not {named!r}; use one of {', '.join(NORMALIZERS)}"
         raise InvalidRequestError(message, parameter="normalize")
     lower = name.strip().lower()
     key, mark, number = lower.rpartition("-v")
@@ -63,22 +63,22 @@ def normalizer(name: str) -> Normalizer:
     key = lower if version is None else key
     if key == "zh-unconverted":
         key = "zh"
-    match = _FIXED.get(key) or (chinese() if key == "zh" else None)
+    match = _BY_NAME.get(key) or (build_chinese_normalizer() if key == "zh" else None)
     if match is None:
         try:
             code = language_code(key)
         except InvalidRequestError:
             names = ", ".join(NORMALIZERS)
-            message = f"there is no normaliser {name!r}; use one of {names}, or a language code such as 'de'"
+            message = f"there is no normalizer {name!r}; use one of {names}, or a language code such as 'de'"
             raise InvalidRequestError(message, parameter="normalize") from None
-        match = chinese() if code in _CHINESE else _FIXED.get(code, _BASIC)
+        match = build_chinese_normalizer() if code in _CHINESE else _BY_NAME.get(code, _BASIC)
     if version is not None and version != match.version:
-        message = f"there is no normaliser {name!r} in this release of speechlab; it has {match.id!r}"
+        message = f"there is no normalizer {name!r} in this release of speechlab; it has {match.id!r}"
         raise InvalidRequestError(message, parameter="normalize")
     return match
 
 
-def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
+def _reduce_normalizer(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
     # Compiled rules cannot be pickled, so the id is sent instead. A process with another version refuses it.
     try:
         is_named = normalizer(rules.id) is rules
@@ -87,5 +87,5 @@ def _reduce(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object,
     return (normalizer, (rules.id,)) if is_named else (Normalizer, (rules.name, rules.version, rules.steps))
 
 
-# Registered here because the class does not know the names of the normalisers.
-copyreg.pickle(Normalizer, _reduce)
+# Registered here because the class does not know the names of the normalizers.
+copyreg.pickle(Normalizer, _reduce_normalizer)

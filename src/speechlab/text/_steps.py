@@ -37,8 +37,8 @@ _SPACING_MARKS = str.maketrans(
 )
 
 
-def substitution(name: str, pattern: str, replacement: str, needs: str = "") -> Step:
-    """A step that replaces a regular expression."""
+def build_substitution(name: str, pattern: str, replacement: str, needs: str = "") -> Step:
+    """Return a step that replaces a regular expression."""
     compiled = re.compile(pattern)
 
     def apply(text: str) -> str:
@@ -55,26 +55,26 @@ def substitution(name: str, pattern: str, replacement: str, needs: str = "") -> 
 
 # NFKC turns these into plain digits: 3² would become 32, and 1½ would become 11/2. Superscript or subscript digits in
 # a row are one number.
-_RAISED = "²³¹⁰⁴-⁹"
-_LOWERED = "₀-₉"
+_SUPERSCRIPTS = "²³¹⁰⁴-⁹"
+_SUBSCRIPTS = "₀-₉"
 _OTHER_FORMS = "¼½¾⅐-⅟↉①-⓿❶-➓㈠-㉃㉈-㉟㊀-㊉㊱-㊿"
-_FORMS = _RAISED + _LOWERED + _OTHER_FORMS
+_FORMS = _SUPERSCRIPTS + _SUBSCRIPTS + _OTHER_FORMS
 _DIGIT_FORMS = re.compile(
-    rf"(?<=\d)(?=[⁺⁻]?[{_RAISED}]|[₊₋]?[{_LOWERED}]|[{_OTHER_FORMS}])|(?<=[{_FORMS}])(?=[\d{_OTHER_FORMS}])"
-    rf"|(?<=[{_LOWERED}{_OTHER_FORMS}])(?=[{_RAISED}])|(?<=[{_RAISED}{_OTHER_FORMS}])(?=[{_LOWERED}])"
+    rf"(?<=\d)(?=[⁺⁻]?[{_SUPERSCRIPTS}]|[₊₋]?[{_SUBSCRIPTS}]|[{_OTHER_FORMS}])|(?<=[{_FORMS}])(?=[\d{_OTHER_FORMS}])"
+    rf"|(?<=[{_SUBSCRIPTS}{_OTHER_FORMS}])(?=[{_SUPERSCRIPTS}])|(?<=[{_SUPERSCRIPTS}{_OTHER_FORMS}])(?=[{_SUBSCRIPTS}])"
 )
 
 
-def _width(text: str) -> str:
+def _normalize_width(text: str) -> str:
     if unicodedata.is_normalized("NFKC", text):
         return text
     return unicodedata.normalize("NFKC", _DIGIT_FORMS.sub(" ", text.translate(_SPACING_MARKS)))
 
 
-def powers(of: str, minus: str, power: str) -> Step:
-    """A step that writes a power in words, such as 10²³ as 10の²³乗. It must run before ``WIDTH``."""
-    pattern = re.compile(rf"(?<=\d)([⁺⁻]?)([{_RAISED}]+)")
-    needed = re.compile(f"[{_RAISED}]")
+def build_powers_step(of: str, minus: str, power: str) -> Step:
+    """Return a step that writes a power in words, such as 10²³ as 10の²³乗. It must run before ``WIDTH``."""
+    pattern = re.compile(rf"(?<=\d)([⁺⁻]?)([{_SUPERSCRIPTS}]+)")
+    needed = re.compile(f"[{_SUPERSCRIPTS}]")
 
     def apply(text: str) -> str:
         if not needed.search(text):
@@ -88,7 +88,7 @@ _FRACTION_SIGN = re.compile(r"(\d+)?\s?([¼½¾⅐-⅞])")
 
 
 def fraction_signs(between: str, part: str) -> Step:
-    """A step that writes ½ as a fraction, 2分の1, and 1½ as 1と2分の1. It must run before ``WIDTH``."""
+    """Return a step that writes ½ as a fraction, 2分の1, and 1½ as 1と2分の1. It must run before ``WIDTH``."""
 
     def write(found: re.Match[str]) -> str:
         above, _, below = unicodedata.normalize("NFKC", found[2]).partition("\u2044")
@@ -100,7 +100,7 @@ def fraction_signs(between: str, part: str) -> Step:
     return Step("fraction signs", apply, f"{_FRACTION_SIGN.pattern}|{between}|{part}")
 
 
-def _punctuation(replacement: str, keep: str = ".,") -> Step:
+def _build_punctuation_step(replacement: str, keep: str = ".,") -> Step:
     table = _ByCategory(_SYMBOLS, replacement, keep)
 
     def apply(text: str) -> str:
@@ -115,13 +115,14 @@ _INVISIBLE_TABLE = _ByCategory(
     frozenset({"Cf", "Cc", "Me"}), "", keep="\t\n\r\v\f\x1c\x1d\x1e\x1f\x85", also=_VARIATION_SELECTORS
 )
 
+# Half width, full width, ligatures and other compatibility forms become one form (NFKC). Dakuten stay on
+# their
+# kana.
 WIDTH = Step(
     "width",
-    _width,
+    _normalize_width,
     f"NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A, blank at {_DIGIT_FORMS.pattern}",
 )
-"""Half width, full width, ligatures and other compatibility forms become one form (NFKC). Dakuten stay on their
-kana."""
 
 LOWER = Step("lower case", lambda text: text.replace("İ", "i").lower(), "İ->i, str.lower")
 # In Turkish and Azerbaijani, the small form of I is ı.
@@ -130,28 +131,29 @@ LOWER_TURKIC = Step(
 )
 
 
-def _invisible(text: str) -> str:
+def _remove_invisible(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_INVISIBLE_TABLE)
 
 
-INVISIBLE = Step("invisible", _invisible, "Cf, Cc, Me, variation selectors -> nothing")
-"""Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors."""
+# Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors.
+INVISIBLE = Step("invisible", _remove_invisible, "Cf, Cc, Me, variation selectors -> nothing")
 
-PUNCTUATION_TO_SPACE = _punctuation(" ", ".,%‰±\u2212")
-"""Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and −."""
+# Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and
+# −.
+PUNCTUATION_TO_SPACE = _build_punctuation_step(" ", ".,%‰±\u2212")
 
-MINUS = substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
-"""Turns a hyphen or dash before a number at the start of a word into a minus sign: -5 must not become 5."""
+# Turns a hyphen or dash before a number at the start of a word into a minus sign: -5 must not become 5.
+MINUS = build_substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
 
 COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC")
 
+# Replaces runs of white space by one space, and removes white space at both ends.
 COLLAPSE = Step("white space", lambda text: " ".join(text.split()), "str.split, one space")
-"""Replaces runs of white space by one space, and removes white space at both ends."""
 
+# Last steps for Japanese and Chinese, which do not separate words by spaces: without white space, and without
+# punctuation and symbols, except ``.`` and ``,`` between digits (1.5 must not be 15), and a middle dot.
 UNSPACED = (
-    _punctuation("", ".,・"),
+    _build_punctuation_step("", ".,・"),
     Step("white space", lambda text: "".join(text.split()), "str.split, no space"),
     COMPOSE,
 )
-"""Last steps for Japanese and Chinese, which do not separate words by spaces: without white space, and without
-punctuation and symbols, except ``.`` and ``,`` between digits (1.5 must not be 15), and a middle dot."""

@@ -26,6 +26,6 @@ def load(module: str) -> ModuleType:
         return require(module)
 
 
-def encodable(text: str) -> str:
+def to_encodable(text: str) -> str:
     """Replace lone surrogates by U+FFFD, because native packages cannot encode them."""
     return _HALF_PAIR.sub("\ufffd", text)

@@ -22,7 +22,7 @@ def words(text: str) -> list[str]:
 def characters(text: str) -> list[str]:
     """Split a text into its Unicode characters, without the white space at both ends.
 
-    White space inside the text counts, as in jiwer; the normalisers for Japanese and Chinese remove it first.
+    White space inside the text counts, as in jiwer; the normalizers for Japanese and Chinese remove it first.
     Characters are code points: a flag or a family emoji is several characters.
 
     Example:
@@ -33,7 +33,7 @@ def characters(text: str) -> list[str]:
     return list(text.strip())
 
 
-def differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+def find_differing_runs(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
     """Starts and ends, in both, of the runs of characters or words between those that are equal."""
     from rapidfuzz.distance import Levenshtein
 
@@ -70,7 +70,7 @@ def loops(text: str, reference: str = "") -> bool:
     """
     check_text(text)
     check_text(reference, "reference")
-    letters, reference_letters = _letters(text), _letters(reference)
+    letters, reference_letters = _select_letters(text), _select_letters(reference)
     for rule in (_SHORT, _LONG):
         for match in rule.finditer(letters):
             unit = match[1]
@@ -79,5 +79,5 @@ def loops(text: str, reference: str = "") -> bool:
     return False
 
 
-def _letters(text: str) -> str:
+def _select_letters(text: str) -> str:
     return _SIGNS.sub("", text.casefold())

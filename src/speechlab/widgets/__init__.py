@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 from speechlab._door import name_after as _name_after
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._preview.preview import display_preview as display_preview
-from speechlab.widgets._table.shown import ShownTable as ShownTable
+from speechlab.widgets._table.shown import TableView as TableView
 from speechlab.widgets._table.table import AudioTable, show
 
 if TYPE_CHECKING:
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser, ReferenceBrowser
-    from speechlab.widgets._errors.systems import shown_errors as shown_errors
+    from speechlab.widgets._errors.systems import to_error_table as to_error_table
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
     from speechlab.widgets._recorder.recorder import Recorder
@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser, ReferenceBrowser
-    from speechlab.widgets._errors.systems import shown_errors
+    from speechlab.widgets._errors.systems import to_error_table
     from speechlab.widgets._listening.test import ListeningTest
     from speechlab.widgets._player.player import Player
     from speechlab.widgets._recorder.recorder import Recorder
@@ -59,6 +59,6 @@ def __getattr__(name: str) -> Any:
     classes: tuple[type, ...] = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder)
     classes += (ReferenceBrowser, StreamPlayer, VoiceExplorer)
     names = globals()
-    names.update({widget.__name__: widget for widget in classes}, shown_errors=shown_errors)
+    names.update({widget.__name__: widget for widget in classes}, shown_errors=to_error_table)
     _name_after(__name__, names, __all__)
     return names[name]

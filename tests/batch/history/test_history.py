@@ -144,7 +144,7 @@ def test_no_cell_of_an_exported_table_is_a_formula_and_it_is_read_back_without_l
     assert raw["text"].tolist() == ["'=1+1", "'+1", "'-1", "'@a", "''=2", "it's", "plain"]
     assert raw["'=n"].tolist() == frame["=n"].tolist()
     again = batch.plan_translation(path, reverser, store=tmp_path / "s", prefix="again_", **EN_JA)
-    rows = next(again.source.pieces(100, {"text"}))
+    rows = next(again.source.iter_pieces(100, {"text"}))
     assert rows["text"].tolist() == texts
     assert rows["=n"].tolist() == frame["=n"].tolist()
     assert again.summary()["cached"] == len(texts)

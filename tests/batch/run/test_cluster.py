@@ -201,7 +201,7 @@ def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, sto
     def hide(sees):
         from speechlab.batch._run import lease
 
-        lease.sees = sees
+        lease.can_access_folder = sees
 
     cluster.client.run(hide, lambda folder: False)
     try:

@@ -16,7 +16,7 @@ import pytest
 
 from speechlab import batch
 from speechlab.client import Client
-from speechlab.service import Database, Ledger, Provider, ServedEngine, running
+from speechlab.service import Database, Ledger, Provider, ServedEngine, run_service
 from speechlab.store import Store
 from support.quick import Tones
 from support.staged import staged_config
@@ -87,7 +87,7 @@ def test_killed_eight_times(tmp_path):
     frame.to_parquet(tmp_path / "rows.parquet")
     data = tmp_path / "service"
     hums = ServedEngine("hums", "synthesizer", Hums, Provider("hums", heavy=False))
-    with running(staged_config(hums, data_dir=data)) as service:
+    with run_service(staged_config(hums, data_dir=data)) as service:
         arguments = [
             service.base_url,
             service.api_key,
@@ -114,7 +114,7 @@ def test_killed_eight_times(tmp_path):
             statuses = batch.runs(store)["status"].tolist()
             again = batch.synthesize(frame, lab, store=store, progress=False)
         with closing(Database(data)) as database:
-            books = Counter((row.characters, row.input_bytes) for row in Ledger(database).rows())
+            books = Counter((row.characters, row.input_bytes) for row in Ledger(database).list_rows())
         with (
             Client(base_url=service.base_url, api_key=service.api_key) as lab,
             Store(tmp_path / "calm") as calm,

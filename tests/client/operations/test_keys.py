@@ -1,4 +1,4 @@
-"""One question, one key: however it is spelt, and whether a client or a batch asks it."""
+"""One question, one key: however it is spelled, and whether a client or a batch asks it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from speechlab.contract import (
     SpeechRequest,
     VadMode,
     Voice,
-    request_key,
+    compute_request_key,
 )
 from speechlab.errors import InvalidRequestError
 
@@ -175,7 +175,7 @@ def test_minus_zero_is_zero(http, wav, zero):
 def test_the_keys_of_calls_are_pinned(http, wav):
     voice = http.VOICE_ID
     spoken = {"voice_id": voice, "text": "あ", "format": "wav", "sample_rate": 24_000, "temperature": None}
-    assert Synthesize("あ", voice=voice).key("s") == request_key("synthesize", spoken, service="s")
+    assert Synthesize("あ", voice=voice).key("s") == compute_request_key("synthesize", spoken, service="s")
     heard = {
         "audio": hashlib.sha256(wav).hexdigest(),
         "language": None,
@@ -191,9 +191,11 @@ def test_the_keys_of_calls_are_pinned(http, wav):
         "speech_pad_ms": 200,
         "min_segment_duration": 1.5,
     }
-    assert Transcribe(wav).key("s") == request_key("transcribe", heard, service="s")
+    assert Transcribe(wav).key("s") == compute_request_key("transcribe", heard, service="s")
     said = {"text": "あ", **LANGUAGES, "keywords": [], "context": None, "model": None}
-    assert Translate("あ", **LANGUAGES).key("s", 1) == request_key("translate", said, service="s", repeat=1)
+    assert Translate("あ", **LANGUAGES).key("s", 1) == compute_request_key(
+        "translate", said, service="s", repeat=1
+    )
 
 
 def test_what_a_client_has_paid_for_a_batch_finds(lab, server, http, tmp_path):

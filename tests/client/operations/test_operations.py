@@ -21,7 +21,7 @@ from speechlab.client import (
     Transcript,
     Translation,
     VoiceCatalogue,
-    plain_url,
+    normalize_url,
 )
 from speechlab.contract import Voice
 from speechlab.errors import (
@@ -583,8 +583,8 @@ def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
     server.script(http.reply(body=[]))
     with Client(server.base_url + "/", api_key=http.KEY) as other:
         assert other.identity() == server.base_url
-    assert plain_url("HTTPS://Example.ORG:443/v2//") == "https://example.org/v2"
-    assert plain_url("http://[::1]:8100") == "http://[::1]:8100"
+    assert normalize_url("HTTPS://Example.ORG:443/v2//") == "https://example.org/v2"
+    assert normalize_url("http://[::1]:8100") == "http://[::1]:8100"
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
 from speechlab.client._operations.speech import SampleReader
-from speechlab.client._operations.translation import read_chunk
-from speechlab.client._operations.voices import read_catalogue
+from speechlab.client._operations.translation import parse_chunk
+from speechlab.client._operations.voices import parse_catalogue
 from speechlab.errors import APIError, ContractError
 
 JSON = st.recursive(
@@ -42,11 +42,11 @@ SHAPED = st.recursive(
 BODIES = st.binary(max_size=60) | SHAPED.map(lambda value: json.dumps(value).encode())
 SPOKEN = Synthesize("a", voice="0f8fad5b-d9cb-469f-a165-70867728950e")
 READERS = [
-    read_catalogue,
+    parse_catalogue,
     SPOKEN.read,
     Transcribe(b"").read,
     Translate("a", source_lang="ja", target_lang="en").read,
-    lambda reply: read_chunk(reply.json()),
+    lambda reply: parse_chunk(reply.json()),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.client import Client, address_and_key, asking_afresh, connect
+from speechlab.client import Client, connect, copy_for_timing, reveal_credentials
 from speechlab.errors import ReplayMiss, ServerError
 
 
@@ -24,9 +24,9 @@ def service(server, http, wav):
 def test_each_call_is_made_once_and_kept(service, tmp_path, http):
     with Client(service.base_url, store=tmp_path / "kept", mode="auto") as lab:
         for _ in range(2):
-            asking_afresh(lab, keep=True).synthesize("あ", voice=http.VOICE_ID)
+            copy_for_timing(lab, keep=True).synthesize("あ", voice=http.VOICE_ID)
         with pytest.raises(ServerError):
-            asking_afresh(lab, keep=True).translate("あ", source_lang="ja", target_lang="en")
+            copy_for_timing(lab, keep=True).translate("あ", source_lang="ja", target_lang="en")
         assert [one.path for one in service.requests if one.method == "POST"] == [
             "/tts",
             "/tts",
@@ -34,18 +34,18 @@ def test_each_call_is_made_once_and_kept(service, tmp_path, http):
         ]
     asked = len(service.requests)
     with connect(store=tmp_path / "kept", mode="replay") as lab:
-        assert asking_afresh(lab, keep=True).synthesize("あ", voice=http.VOICE_ID).duration_s > 0
+        assert copy_for_timing(lab, keep=True).synthesize("あ", voice=http.VOICE_ID).duration_s > 0
     assert len(service.requests) == asked
 
 
 def test_address_and_key_are_those_of_the_client_and_a_replay_has_none(service, tmp_path, http):
     with Client(service.base_url, ws_base_url="ws://127.0.0.1:9", api_key=http.KEY) as lab:
-        assert address_and_key(lab) == (service.base_url, "ws://127.0.0.1:9", http.KEY)
+        assert reveal_credentials(lab) == (service.base_url, "ws://127.0.0.1:9", http.KEY)
     with Client(service.base_url, store=tmp_path / "kept", mode="auto") as lab:
-        assert address_and_key(lab)[2] == ""
+        assert reveal_credentials(lab)[2] == ""
         lab.voices()
     with (
         connect(store=tmp_path / "kept", mode="replay") as lab,
         pytest.raises(ReplayMiss, match="this tool"),
     ):
-        address_and_key(lab)
+        reveal_credentials(lab)

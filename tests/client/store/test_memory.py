@@ -11,7 +11,7 @@ import socket
 import pytest
 
 from speechlab.client import AsyncClient, Client, connect
-from speechlab.contract import request_key
+from speechlab.contract import compute_request_key
 from speechlab.errors import (
     ConfigurationError,
     ReplayMiss,
@@ -118,13 +118,13 @@ def test_keys_are_those_of_batches(service, store, http, wav):
         "sample_rate": 24000,
         "temperature": None,
     }
-    found = kept.get(request_key("synthesize", spoken, service=SERVICE))
+    found = kept.get(compute_request_key("synthesize", spoken, service=SERVICE))
     assert found.files["audio"].read_bytes() == wav
     assert set(found.response) == {"duration_s", "sample_rate", "processing_s"}
     (_, asked), *_ = kept.newest("transcribe", 2)
     assert asked["audio"] == hashlib.sha256(wav).hexdigest()
     assert "session_id" not in asked
-    heard = kept.get(request_key("transcribe", asked, service=SERVICE)).response
+    heard = kept.get(compute_request_key("transcribe", asked, service=SERVICE)).response
     assert (heard["text"], heard["processing_s"]) == ("あ", 0.0125)
     kept.close()
 
@@ -152,7 +152,7 @@ def test_results_that_a_batch_kept_are_answers(store, http, wav):
         ("synthesize", spoken, {"duration_s": 0.5, "processing_s": 0.25}, {"audio": (wav, ".wav")}),
         ("translate", meant, {"text": "Hello", "model": "m", "prompt_tokens": 3, "completion_tokens": 4}, {}),
     ):
-        key = request_key(operation, asked, service=SERVICE)
+        key = compute_request_key(operation, asked, service=SERVICE)
         kept.put(key, operation=operation, request=asked, response=answer, files=files)
         kept.keep_facts(key, {"response": "of another one", "body": {"nonsense": True}})
     with Client(store=kept, mode="replay") as lab:

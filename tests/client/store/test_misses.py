@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from speechlab.client import Client, Translate
-from speechlab.client._stored_calls import miss
-from speechlab.contract import request_key
+from speechlab.client._stored_calls import build_replay_miss
+from speechlab.contract import compute_request_key
 from speechlab.errors import ReplayMiss
 from speechlab.store import Store
 
@@ -21,11 +21,11 @@ def missed(tmp_path):
 
     def ask(asked, kept, *, of=SERVICE, repeat=0):
         with Store(tmp_path / "kept") as store:
-            key = request_key("synthesize", kept, service=of or SERVICE, repeat=repeat)
+            key = compute_request_key("synthesize", kept, service=of or SERVICE, repeat=repeat)
             store.put(key, operation="synthesize", request=kept, response={})
             if of is not None:
                 store.keep_facts(key, {"service": of})
-            error = miss(store, "synthesize", asked, SERVICE)
+            error = build_replay_miss(store, "synthesize", asked, SERVICE)
         return error, str(error).partition("kept: ")[2].partition(";")[0]
 
     return ask
@@ -101,7 +101,7 @@ def test_a_client_tells_it_of_an_old_store(server, http, wav, tmp_path):
             key, request = new.newest(operation)[0]
             if operation == "synthesize":
                 request["temperature"] = 1
-                key = request_key(operation, request, service=SERVICE)
+                key = compute_request_key(operation, request, service=SERVICE)
             old.put(key, operation=operation, request=request, response={})
             old.keep_facts(key, new.facts(key) or {"service": SERVICE})
     with Client(store=tmp_path / "old", mode="replay") as lab, pytest.raises(ReplayMiss) as caught:

@@ -1,4 +1,4 @@
-"""Patience: a given time is the whole time, and a queue in the service is waited for and learnt."""
+"""Patience: a given time is the whole time, and a queue in the service is waited for and learned."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_calls_wait_in_a_queue_as_long_as_others_are_answered(queue, wire):
 
 
 @pytest.mark.slow
-def test_a_queue_is_learnt_from_the_times_of_calls(queue, wire):
+def test_a_queue_is_learned_from_the_times_of_calls(queue, wire):
     service = queue(1, 0.3)
     lab = AsyncClient(service.base_url, transport=wire, read_timeout_s=1.0)
     asyncio.run(translated(lab, 18))

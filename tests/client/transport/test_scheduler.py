@@ -19,10 +19,10 @@ from speechlab.client import (
     Client,
     SystemClock,
 )
-from speechlab.client._operations.failures import retry_after_s
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._operations.failures import parse_retry_after
+from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure, ScheduledCall
-from speechlab.client._scheduling.scheduler import Scheduler, scheduler_for
+from speechlab.client._scheduling.scheduler import Scheduler, get_scheduler
 from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import (
     APIConnectionError,
@@ -42,7 +42,7 @@ ERROR = ServerError("x")
 def goes_on(attempts, *, others=True, free=False, **patience):
     limits = Patience(**{**vars_of(SINGLE), **patience})
     call = ScheduledCall(Scheduler(FakeClock(), Half()), limits, 16, free=free)
-    return [call.goes_on(one, unpaused=0.0, others=others) for one in attempts]
+    return [call.record_failure(one, unpaused=0.0, others=others) for one in attempts]
 
 
 def vars_of(patience):
@@ -89,12 +89,12 @@ def test_an_outage_is_no_fault_of_a_call():
     ],
 )
 def test_both_forms_of_retry_after(value, seconds):
-    assert retry_after_s({"retry-after": value}, now=1_000_000.0) == seconds
+    assert parse_retry_after({"retry-after": value}, now=1_000_000.0) == seconds
 
 
 @given(st.text())
 def test_any_retry_after_is_read(value):
-    seconds = retry_after_s({"retry-after": value})
+    seconds = parse_retry_after({"retry-after": value})
     assert seconds is None or 0 < seconds <= 86_400
 
 
@@ -293,20 +293,20 @@ def call_of(scheduler, ceiling=64, patience=SINGLE, **options):
 
 def test_waiting_is_in_order_and_can_be_given_up():
     async def script(scheduler, clock):
-        first = await call_of(scheduler, 1).place()
+        first = await call_of(scheduler, 1).wait_for_place()
         order = []
 
         async def wait(name):
-            place = await call_of(scheduler, 1).place()
+            place = await call_of(scheduler, 1).wait_for_place()
             order.append(name)
-            place.end(Ended(End.OK))
-            place.end(Ended(End.OK))
+            place.end(AttemptEnd(End.OK))
+            place.end(AttemptEnd(End.OK))
 
         tasks = [asyncio.ensure_future(wait(name)) for name in "abcd"]
         await asyncio.sleep(0)
         tasks[1].cancel()
         await asyncio.sleep(0)
-        first.end(Ended(End.UNKNOWN))
+        first.end(AttemptEnd(End.UNKNOWN))
         tasks[0].cancel()  # admitted a moment ago, and gone before it could run
         await asyncio.gather(*tasks, return_exceptions=True)
         assert order == ["c", "d"]
@@ -317,14 +317,14 @@ def test_waiting_is_in_order_and_can_be_given_up():
 
 def test_a_low_ceiling_holds_up_nobody_else():
     async def script(scheduler, clock):
-        place = await call_of(scheduler, 1).place()
-        waiting = asyncio.ensure_future(call_of(scheduler, 1).place())
+        place = await call_of(scheduler, 1).wait_for_place()
+        waiting = asyncio.ensure_future(call_of(scheduler, 1).wait_for_place())
         await asyncio.sleep(0)
-        other = await call_of(scheduler, 2).place()
+        other = await call_of(scheduler, 2).wait_for_place()
         assert not waiting.done()
-        place.end(Ended(End.OK))
-        (await waiting).end(Ended(End.OK))
-        other.end(Ended(End.OK))
+        place.end(AttemptEnd(End.OK))
+        (await waiting).end(AttemptEnd(End.OK))
+        other.end(AttemptEnd(End.OK))
 
     scripted(script)
 
@@ -334,14 +334,14 @@ def test_loops_of_several_threads_share_a_scheduler():
     most, now, lock = [0], [0], threading.Lock()
 
     async def call():
-        place = await call_of(scheduler, 3).place()
+        place = await call_of(scheduler, 3).wait_for_place()
         with lock:
             now[0] += 1
             most[0] = max(most[0], now[0])
         await asyncio.sleep(0.002)
         with lock:
             now[0] -= 1
-        place.end(Ended(End.OK))
+        place.end(AttemptEnd(End.OK))
 
     async def many():
         await asyncio.gather(*(call() for _ in range(40)))
@@ -356,26 +356,26 @@ def test_loops_of_several_threads_share_a_scheduler():
 
 
 @pytest.mark.slow
-def test_a_pause_ends_on_a_loop_whose_neighbour_has_gone():
+def test_a_pause_ends_on_a_loop_whose_neighbor_has_gone():
     scheduler = Scheduler(SystemClock(), random.Random(1))
     patient = Patience(60.0, 60.0, 60.0, 10, spared=True)
 
     async def fail():
         for _ in range(4):
-            place = await call_of(scheduler).place()
-            assert call_of(scheduler).again(failure(429, 0.2), place) is not None
+            place = await call_of(scheduler).wait_for_place()
+            assert call_of(scheduler).schedule_retry(failure(429, 0.2), place) is not None
 
     async def leave():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
-                await call_of(scheduler, patience=patient).place()
+                await call_of(scheduler, patience=patient).wait_for_place()
 
     asyncio.run(fail())
     thread = threading.Thread(target=asyncio.run, args=(leave(),))
     thread.start()
 
     async def stay():
-        return await asyncio.wait_for(call_of(scheduler, patience=patient).place(), 5)
+        return await asyncio.wait_for(call_of(scheduler, patience=patient).wait_for_place(), 5)
 
     assert asyncio.run(stay()).started > 0
     thread.join(10)
@@ -383,27 +383,27 @@ def test_a_pause_ends_on_a_loop_whose_neighbour_has_gone():
 
 def test_schedulers_belong_to_service_key_kind_and_clock():
     clock, rng, fake = SystemClock(), random.Random(1), FakeClock()
-    one = scheduler_for("http://a/", "k", "tts", clock, rng)
-    assert scheduler_for("http://a", "k", "tts", SystemClock(), rng) is one
-    assert scheduler_for("http://a", "k", "tts", fake, rng) is not one
-    kinds = {scheduler_for("http://a", key, kind, clock, rng) for key in "kl" for kind in ("tts", "asr")}
+    one = get_scheduler("http://a/", "k", "tts", clock, rng)
+    assert get_scheduler("http://a", "k", "tts", SystemClock(), rng) is one
+    assert get_scheduler("http://a", "k", "tts", fake, rng) is not one
+    kinds = {get_scheduler("http://a", key, kind, clock, rng) for key in "kl" for kind in ("tts", "asr")}
     assert len(kinds) == 4
 
 
 def test_a_stopped_group_sends_nothing_more():
     async def script(scheduler, clock):
         group = CallGroup(1, None, SINGLE)
-        place = await call_of(scheduler, group=group).place()
-        waiting = asyncio.ensure_future(call_of(scheduler, group=group).place())
-        other = asyncio.ensure_future(call_of(scheduler).place())
+        place = await call_of(scheduler, group=group).wait_for_place()
+        waiting = asyncio.ensure_future(call_of(scheduler, group=group).wait_for_place())
+        other = asyncio.ensure_future(call_of(scheduler).wait_for_place())
         await asyncio.sleep(0)
         group.stop()
         with pytest.raises(NotSentError, match="stopped"):
             await waiting
         with pytest.raises(NotSentError, match="stopped"):
-            await call_of(scheduler, group=group).place()
-        (await other).end(Ended(End.OK))
-        place.end(Ended(End.OK))
+            await call_of(scheduler, group=group).wait_for_place()
+        (await other).end(AttemptEnd(End.OK))
+        place.end(AttemptEnd(End.OK))
 
     scripted(script)
 
@@ -412,10 +412,10 @@ def test_a_pause_is_told_to_those_who_show_it():
     async def script(scheduler, clock):
         group = CallGroup(1, None, SINGLE)
         scheduled = call_of(scheduler, group=group)
-        place = await scheduled.place()
-        assert group.paused() is None
-        scheduled.again(failure(429, 48.0), place)
-        what, seconds = group.paused()
+        place = await scheduled.wait_for_place()
+        assert group.find_pause() is None
+        scheduled.schedule_retry(failure(429, 48.0), place)
+        what, seconds = group.find_pause()
         assert what == "the service's quota"
         assert 48 <= seconds < 48.3
 

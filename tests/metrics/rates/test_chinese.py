@@ -87,7 +87,7 @@ def test_a_long_text_is_not_read_again_for_each_difference(monkeypatch):
     from speechlab.metrics._differences import chinese
 
     read = []
-    chinese._syllables.cache_clear()
+    chinese._to_syllables.cache_clear()
     pinyin = chinese.pinyin
     monkeypatch.setattr(chinese, "pinyin", lambda text, **how: read.append(len(text)) or pinyin(text, **how))
     said = "".join(f"他想买书{a}" for a in "天地人山水火木金土日月星" * 20)

@@ -21,8 +21,13 @@ from speechlab.metrics import (
     score,
     summarize,
 )
-from speechlab.metrics._statistics.mapsswe import errors_by_place, mapsswe, segment_differences, segments
-from speechlab.metrics._statistics.significance import sign_flip
+from speechlab.metrics._statistics.mapsswe import (
+    count_errors_by_place,
+    mapsswe,
+    compute_segment_differences,
+    segments,
+)
+from speechlab.metrics._statistics.significance import compute_sign_flip_p
 from support import adversarial
 
 
@@ -81,7 +86,7 @@ def test_segments_and_z_are_those_of_sc_stats(rates, seed, vocabulary, expected)
 )
 def test_segments(reference, first, second, expected):
     said = reference.split()
-    assert segments(*(errors_by_place(said, heard.split()) for heard in (first, second))) == expected
+    assert segments(*(count_errors_by_place(said, heard.split()) for heard in (first, second))) == expected
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,7 @@ def test_segments(reference, first, second, expected):
 )
 def test_segments_count_on_the_alignment_of_sclite(reference, hypothesis, errors):
     """Against what NIST's sclite (SCTK 2.4.10) counted; the first pair has 5 errors at least."""
-    assert sum(errors_by_place(reference.split(), hypothesis.split())) == errors
+    assert sum(count_errors_by_place(reference.split(), hypothesis.split())) == errors
 
 
 def test_a_clear_difference_is_found():
@@ -133,7 +138,7 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=1_200):
     for _ in range(trials):
         effects = np.exp(random_.normal(0, deviation, (systems, speakers)))
         errors = random_.poisson(6 * effects)
-        p = np.array([sign_flip(one - other) for one, other in combinations(errors, 2)])
+        p = np.array([compute_sign_flip_p(one - other) for one, other in combinations(errors, 2)])
         found += (holm(p) < 0.05).any()
     return found / trials
 
@@ -174,7 +179,7 @@ def test_the_verdict_with_groups_is_that_of_the_groups():
     for tables, errors in zip(at_once(corpora), all_errors, strict=True):
         one, other = (table.assign(speaker=SPEAKERS) for table in tables)
         result = compare(one, other, groups="speaker", draws=1)
-        assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
+        assert result.p == pytest.approx(compute_sign_flip_p((errors[0] - errors[1]).astype(np.int64)))
         table = compare({"one": one, "other": other}, groups="speaker", draws=1)
         assert table["p_holm"].tolist() == [result.p]
         assert (table["verdict"] != "no difference shown").tolist() == [result.significant]
@@ -201,7 +206,7 @@ def test_the_verdict_without_groups_is_that_of_the_utterances():
     corpora, wrong = zip(*(in_utterances(0.6, seed) for seed in range(12)), strict=True)
     for tables, errors in zip(at_once(corpora), wrong, strict=True):
         result = compare(*tables, draws=1)
-        assert result.p == pytest.approx(sign_flip((errors[0] - errors[1]).astype(np.int64)))
+        assert result.p == pytest.approx(compute_sign_flip_p((errors[0] - errors[1]).astype(np.int64)))
         assert "by utterance" in repr(result)
 
 
@@ -209,7 +214,7 @@ def test_the_verdict_without_groups_is_that_of_the_utterances():
 @pytest.mark.parametrize("deviation", [0.3, 0.6])
 def test_verdicts_by_utterance_are_wrong_no_more_often_than_the_level_allows(deviation):
     wrong = [in_utterances(deviation, seed)[1].astype(np.int64) for seed in range(600)]
-    assert 0.02 < np.mean([sign_flip(one - other) < 0.05 for one, other in wrong]) <= 0.06
+    assert 0.02 < np.mean([compute_sign_flip_p(one - other) < 0.05 for one, other in wrong]) <= 0.06
 
 
 @pytest.mark.slow
@@ -285,7 +290,7 @@ def false_positives(n, trials, seed=0):
     difference = {}
     for a, b in product(range(3), repeat=2):
         heard = ["x"] * a + reference[a:], ["y"] * b + reference[b:]
-        found = segment_differences([tuple(errors_by_place(reference, one) for one in heard)])
+        found = compute_segment_differences([tuple(count_errors_by_place(reference, one) for one in heard)])
         assert found.tolist() == ([a - b] if a or b else [])  # without errors there is no segment
         difference[a, b] = a - b
     found = np.zeros(2)
@@ -293,7 +298,7 @@ def false_positives(n, trials, seed=0):
         errors = random.integers(0, 3, (n, 2))
         errors[(errors == 0).all(axis=1)] = 1
         differences = np.array([difference[a, b] for a, b in errors.tolist()], dtype=np.int64)
-        found += np.array([mapsswe(differences).p < 0.05, sign_flip(differences) < 0.05])
+        found += np.array([mapsswe(differences).p < 0.05, compute_sign_flip_p(differences) < 0.05])
     return found / trials
 
 
@@ -309,13 +314,13 @@ def test_the_exact_test_holds_for_few_blocks_where_nists_does_not():
 def test_the_exact_test_counts_all_ways_to_swap(differences):
     sums = [abs(sum(signs)) for signs in product(*[(one, -one) for one in differences])]
     expected = np.mean(np.array(sums) >= abs(sum(differences)))
-    assert sign_flip(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
+    assert compute_sign_flip_p(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
 
 
 def test_the_exact_test_agrees_with_the_normal_one_for_many_differences():
     differences = np.random.default_rng(0).integers(-3, 4, 4_000)
-    assert sign_flip(differences) == pytest.approx(mapsswe(differences).p, abs=0.006)
-    assert sign_flip(np.ones(60, dtype=np.int64)) == pytest.approx(2.0**-59)
+    assert compute_sign_flip_p(differences) == pytest.approx(mapsswe(differences).p, abs=0.006)
+    assert compute_sign_flip_p(np.ones(60, dtype=np.int64)) == pytest.approx(2.0**-59)
 
 
 def test_a_constant_difference_is_found_where_nists_test_is_undefined():
@@ -382,11 +387,11 @@ def test_groups_decide_the_verdict():
 def test_systems_that_were_scored_in_different_ways_are_not_compared():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
-    with pytest.raises(InvalidRequestError, match=r"normaliser basic-v5#\w+ and none-v1#\w+"):
+    with pytest.raises(InvalidRequestError, match=r"normalizer basic-v5#\w+ and none-v1#\w+"):
         compare(basic, raw)
     both = pd.concat([basic.assign(way="basic"), raw.assign(way="raw")])
     for function in (summarize, confusions, lambda table: hotword_scores(table, hotwords=["b"])):
-        with pytest.raises(InvalidRequestError, match="normaliser basic"):
+        with pytest.raises(InvalidRequestError, match="normalizer basic"):
             function(both)
     apart = summarize(both, by="way")
     assert apart["signature"].tolist() == [basic["signature"][0], raw["signature"][0]]
@@ -404,7 +409,7 @@ def test_two_lambdas_have_different_signatures():
     lower = score(frame, language="de", normalize=lambda text: text.lower())
     upper = score(frame, language="de", normalize=lambda text: text.upper())
     assert compare(lower, lower).difference == 0
-    with pytest.raises(InvalidRequestError, match="normaliser custom"):
+    with pytest.raises(InvalidRequestError, match="normalizer custom"):
         compare(lower, upper)
 
 
@@ -435,7 +440,7 @@ def test_functions_with_different_values_have_different_signatures():
     ]:
         tables = [score(frame, language="de", normalize=how) for how in (first, same, other)]
         assert compare(*tables[:2], draws=1).difference == 0
-        with pytest.raises(InvalidRequestError, match="normaliser custom"):
+        with pytest.raises(InvalidRequestError, match="normalizer custom"):
             compare(*tables[1:])
 
 

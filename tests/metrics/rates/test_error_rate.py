@@ -240,13 +240,13 @@ def test_japanese_readings(said, heard, rate):
     assert "openjtalk" in result.signature
 
 
-def test_english_is_normalised_when_the_language_is_known():
+def test_english_is_normalized_when_the_language_is_known():
     pytest.importorskip("whisper_normalizer")
     assert error_rate("Don't pay $20!", "do not pay twenty dollars", language="en").rate == 0.0
     assert error_rate("Don't", "do not").rate == 2.0
 
 
-def test_normalisers_of_every_kind():
+def test_normalizers_of_every_kind():
     said, heard = "A, B", "a b"
     assert error_rate(said, heard, normalize=None).rate == 1.0
     assert error_rate(said, heard, normalize="basic").rate == 0.0

@@ -43,7 +43,7 @@ def test_aliases_and_phrases_count_as_the_word():
     assert table["f1"].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_japanese_is_searched_without_spaces_and_after_normalisation():
+def test_japanese_is_searched_without_spaces_and_after_normalization():
     table = hotword_scores(
         scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja"),
         hotwords=["東京タワー", "三時"],

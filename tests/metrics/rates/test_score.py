@@ -87,7 +87,7 @@ def test_scoring_twice_replaces(frame):
     pd.testing.assert_frame_equal(score(once), once)
 
 
-def test_custom_unit_and_normaliser(frame):
+def test_custom_unit_and_normalizer(frame):
     english = frame[frame["language"] == "en-US"]
     scored = score(english, unit="char", normalize=None)
     assert scored["cer"].iloc[0] == jiwer.cer("It is three", "it's 3")

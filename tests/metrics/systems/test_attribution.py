@@ -31,7 +31,7 @@ def swallowed_of(texts):
 
 
 def dropped(voice, text):
-    """The recogniser drops a word of every voice."""
+    """The recognizer drops a word of every voice."""
     return text.replace("really ", "").replace("bright ", "")
 
 
@@ -64,7 +64,7 @@ def test_an_engine_that_mispronounces_one_sentence():
     ]
     assert len(found.findings) == 1
     assert found.findings[0].startswith("All or most voices of A err at 'happened' of")
-    # With one engine, errors of all its voices cannot be separated from errors of the recogniser.
+    # With one engine, errors of all its voices cannot be separated from errors of the recognizer.
     alone = attribute(table(mispronounced, voices=["a1", "a2", "a3"]), engine="engine", language="en")
     assert parts(alone) == dict.fromkeys(["a1", "a2", "a3"], (2, 0, 0))
 
@@ -82,7 +82,7 @@ def test_a_voice_that_swallows_endings():
     assert pd.isna(variance["sd_take"])
 
 
-def test_a_recogniser_that_drops_a_word_whatever_the_voice():
+def test_a_recognizer_that_drops_a_word_whatever_the_voice():
     found = attribute(table(dropped), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(ENGINES, (2, 0, 0))
     assert found.voices["own_rate"].eq(0).all()
@@ -98,13 +98,13 @@ def test_a_recogniser_that_drops_a_word_whatever_the_voice():
 def test_all_three_together():
     found = attribute(table(mispronounced, dropped, swallowed), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(["a1", "a2", "a3"], (2, 2, 0)) | {"b1": (2, 0, 0), "b2": (2, 0, 10)}
-    # An ending that the recogniser drops for every voice is no own error of a voice.
+    # An ending that the recognizer drops for every voice is no own error of a voice.
     ends = table(lambda voice, text: text.rsplit(" ", 1)[0])
     assert parts(attribute(ends, engine="engine", language="en")) == dict.fromkeys(ENGINES, (10, 0, 0))
 
 
 def test_errors_of_two_of_three_engines_are_not_attributed_to_one():
-    """The errors of a recogniser that mishears all voices but one belong to neither of two engines."""
+    """The errors of a recognizer that mishears all voices but one belong to neither of two engines."""
     engines = {"a1": "A", "a2": "A", "b1": "B", "b2": "B", "c1": "C"}
     rows = table(dropped, voices=["a1", "a2", "b1", "b2"]).assign(
         engine=lambda rows: rows["voice"].map(engines)
@@ -115,7 +115,7 @@ def test_errors_of_two_of_three_engines_are_not_attributed_to_one():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_errors_of_a_recogniser_change_the_attribution_little(seed):
+def test_random_errors_of_a_recognizer_change_the_attribution_little(seed):
     """One word in 25 is misheard at random; systematic errors are still found at almost every place."""
     random = np.random.default_rng(seed)
 
@@ -328,7 +328,7 @@ def test_japanese_homophones():
     columns = ["voice", "errors", "own_errors", "homophone_errors", "homophones"]
     # 東京と is "Tokyo and".
     assert read.voices[columns].values.tolist() == [["y", 0, 0, 0, 2], ["x", 1, 1, 0, 1]]
-    # Without a normaliser, the places of characters are not those of the differences.
+    # Without a normalizer, the places of characters are not those of the differences.
     plain = heard_as("。。。。犬がいる精度", {"x": "。。。。猫がいる制度"}, language="ja").voices.iloc[0]
     assert plain[["own_errors", "homophone_errors"]].tolist() == [2, 0]
     kana = heard_as("明日は雨", {"x": "あしたは雨"}, language="ja", normalize="auto").voices.iloc[0]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import holm, utterances_needed
+from speechlab.metrics import compute_utterances_needed, holm
 from speechlab.metrics import rank as rank_by
-from speechlab.metrics._statistics.significance import sign_flip
-from speechlab.metrics._systems.ranking import letters
+from speechlab.metrics._statistics.significance import compute_sign_flip_p
+from speechlab.metrics._systems.ranking import assign_letters
 
 
 def rank(rows, **options):
@@ -100,9 +100,9 @@ def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
     random = np.random.default_rng(5)
     one, other = random.poisson(rate, 4_000), random.poisson(rate, 4_000) + random.poisson(worse, 4_000)
     for alpha in (0.05, 0.05 / 6):
-        count = utterances_needed(other - one, alpha, 0.8)
+        count = compute_utterances_needed(other - one, alpha, 0.8)
         drawn = (random.choice(other - one, count) for _ in range(300))
-        assert 0.7 <= np.mean([sign_flip(sample) < alpha for sample in drawn]) <= 0.93
+        assert 0.7 <= np.mean([compute_sign_flip_p(sample) < alpha for sample in drawn]) <= 0.93
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ NAMES = ["A", "B", "C", "D", "E"]
 
 @given(st.sets(st.sampled_from(list(combinations(NAMES, 2)))))
 def test_exactly_the_systems_that_differ_share_no_letter(apart):
-    found = letters(NAMES, apart)
+    found = assign_letters(NAMES, apart)
     for one, other in combinations(NAMES, 2):
         assert ((one, other) in apart) == (not set(found[one]) & set(found[other]))
     assert found["A"][0] == "a"

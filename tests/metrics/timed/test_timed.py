@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, timed_error_rate
-from speechlab.metrics._timed.distance import TimedTokens, timed_counts, timed_edits
-from speechlab.segments import cheapest_assignment
+from speechlab.metrics._timed.distance import TimedTokens, count_timed_errors, align_timed_tokens
+from speechlab.segments import find_cheapest_assignment
 from support.programs import MEETEVAL
 
 # Uneven numbers: where a word touches the collar of another, meeteval's result depends on rounding errors.
@@ -100,7 +100,7 @@ def test_meeteval_agrees_on_speakers(said, heard, collar):
     )
 )
 def test_the_assignment_is_the_cheapest(costs):
-    columns = cheapest_assignment(costs)
+    columns = find_cheapest_assignment(costs)
     assert sorted(columns) == list(range(len(costs)))
     found = sum(costs[row][column] for row, column in enumerate(columns))
     orders = itertools.permutations(range(len(costs)))
@@ -132,10 +132,10 @@ def test_counts_are_optimal(said, heard):
     def meets(one, other):
         return one[1] < other[1] + other[2] and other[1] < one[1] + one[2]
 
-    found = timed_counts(tokens(said), tokens(heard))
+    found = count_timed_errors(tokens(said), tokens(heard))
     assert (found.errors, found.substitutions) == min(all_ways(tuple(said), tuple(heard), meets))
     assert found.deletions - found.insertions == len(said) - len(heard)
-    ours, theirs = timed_edits(tokens(said), tokens(heard))
+    ours, theirs = align_timed_tokens(tokens(said), tokens(heard))
     pairs = [(at, place) for at, place in enumerate(ours.tolist()) if place >= 0]
     assert [at for at in theirs.tolist() if at >= 0] == [at for at, _ in pairs]
     assert all(meets(said[at], heard[place]) for at, place in pairs)

@@ -42,7 +42,7 @@ def test_by_hand():
         [-0.04, -0.04, 0.04]
     )
     assert repr(found) == (
-        "<WordTimes 3 of 4 words recognised; median error 0.030 s of starts, 0.040 s of ends; F1 within 0.1 s 0.5000>"
+        "<WordTimes 3 of 4 words recognized; median error 0.030 s of starts, 0.040 s of ends; F1 within 0.1 s 0.5000>"
     )
     assert found.within(0.12).matched == 3  # to the microsecond
     assert calibration(found.words).count == 4
@@ -203,7 +203,7 @@ def test_a_reference_of_texts_tells_which_words_are_right_and_no_times():
     assert found.words["correct"].tolist() == [True, True, False, True, False]
     assert found.words[["start_error_s", "end_error_s"]].isna().all(axis=None)
     assert calibration(found.words).accuracy == pytest.approx(0.6)
-    assert "3 of 4 words recognised; their times are unknown" in repr(found)
+    assert "3 of 4 words recognized; their times are unknown" in repr(found)
     with pytest.raises(InvalidRequestError, match="no times of words"):
         found.within(0.1)
     japanese = pd.DataFrame({"start": [0.0, 1.0], "end": [1.0, 2.0], "word": ["3時", "だった"]})

@@ -1,4 +1,4 @@
-"""BLEU and chrF on adversarial text: sacrebleu's scores to the last digit, with all tokenisers without downloads."""
+"""BLEU and chrF on adversarial text: sacrebleu's scores to the last digit, with all tokenizers without downloads."""
 
 import itertools
 import logging
@@ -20,7 +20,7 @@ TEXT = st.lists(
     st.tuples(st.sampled_from(adversarial.WORDS), st.sampled_from(adversarial.SPACES)), max_size=9
 ).map(lambda parts: "".join(itertools.chain.from_iterable(parts)))
 SEGMENTS = st.lists(st.tuples(st.lists(TEXT, min_size=1, max_size=3), TEXT), min_size=1, max_size=5)
-# sacrebleu warns of text that seems to be tokenised.
+# sacrebleu warns of text that seems to be tokenized.
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)
 
 

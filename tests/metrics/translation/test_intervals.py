@@ -1,4 +1,4 @@
-"""Intervals, tokenisers, tables and glossaries of translations."""
+"""Intervals, tokenizers, tables and glossaries of translations."""
 
 import random
 from importlib.util import find_spec
@@ -94,9 +94,9 @@ def test_mecab_is_used_where_it_is_installed(monkeypatch):
     from speechlab.metrics._translation import measures
 
     monkeypatch.setattr(measures, "find_spec", lambda name: object())
-    assert measures.tokenizer("auto", "ja-JP") == "ja-mecab"
+    assert measures.choose_tokenizer("auto", "ja-JP") == "ja-mecab"
     monkeypatch.setattr(measures, "find_spec", lambda name: None)
-    assert measures.tokenizer("auto", "ja") == "char"
+    assert measures.choose_tokenizer("auto", "ja") == "char"
 
 
 @pytest.fixture

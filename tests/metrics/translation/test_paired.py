@@ -83,7 +83,7 @@ def test_paired_tests_are_sacrebleus(test, short, draws):
 
 @pytest.mark.slow
 def test_equal_systems_are_seldom_called_different():
-    """By randomisation. sacrebleu's p-value of the bootstrap is too small, so the bootstrap gives no verdict here."""
+    """By randomization. sacrebleu's p-value of the bootstrap is too small, so the bootstrap gives no verdict here."""
     verdicts, small = 0, 0
     for seed in range(150):
         said, systems = corpus(seed)
@@ -177,7 +177,7 @@ def test_scorers_get_all_texts_and_intervals():
 def test_refusals():
     for call, hint in [
         (lambda: score_translations(["a"], ["a"], metrics=["meteor"]), "'meteor'"),
-        (lambda: score_translations(["a"], ["a"], options={"bleu": {"tokenise": "x"}}), "'tokenise'"),
+        (lambda: score_translations(["a"], ["a"], options={"bleu": {"tokenize": "x"}}), "'tokenize'"),
         (lambda: score_translations(["a"], ["a"], options={"ter": {}}), "'ter'"),
         (lambda: score_translations(["a"], ["a"], options={"bleu": {"smooth_method": "x"}}), "does not take"),
         (

@@ -1,4 +1,4 @@
-"""Translation scores are sacrebleu's own, with a tokeniser that fits the language."""
+"""Translation scores are sacrebleu's own, with a tokenizer that fits the language."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service import Access, Database, Ledger, ServiceConfig, UsageRow, running, voice_uuid
+from speechlab.service import KeyStore, Database, Ledger, ServiceConfig, UsageRow, run_service, voice_uuid
 from speechlab.service._accounts.keys import Keyring
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
@@ -41,23 +41,23 @@ def wav() -> bytes:
 def own_id(folder, key=KEY) -> str:
     """The id that a key of the settings has in a folder's ledger."""
     with contextlib.closing(Database(folder)) as database:
-        return Keyring([key], Access(database)).find(key).key_id
+        return Keyring([key], KeyStore(database)).find_owner(key).key_id
 
 
 def waited(ledger: Ledger, count: int):
-    assert eventually(lambda: len(ledger.rows()) >= count), ledger.rows()
+    assert eventually(lambda: len(ledger.list_rows()) >= count), ledger.list_rows()
     time.sleep(0.1)  # for one row too many
-    rows = ledger.rows()
+    rows = ledger.list_rows()
     assert len(rows) == count, rows
     return rows
 
 
 def test_a_key_is_shown_once_and_its_digest_kept(database):
-    access = Access(database)
-    stored, key = access.create("a study")
+    access = KeyStore(database)
+    stored, key = access.create_key("a study")
     assert ServiceConfig.of({"api_keys": (key,)}).api_keys == (key,)
     assert len(base64.urlsafe_b64decode(key.removeprefix("sl:") + "=")) == 32
-    assert access.all_keys() == [stored]
+    assert access.list_keys() == [stored]
     assert (key.startswith(stored.prefix), len(stored.prefix)) == (True, 9)
     database.close()
     for path in database.folder.iterdir():
@@ -71,68 +71,68 @@ def test_a_key_is_shown_once_and_its_digest_kept(database):
 
 def test_s3_keys_expire_by_the_clock(database):
     now = 1_000_000.0
-    access = Access(database, clock=lambda: now)
-    stored, key = access.create("short", expires_in_s=10)
-    assert access.find(key).key_id == stored.key_id
+    access = KeyStore(database, clock=lambda: now)
+    stored, key = access.create_key("short", expires_in_s=10)
+    assert access.find_owner(key).key_id == stored.key_id
     now += 9.999
-    assert access.find(key) is not None
+    assert access.find_owner(key) is not None
     now += 0.001
-    assert access.find(key) is None
-    assert not access.any_open()
+    assert access.find_owner(key) is None
+    assert not access.has_open_key()
 
 
 def test_other_folders_open_nothing_here(tmp_path):
     folders = [Database(tmp_path / name) for name in "ab"]
-    first, second = (Access(folder) for folder in folders)
-    stored, key = first.create("mine")
+    first, second = (KeyStore(folder) for folder in folders)
+    stored, key = first.create_key("mine")
     # Even the stored digest is of no use under another secret.
     row = folders[0].read("SELECT * FROM keys")[0]
     folders[1].write(f"INSERT INTO keys VALUES ({','.join('?' * len(row))})", tuple(row))
-    assert [known.key_id for known in second.all_keys()] == [stored.key_id]
-    assert second.find(key) is None
+    assert [known.key_id for known in second.list_keys()] == [stored.key_id]
+    assert second.find_owner(key) is None
     for folder in folders:
         folder.close()
 
 
 def test_a_folder_that_was_restored_without_its_secret_says_what_is_lost(tmp_path, caplog):
     with contextlib.closing(Database(tmp_path)) as database:
-        _, key = Access(database).create("mine")
+        _, key = KeyStore(database).create_key("mine")
     assert not caplog.records
     (tmp_path / "secret").unlink()
     with contextlib.closing(Database(tmp_path)) as database:
-        assert Access(database).find(key) is None
+        assert KeyStore(database).find_owner(key) is None
     (warning,) = caplog.records
     assert warning.levelname == "WARNING"
     assert "restore 'secret'" in warning.message
     assert (warning.fields["stored_keys"], warning.fields["folder"]) == (1, str(tmp_path))
     with contextlib.closing(Database(tmp_path)) as database:  # said once, when it happens
-        Access(database)
+        KeyStore(database)
     assert len(caplog.records) == 1
 
 
 def test_usage_of_keys_of_the_settings_without_a_secret_is_told_too(tmp_path, caplog):
     with contextlib.closing(Database(tmp_path)) as database:
-        Access(database)
+        KeyStore(database)
         database.write("INSERT INTO limits (key_id, limits) VALUES ('s-5f0c1d2e', '{}')")
     (tmp_path / "secret").unlink()
     with contextlib.closing(Database(tmp_path)) as database:
-        Access(database)
+        KeyStore(database)
     assert caplog.records[0].fields["settings_keys"] == 1
 
 
 def test_names_that_cannot_be(database):
-    access = Access(database)
+    access = KeyStore(database)
     for name in ("", "  ", "x" * 81, "a\nb"):
         with pytest.raises(InvalidRequestError, match="name"):
-            access.create(name)
+            access.create_key(name)
     with pytest.raises(InvalidRequestError, match="expire"):
-        access.create("x", expires_in_s=0)
-    access.create("twin")
-    access.create("twin")
+        access.create_key("x", expires_in_s=0)
+    access.create_key("twin")
+    access.create_key("twin")
     with pytest.raises(InvalidRequestError, match="2 keys"):
-        access.revoke("twin")
+        access.revoke_key("twin")
     with pytest.raises(InvalidRequestError, match="no key") as caught:
-        access.revoke("sl:typed-into-the-wrong-place")
+        access.revoke_key("sl:typed-into-the-wrong-place")
     assert "typed" not in str(caught.value)
 
 
@@ -146,15 +146,15 @@ def test_damaged_folders_are_said_plainly(tmp_path):
     with contextlib.closing(Database(tmp_path / "other")) as database:
         (database.folder / "secret").write_bytes(b"short")
         with pytest.raises(StoreError, match="damaged"):
-            Access(database)
+            KeyStore(database)
 
 
 @pytest.mark.slow
 def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, error_body, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        access = Access(database)
-        stored, key = access.create("limited", providers=["q"], recognition=False)
-        _, expired = Access(database, clock=lambda: 0.0).create("old", expires_in_s=DAY_S)
+        access = KeyStore(database)
+        stored, key = access.create_key("limited", providers=["q"], recognition=False)
+        _, expired = KeyStore(database, clock=lambda: 0.0).create_key("old", expires_in_s=DAY_S)
         given, limited = service.http, Http(service.http.base_url, key)
 
         def speak(http, provider):
@@ -166,20 +166,20 @@ def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, erro
             "tts",
             "voice_id",
         ]
-        # The right to recognise comes before anything about the body (statement 7).
+        # The right to recognize comes before anything about the body (statement 7).
         assert error_body(limited.recognize(b"not audio"), 403, "ErrPermissionDenied")["context"] == ["asr"]
         assert given.recognize(wav).status == 200
         wrong = given.request("GET", "/tts/voices", key=expired)
         assert wrong.body == given.request("GET", "/tts/voices", key="sl:unknown-key-1").body
         error_body(wrong, 401, "ErrAuthenticationFailed")
 
-        access.allow(stored.key_id, providers=None, recognition=True)
+        access.set_rights(stored.key_id, providers=None, recognition=True)
         assert speak(limited, "staged").status == 200
         assert limited.recognize(wav).status == 200
-        access.allow(stored.key_id, providers=[], recognition=True)
+        access.set_rights(stored.key_id, providers=[], recognition=True)
         assert speak(limited, "q").status == 403
-        assert eventually(lambda: access.get("limited").last_used is not None)
-        access.revoke("limited")
+        assert eventually(lambda: access.resolve_key("limited").last_used is not None)
+        access.revoke_key("limited")
         error_body(speak(limited, "q"), 401, "ErrAuthenticationFailed")
 
 
@@ -230,7 +230,7 @@ ANNA, BERT, CLARA = (f"sl:the-key-of-{name}" for name in ("anna", "bert", "clara
 def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
     def used(*keys):
         config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recognizer="", translator="")
-        with running(config) as service:
+        with run_service(config) as service:
             client = Http(service.base_url, BERT)
             reply = client.speak(voice_id=voice_uuid("hibari", "heart"), text="Hi.", format="wav")
             assert reply.status == 200
@@ -264,7 +264,7 @@ def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
 def test_s17_rejected_requests_leave_no_row(stage, wav, tmp_path):
     settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}, "tts_text_limit": 5}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
-        _, key = Access(database).create("limited", providers=["q"], recognition=False)
+        _, key = KeyStore(database).create_key("limited", providers=["q"], recognition=False)
         limited, http = Http(service.http.base_url, key), service.http
 
         def speak(http, **fields):
@@ -303,15 +303,15 @@ def test_s17_and_neither_does_it_count_over_a_websocket(stage, talk, tmp_path):
             assert (told["type"], told["code"], told["id"]) == ("tts.error", "invalid_message", "7")
             assert "does not read" in told["message"]
     with contextlib.closing(Database(tmp_path)) as database:
-        assert Ledger(database).rows() == []
+        assert Ledger(database).list_rows() == []
 
 
 def test_what_clients_leave_is_no_failure(command, database):
     for status in ("completed", "cancelled", "cancelled", "backend_error", "partial_backend_error"):
         row = UsageRow(1.0, "k", "tts", "http", "q", "q", 1, 1, 1, 1.0, 0, 0, status)
-        Ledger(database).add(row)
+        Ledger(database).add_row(row)
     waited(Ledger(database), 5)
-    (total,) = Ledger(database).totals(())
+    (total,) = Ledger(database).sum_usage(())
     assert (total.operations, total.failed, total.cancelled) == (5, 2, 2)
 
 
@@ -320,7 +320,7 @@ def test_what_is_not_written_yet_is_written_at_the_end(stage, tmp_path):
         for _ in range(5):
             service.http.translate(text="Hello.", source_lang="en", target_lang="ja")
     with contextlib.closing(Database(tmp_path)) as database:
-        assert len(Ledger(database).rows()) == 5
+        assert len(Ledger(database).list_rows()) == 5
 
 
 def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tmp_path):
@@ -331,7 +331,7 @@ def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tmp_path):
             for _ in range(3):
                 reply = service.http.translate(text="Hello.", source_lang="en", target_lang="ja")
                 assert reply.status == 200
-        assert Ledger(database).rows() == []
+        assert Ledger(database).list_rows() == []
         blocker.execute("COMMIT")
         blocker.close()
         waited(Ledger(database), 3)
@@ -345,16 +345,16 @@ def test_without_a_folder_nothing_is_kept(stage, tmp_path, monkeypatch):
 
 
 def test_a_stored_key_is_enough_to_let_other_machines_in(tmp_path):
-    from speechlab.service._server.server import prepare
+    from speechlab.service._server.server import bind_and_make_key
 
     config = ServiceConfig(host="0.0.0.0", port=0, data_dir=tmp_path)
     with contextlib.closing(Database(tmp_path)) as database:
-        _, key = Access(database).create("the other machine")
-    _, listener, ready = prepare(config)
+        _, key = KeyStore(database).create_key("the other machine")
+    _, listener, ready = bind_and_make_key(config)
     listener.close()
     assert not ready.key_was_made
-    assert "api_key" not in ready.line()
-    assert key not in ready.line()
+    assert "api_key" not in ready.format_line()
+    assert key not in ready.format_line()
 
 
 class Command:
@@ -392,7 +392,7 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     assert key not in listed
     assert "Anna [b]" in listed
     config = ServiceConfig(port=0, data_dir=tmp_path, recognizer="", translator="")
-    with running(config, process=True) as service:
+    with run_service(config, process=True) as service:
         http = Http(service.base_url, key)
         assert http.request("GET", "/tts/voices").status == 200
         assert http.recognize(b"").status == 404

@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from speechlab.errors import ServiceStartError, StoreError
-from speechlab.service import Database, Ledger, ServiceConfig, create_app, running
+from speechlab.service import Database, Ledger, ServiceConfig, create_app, run_service
 from support.clients import KEY, Http
 from support.clock import eventually
 
@@ -26,7 +26,7 @@ def speak(service, times: int) -> None:
 
 def count(folder) -> int:
     with contextlib.closing(Database(folder)) as database:
-        return len(Ledger(database).rows())
+        return len(Ledger(database).list_rows())
 
 
 def gauge(http: Http, name: str) -> float:
@@ -108,13 +108,13 @@ def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
 @pytest.mark.slow
 def test_a_data_folder_has_one_service_and_any_number_of_readers(tmp_path):
     config = ServiceConfig(port=0, api_keys=(KEY,), data_dir=tmp_path, recognizer="", translator="")
-    with running(config):
+    with run_service(config):
         with pytest.raises(StoreError, match="another service uses the data folder"):
             create_app(config)
-        with pytest.raises(ServiceStartError, match="another service"), running(config, process=True):
+        with pytest.raises(ServiceStartError, match="another service"), run_service(config, process=True):
             pass
         assert count(tmp_path) == 0
-    with running(config):
+    with run_service(config):
         pass
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from speechlab.contract import RealtimeCode
 from speechlab.errors import ConfigurationError
-from speechlab.service import Access, Database, ServiceConfig, load_config
+from speechlab.service import Database, KeyStore, ServiceConfig, load_config
 from speechlab.service._accounts.ledger import Counters
 from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
 from speechlab.service._accounts.metering import Metering
@@ -31,7 +31,7 @@ def test_no_minute_ever_holds_more_than_the_limit():
     admitted = []
     for clock.now in range(0, 300, 7):
         try:
-            limiter.admit("key", "a")()
+            limiter.admit_request("key", "a")()
             admitted.append(clock.now)
         except NotAdmitted as refusal:
             oldest = admitted[-3]
@@ -39,34 +39,34 @@ def test_no_minute_ever_holds_more_than_the_limit():
             assert refusal.realtime_code is RealtimeCode.RATE_LIMITED
     assert all(later - earlier >= 60 for earlier, later in zip(admitted, admitted[3:], strict=False))
     assert len(admitted) >= 12
-    limiter.admit("key", "b")
-    limiter.admit("service", "tts")
+    limiter.admit_request("key", "b")
+    limiter.admit_request("service", "tts")
 
 
 def test_a_retry_after_the_time_named_is_let_in():
     clock = Clock()
     limiter = RateLimiter(ServiceConfig(service_requests_per_minute={"tts": 1}), clock=clock)
-    limiter.admit("service", "tts")
-    limiter.admit("service", "asr")
+    limiter.admit_request("service", "tts")
+    limiter.admit_request("service", "asr")
     clock.now = 12.5
     with pytest.raises(NotAdmitted) as caught:
-        limiter.admit("service", "tts")
+        limiter.admit_request("service", "tts")
     assert caught.value.realtime_code is RealtimeCode.SERVICE_RATE_LIMITED
     clock.now += caught.value.retry_after_s
-    limiter.admit("service", "tts")
+    limiter.admit_request("service", "tts")
 
 
 def test_places_are_given_back_once():
     limiter = RateLimiter(ServiceConfig(key_concurrent=1, service_concurrent={"asr": 1}))
     for scope, name in (("key", "a"), ("service", "asr")):
-        leave = limiter.admit(scope, name)
+        leave = limiter.admit_request(scope, name)
         with pytest.raises(NotAdmitted):
-            limiter.admit(scope, name)
+            limiter.admit_request(scope, name)
         leave()
         leave()
-        limiter.admit(scope, name)
+        limiter.admit_request(scope, name)
         with pytest.raises(NotAdmitted):
-            limiter.admit(scope, name)
+            limiter.admit_request(scope, name)
 
 
 def test_s152_a_limiter_that_fails_lets_nobody_in():
@@ -79,10 +79,10 @@ def test_s152_a_limiter_that_fails_lets_nobody_in():
     codes = {}
     for scope in ("key", "service"):
         with pytest.raises(NotAdmitted) as caught:
-            metering.admit(scope, "x")
+            metering.admit_request(scope, "x")
         codes[scope] = caught.value.realtime_code
-        assert caught.value.fault("tts").status == 503
-        assert "counters" not in caught.value.fault("tts").error
+        assert caught.value.to_fault("tts").status == 503
+        assert "counters" not in caught.value.to_fault("tts").error
     assert codes == {
         "key": RealtimeCode.RATE_LIMITER_UNAVAILABLE,
         "service": RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
@@ -135,7 +135,7 @@ def test_s16_s86_limit_one_two_calls(stage, error_body, settings, where):
 def test_s16_keys_do_not_take_from_each_other(stage, tmp_path):
     settings = {"data_dir": tmp_path, "key_requests_per_minute": 2}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
-        other = Http(service.http.base_url, Access(database).create("other")[1])
+        other = Http(service.http.base_url, KeyStore(database).create_key("other")[1])
         form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
         assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
         assert [other.translate(**form).status for _ in range(3)] == [200, 200, 429]
@@ -164,10 +164,10 @@ def test_s7_the_order_of_checks(stage, error_body, tmp_path):
         stage(data_dir=tmp_path, **limits) as service,
         contextlib.closing(Database(tmp_path)) as database,
     ):
-        access, base = Access(database), service.http.base_url
+        access, base = KeyStore(database), service.http.base_url
 
         def fresh(**rights):
-            return Http(base, access.create("k", **rights)[1])
+            return Http(base, access.create_key("k", **rights)[1])
 
         good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
         # 429 of the key before 400 of the body; and a 400 counts for the key.
@@ -268,6 +268,6 @@ def test_hosts_that_are_not_this_machine_have_limits_by_default():
         assert (config.key_requests_per_minute, config.key_concurrent) == limits
     limiter = RateLimiter(ServiceConfig(host="192.0.2.7", key_requests_per_minute=0))
     for _ in range(32):
-        limiter.admit("key", "k")
+        limiter.admit_request("key", "k")
     with pytest.raises(NotAdmitted):
-        limiter.admit("key", "k")
+        limiter.admit_request("key", "k")

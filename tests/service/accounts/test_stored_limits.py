@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service import Access, Database, KeyLimits, StoredLimits
+from speechlab.service import KeyStore, Database, KeyLimits, StoredLimits
 from speechlab.service._accounts.limits import LIMIT_NAMES
 from support.clients import Http
 
@@ -48,7 +48,7 @@ def test_limits_are_kept_changed_and_taken_back(database):
 
 def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        stored, key = Access(database).create("greedy")
+        stored, key = KeyStore(database).create_key("greedy")
         limits, greedy = StoredLimits(database), Http(service.http.base_url, key)
         good = {"voice_id": service.voice("plain"), "text": "Hello.", "format": "pcm"}
         with talk(service.http, key) as client:
@@ -78,7 +78,7 @@ def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_tog
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
         limits, another = (
             StoredLimits(database),
-            Http(service.http.base_url, Access(database).create("another")[1]),
+            Http(service.http.base_url, KeyStore(database).create_key("another")[1]),
         )
         good = {"voice_id": service.voice("plain"), "text": "Hello.", "format": "pcm"}
         limits.change("service:tts", {"requests_per_minute": 2})
@@ -100,14 +100,14 @@ def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_tog
 
 def test_8_135_a_key_may_use_single_voices(stage, error_body, talk, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        access = Access(database)
-        stored, key = access.create("one voice")
+        access = KeyStore(database)
+        stored, key = access.create_key("one voice")
         plain, other = service.voice("plain"), service.voice("picky")
         client = Http(service.http.base_url, key)
         with talk(service.http, key) as socket:
             socket.configure(voice_id=plain, format="pcm")
-            access.allow(stored.key_id, voices=[other])
-            assert access.get(stored.key_id).voices == {other}
+            access.set_rights(stored.key_id, voices=[other])
+            assert access.resolve_key(stored.key_id).voices == {other}
             socket.send(type="tts.speak", text="Hello.")
             assert socket.event()["code"] == "service_access_denied"
             fields = {"text": "Hello.", "format": "pcm"}
@@ -115,6 +115,6 @@ def test_8_135_a_key_may_use_single_voices(stage, error_body, talk, tmp_path):
             with talk(service.http, key) as second:
                 second.send(type="session.update", session={"voice_id": plain, "format": "pcm"})
                 assert second.event()["code"] == "service_access_denied"
-            access.allow(stored.key_id, voices=[plain.upper().lower()])
+            access.set_rights(stored.key_id, voices=[plain.upper().lower()])
             assert client.speak(voice_id=plain, **fields).status == 200
             socket.speak("Hello.")

@@ -1,4 +1,4 @@
-"""A recogniser elsewhere: a second service behind the first, and backends that misbehave (statement 86)."""
+"""A recognizer elsewhere: a second service behind the first, and backends that misbehave (statement 86)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from speechlab.audio import encode
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.errors import ConfigurationError
-from speechlab.service import Database, ServiceConfig, create_app, load_config, running
+from speechlab.service import Database, ServiceConfig, create_app, load_config, run_service
 from support.backend import answer, wire
 from support.clients import KEY, Http
 from support.clock import eventually
@@ -252,7 +252,7 @@ def test_a_request_that_comes_back_is_not_sent_round_again(error_body):
         recognizer_api_key=KEY,
         translator="",
     )
-    with running(config) as service:
+    with run_service(config) as service:
         body = error_body(Http(service.base_url).recognize(WAV), 502, "ErrBackendUnreachable")
     assert "is this service itself" in body["error"]
 
@@ -343,7 +343,7 @@ def test_a_service_in_a_process_of_its_own_forwards_with_its_key():
             recognizer_url=backend.url,
             recognizer_api_key=BACK_KEY,
         )
-        with running(config, process=True) as service:
+        with run_service(config, process=True) as service:
             assert Http(service.base_url).recognize(WAV).json()["text"] == "elsewhere"
     assert BACK_KEY in backend.heads[0]
 

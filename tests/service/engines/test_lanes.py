@@ -56,8 +56,8 @@ def test_pieces_come_in_order_and_the_iterator_is_closed():
     async def main() -> None:
         lane, seen = make(), []
         async with (
-            lane.admit("tts") as admission,
-            contextlib.aclosing(lane.iterate(admission, lambda: numbers(3, seen, "a"))) as it,
+            lane.admit_request("tts") as admission,
+            contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(3, seen, "a"))) as it,
         ):
             assert [piece async for piece in it] == [0, 1, 2]
         assert seen == ["a0", "a1", "a2", "a closed"]
@@ -73,8 +73,8 @@ def test_two_syntheses_take_turns():
 
         async def consume(name: str, count: int) -> None:
             async with (
-                lane.admit("tts") as admission,
-                contextlib.aclosing(lane.iterate(admission, lambda: numbers(count, seen, name))) as it,
+                lane.admit_request("tts") as admission,
+                contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(count, seen, name))) as it,
             ):
                 async for _ in it:
                     pass
@@ -91,9 +91,9 @@ def test_whole_iterations_do_not_mix():
 
         async def consume(name: str) -> None:
             async with (
-                lane.admit("translate") as admission,
+                lane.admit_request("translate") as admission,
                 contextlib.aclosing(
-                    lane.iterate(admission, lambda: numbers(4, seen, name), whole=True)
+                    lane.iterate_pieces(admission, lambda: numbers(4, seen, name), whole=True)
                 ) as it,
             ):
                 async for _ in it:
@@ -123,8 +123,8 @@ def test_heavy_engines_share_their_slots_and_light_ones_do_not():
                 running -= 1
 
         async def use(lane: EngineLane, task) -> None:
-            async with lane.admit("tts") as admission:
-                await lane.call(admission, task)
+            async with lane.admit_request("tts") as admission:
+                await lane.run_task(admission, task)
 
         await asyncio.gather(use(lanes[0], work), use(lanes[1], work), use(lanes[2], light_done.set))
         assert most == 1
@@ -149,8 +149,8 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
 
         async def consume() -> None:
             async with (
-                lane.admit("tts") as admission,
-                contextlib.aclosing(lane.iterate(admission, stuck, whole=whole)) as it,
+                lane.admit_request("tts") as admission,
+                contextlib.aclosing(lane.iterate_pieces(admission, stuck, whole=whole)) as it,
             ):
                 async for _ in it:
                     pass
@@ -164,8 +164,8 @@ def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thr
         assert not closed.is_set()
 
         async def next_one() -> None:
-            async with lane.admit("tts") as admission:
-                await lane.call(admission, lambda: None)
+            async with lane.admit_request("tts") as admission:
+                await lane.run_task(admission, lambda: None)
 
         follower = asyncio.create_task(next_one())
         await asyncio.sleep(0.1)
@@ -191,8 +191,8 @@ def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
         lane, seen = make(), []
 
         async def consume() -> None:
-            async with lane.admit("tts") as admission:
-                async for piece in lane.iterate(admission, stuck, whole=whole):
+            async with lane.admit_request("tts") as admission:
+                async for piece in lane.iterate_pieces(admission, stuck, whole=whole):
                     seen.append(piece)
 
         unfinished = asyncio.create_task(consume())
@@ -211,8 +211,8 @@ def test_cancelled_while_waiting_for_a_turn():
         gate = threading.Event()
 
         async def use(task) -> None:
-            async with lane.admit("tts") as admission:
-                await lane.call(admission, task)
+            async with lane.admit_request("tts") as admission:
+                await lane.run_task(admission, task)
 
         first = asyncio.create_task(use(lambda: gate.wait(10)))
         await asyncio.sleep(0.05)
@@ -236,9 +236,9 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
         async def consume(name: str, pause: asyncio.Event) -> list[int]:
             got = []
             async with (
-                lane.admit("tts") as admission,
+                lane.admit_request("tts") as admission,
                 contextlib.aclosing(
-                    lane.iterate(admission, lambda: numbers(4, seen, name), whole=whole)
+                    lane.iterate_pieces(admission, lambda: numbers(4, seen, name), whole=whole)
                 ) as it,
             ):
                 async for piece in it:
@@ -258,9 +258,9 @@ def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
         assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
         assert lane.admitted == 0
         # The place is there once, not twice.
-        async with lane.admit("tts"):
+        async with lane.admit_request("tts"):
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(lane.admit("tts").__aenter__(), 0.1)
+                await asyncio.wait_for(lane.admit_request("tts").__aenter__(), 0.1)
 
     asyncio.run(main())
 
@@ -283,8 +283,8 @@ def test_a_place_that_was_lent_is_taken_back_in_order():
 
         async def consume(name: str, pause_s: float) -> None:
             async with (
-                lane.admit("tts") as admission,
-                contextlib.aclosing(lane.iterate(admission, lambda: busy(name))) as it,
+                lane.admit_request("tts") as admission,
+                contextlib.aclosing(lane.iterate_pieces(admission, lambda: busy(name))) as it,
             ):
                 async for _ in it:
                     asked.set()
@@ -305,8 +305,10 @@ def test_pieces_made_ahead_are_bounded(monkeypatch):
     async def main() -> None:
         lane, seen = make(), []
         async with (
-            lane.admit("translate") as admission,
-            contextlib.aclosing(lane.iterate(admission, lambda: numbers(50, seen, "a"), whole=True)) as it,
+            lane.admit_request("translate") as admission,
+            contextlib.aclosing(
+                lane.iterate_pieces(admission, lambda: numbers(50, seen, "a"), whole=True)
+            ) as it,
         ):
             assert await anext(it) == 0
             await until(lambda: "a3" in seen)
@@ -320,13 +322,13 @@ def test_pieces_made_ahead_are_bounded(monkeypatch):
 def test_a_full_queue_answers_at_once():
     async def main() -> None:
         lane = make(queue_limit=1)
-        async with lane.admit("asr"):
+        async with lane.admit_request("asr"):
             with pytest.raises(Fault) as caught:
-                async with lane.admit("asr"):
+                async with lane.admit_request("asr"):
                     pass
         assert caught.value.status == 429
         assert caught.value.headers["Retry-After"]
-        async with lane.admit("asr"):
+        async with lane.admit_request("asr"):
             pass
 
     asyncio.run(main())
@@ -342,8 +344,8 @@ def test_errors_pass_through_and_free_everything():
 
         async def consume(*, whole: bool) -> None:
             async with (
-                lane.admit("tts") as admission,
-                contextlib.aclosing(lane.iterate(admission, fail, whole=whole)) as it,
+                lane.admit_request("tts") as admission,
+                contextlib.aclosing(lane.iterate_pieces(admission, fail, whole=whole)) as it,
             ):
                 async for _ in it:
                     pass
@@ -351,8 +353,8 @@ def test_errors_pass_through_and_free_everything():
         for whole in (False, True):
             with pytest.raises(ValueError, match="inside"):
                 await consume(whole=whole)
-        async with lane.admit("tts") as admission:
-            assert await asyncio.wait_for(lane.call(admission, lambda: 5), 5) == 5
+        async with lane.admit_request("tts") as admission:
+            assert await asyncio.wait_for(lane.run_task(admission, lambda: 5), 5) == 5
 
     asyncio.run(main())
 
@@ -372,10 +374,10 @@ def test_a_failure_after_everybody_left_is_silent(how):
 
         async def ask() -> None:
             if how == "run":
-                await threads.run(fail)
+                await threads.run_task(fail)
             else:
-                async with lane.admit("tts") as admission:
-                    await lane.call(admission, fail)
+                async with lane.admit_request("tts") as admission:
+                    await lane.run_task(admission, fail)
 
         asking = asyncio.create_task(ask())
         await asyncio.sleep(0.05)
@@ -396,14 +398,14 @@ def test_threads_are_reused_and_counted():
     threads = Threads()
 
     async def main() -> None:
-        names = {await threads.run(lambda: threading.current_thread().ident) for _ in range(20)}
+        names = {await threads.run_task(lambda: threading.current_thread().ident) for _ in range(20)}
         gate = threading.Event()
-        waiting = [threads.start(gate.wait) for _ in range(5)]
+        waiting = [threads.start_task(gate.wait) for _ in range(5)]
         assert threads.busy == 5
         gate.set()
         assert all(await asyncio.gather(*waiting))
         with pytest.raises(ZeroDivisionError):
-            await threads.run(lambda: 1 / 0)
+            await threads.run_task(lambda: 1 / 0)
         assert len(names) <= 3
 
     asyncio.run(main())

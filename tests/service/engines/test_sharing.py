@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from speechlab.audio import encode
 from speechlab.engines import EngineVoice, Recognition, TranslationDelta, checkpoint
-from speechlab.service import Provider, ServedEngine, running, voice_uuid
-from speechlab.service._engines.sharing import Claim, FairTurns, Places
+from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
+from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
 from support.clients import KEY, Http, talking
 from support.clock import ends_within, eventually
 from support.staged import staged_config
@@ -46,15 +46,15 @@ def worked(
         turns = FairTurns(clock=clock)
 
         async def request(owner: str, pieces: list[float]) -> None:
-            claim = Claim(owner)
+            claim = EngineUse(owner)
             while clock.now < start_s[owner]:  # noqa: ASYNC110 - the test's own time
                 await asyncio.sleep(0)
             for piece in pieces:
-                await turns.take(claim)
+                await turns.wait_for_turn(claim)
                 await asyncio.sleep(0)
                 began, clock.now = clock.now, clock.now + piece
                 history.append((owner, began, clock.now))
-                turns.release(claim)
+                turns.end_turn(claim)
 
         async def idle() -> None:
             while True:  # time passes while nobody works, too
@@ -108,13 +108,13 @@ def test_the_short_ones_of_a_key_go_first_and_the_long_ones_go_on():
         turns = FairTurns(clock=clock)
 
         async def request(name: str, count: int) -> None:
-            claim = Claim("a")
+            claim = EngineUse("a")
             for _ in range(count):
-                await turns.take(claim)
+                await turns.wait_for_turn(claim)
                 await asyncio.sleep(0)
                 clock.now += 1.0
                 order.append(name)
-                turns.release(claim)
+                turns.end_turn(claim)
 
         async def many_short() -> None:
             for number in range(60):
@@ -132,15 +132,15 @@ def test_places_are_of_each_key_and_the_shortest_waits_least():
     async def main() -> list[str]:
         places, clock, order = Places(1, clock=Clock()), Clock(), []
         places._clock = clock
-        first = Claim("a", 5.0)
-        await places.take(first)
-        await places.take(Claim("b", 100.0))
+        first = EngineUse("a", 5.0)
+        await places.wait_for_place(first)
+        await places.wait_for_place(EngineUse("b", 100.0))
 
         async def wait(name: str, size_s: float) -> None:
-            claim = Claim("a", size_s)
-            await places.take(claim)
+            claim = EngineUse("a", size_s)
+            await places.wait_for_place(claim)
             order.append(name)
-            places.release(claim)
+            places.release_place(claim)
 
         old = asyncio.create_task(wait("old and long", 50.0))
         await asyncio.sleep(0)
@@ -151,7 +151,7 @@ def test_places_are_of_each_key_and_the_shortest_waits_least():
         await asyncio.sleep(0)
         gone.cancel()
         await asyncio.sleep(0)
-        places.release(first)
+        places.release_place(first)
         await asyncio.gather(old, *tasks)
         return order
 
@@ -179,7 +179,7 @@ def steady_service(frames: int = 12_000, **settings: Any):
     voice = Steady(frames=frames)
     engine = ServedEngine("steady", "synthesizer", lambda: voice, Provider("steady", heavy=False))
     config = staged_config(engine, api_keys=(KEY, GREEDY), **settings)
-    with running(config) as service:
+    with run_service(config) as service:
         yield Http(service.base_url), Http(service.base_url, GREEDY)
 
 
@@ -258,7 +258,7 @@ def test_s163_slow_readers_of_one_key_delay_a_short_text_by_little():
 
 @dataclass
 class Windows:
-    """A recogniser and translator in one that works in steps, between which it can be interrupted."""
+    """A recognizer and translator in one that works in steps, between which it can be interrupted."""
 
     model: str = "windows"
     languages: tuple[str, ...] = ("ja", "en", "zh")
@@ -288,7 +288,7 @@ def windows():
         for name, kind in (("ears", "recognizer"), ("echo", "translator"))
     )
     config = staged_config(*both, api_keys=(KEY, GREEDY), drain_s=0)
-    with running(config) as service:
+    with run_service(config) as service:
         yield engine, Http(service.base_url), Http(service.base_url, GREEDY)
 
 

@@ -28,7 +28,7 @@ def make_turn(queue_limit: int = 4) -> tuple[Turn, Rows]:
     entry = ServedEngine("one", "synthesizer", object, heavy=False)
     lane = EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=queue_limit)
     rows = Rows()
-    meter = Metering(ServiceConfig(), Counters(), rows).begin("tts", Principal("key-1"))
+    meter = Metering(ServiceConfig(), Counters(), rows).open_meter("tts", Principal("key-1"))
     return Turn(lane, meter), rows
 
 
@@ -45,7 +45,7 @@ def pieces(closed: list[str], error: Exception | None = None):
 async def speak(turn: Turn, closed: list[str], error: Exception | None = None) -> list[bytes]:
     async with turn:
         spoken = []
-        async for piece in turn.iterate(lambda: pieces(closed, error)):
+        async for piece in turn.iterate_pieces(lambda: pieces(closed, error)):
             turn.meter.row.audio_bytes += len(piece)
             spoken.append(piece)
     return spoken
@@ -59,7 +59,7 @@ def test_a_turn_that_ends_well():
         assert [(row.status, row.audio_bytes) for row in rows] == [("completed", 6)]
         assert closed == ["closed"]
         assert turn.lane.admitted == 0
-        assert "engine;dur=" in turn.server_timing()
+        assert "engine;dur=" in turn.format_server_timing()
 
     asyncio.run(main())
 
@@ -102,7 +102,7 @@ def test_a_failure_before_the_engine_is_asked_leaves_no_row():
 def test_a_full_queue_refuses_before_the_turn_begins():
     async def main() -> None:
         turn, rows = make_turn(queue_limit=1)
-        async with turn.lane.admit("tts", "key-1"):
+        async with turn.lane.admit_request("tts", "key-1"):
             with pytest.raises(Fault, match="queue") as caught:
                 await speak(turn, [])
         assert caught.value.status == 429
@@ -121,7 +121,7 @@ def test_a_cancelled_turn_closes_the_engine_and_says_so_in_the_ledger():
 
         async def stay() -> None:
             async with turn:
-                async for _ in turn.iterate(lambda: pieces(closed)):
+                async for _ in turn.iterate_pieces(lambda: pieces(closed)):
                     begun.set()
                     await asyncio.sleep(60)
 

@@ -73,11 +73,11 @@ def test_s26_an_engine_that_cannot_be_made_does_not_silence_the_others():
         return EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=1)
 
     catalogue = Catalogue([lane("broken", broken), lane("whole", Speaks)])
-    assert [voice["id"] for voice in catalogue.listing()["voices"]] == [voice_uuid("whole", "one")]
-    assert catalogue.find(voice_uuid("whole", "one")) is not None
-    assert catalogue.find(voice_uuid("broken", "one")) is None
+    assert [voice["id"] for voice in catalogue.build_listing()["voices"]] == [voice_uuid("whole", "one")]
+    assert catalogue.find_voice(voice_uuid("whole", "one")) is not None
+    assert catalogue.find_voice(voice_uuid("broken", "one")) is None
     with pytest.raises(OSError, match="no such library"):
-        Catalogue([lane("broken", broken)]).listing()
+        Catalogue([lane("broken", broken)]).build_listing()
 
 
 def test_s53_s86_services_that_are_not_registered_are_404(stage, error_body):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from speechlab.audio import encode
-from speechlab.service import Access, Database
+from speechlab.service import Database, KeyStore
 from support.clients import KEY, Http, talking
 from support.staged import CANARY
 
@@ -54,7 +54,7 @@ def test_nothing_of_one_key_reaches_another(stage, tmp_path, caplog):
         stage(data_dir=tmp_path, operator_keys=(OPERATOR,)) as service,
         contextlib.closing(Database(tmp_path)) as database,
     ):
-        stored, key = Access(database).create(f"{CANARY} of the name")
+        stored, key = KeyStore(database).create_key(f"{CANARY} of the name")
         voices = [
             service.voice(name) for name in ("plain", "broken", "breaks-later", "bug", "no-model", "picky")
         ]

@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from speechlab.contract import AUTHENTICATION_MESSAGE, HandshakeCode
-from speechlab.service import Access, Database, ServiceConfig, create_app, make_key
+from speechlab.service import Database, KeyStore, ServiceConfig, create_app, make_key
 from support.clock import eventually
 from support.staged import CANARY
 
@@ -151,11 +151,11 @@ def test_005_the_scheme_in_any_case(live):
 
 def test_003_120_keys_that_expired_or_were_revoked(stage, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        access = Access(database)
-        expiring, short = access.create("expiring", expires_in_s=3600)
-        stored, revoked = access.create("revoked")
+        access = KeyStore(database)
+        expiring, short = access.create_key("expiring", expires_in_s=3600)
+        stored, revoked = access.create_key("revoked")
         assert shake(service.http, key=short)[0] == shake(service.http, key=revoked)[0] == 101
-        access.revoke(stored.key_id)
+        access.revoke_key(stored.key_id)
         database.write("UPDATE keys SET expires = ? WHERE id = ?", (time.time(), expiring.key_id))
         for key in (short, revoked):
             refused(shake(service.http, key=key), "invalid_token")
@@ -202,7 +202,7 @@ def test_118_of_two_faults_the_first_in_order_is_told(stage, talk):
 def test_122_connections_of_a_key_are_counted_and_freed(stage, talk, tmp_path):
     with stage(ws_connections=2, data_dir=tmp_path) as service:
         with contextlib.closing(Database(tmp_path)) as database:
-            _, other = Access(database).create("other")
+            _, other = KeyStore(database).create_key("other")
         with talk(service.http), talk(service.http):
             refused(shake(service.http), "ws_connection_limit_exceeded")
             with talk(service.http, key=other):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.service import ServiceConfig, running
+from speechlab.service import ServiceConfig, run_service
 from support.clients import KEY, Http
 from support.staged import CANARY
 
@@ -33,7 +33,7 @@ def test_an_operators_key_opens_nothing_else(watched, error_body, talk):
 
 
 def test_a_key_that_was_made_up_is_an_operators_too():
-    with running(ServiceConfig(port=0, recognizer="", translator="")) as service:
+    with run_service(ServiceConfig(port=0, recognizer="", translator="")) as service:
         http = Http(service.base_url, service.api_key)
         assert http.request("GET", "/metrics").status == http.request("GET", "/tts/voices").status == 200
 

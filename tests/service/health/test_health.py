@@ -13,7 +13,7 @@ import pytest
 
 from speechlab.engines import EngineVoice, TranslationDelta
 from speechlab.errors import ModelError
-from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, running
+from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, run_service
 from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
@@ -60,7 +60,7 @@ class Mute:
 @pytest.mark.parametrize("fault", [None, KeyError("secret"), OSError("/home/x/secret")])
 def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
     engine = ServedEngine("mute", "synthesizer", lambda: Mute(fault), Provider("mute", heavy=False))
-    with running(staged_config(engine)) as service:
+    with run_service(staged_config(engine)) as service:
         http = Http(service.base_url)
         reply = http.request("GET", "/readyz")
         error_body(reply, 503, "ErrOverloaded")
@@ -100,7 +100,7 @@ def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
         else:
             entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
             config = staged_config(entry)
-        with running(config) as service:
+        with run_service(config) as service:
             reply = Http(service.base_url).request("GET", "/readyz")
             told = error_body(reply, 503, "ErrOverloaded")["error"]
             assert ("weighty" if engine else "whisper") in told
@@ -113,7 +113,7 @@ def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(erro
     good, bad = Weighty(), Weighty(ModelError("the hash is wrong"))
     for engine, status in ((good, 200), (bad, 503)):
         entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
-        with running(staged_config(entry, preload=True, unload_idle_s=0.2)) as service:
+        with run_service(staged_config(entry, preload=True, unload_idle_s=0.2)) as service:
             http = Http(service.base_url)
             assert eventually(
                 lambda http=http: b"being loaded" not in http.request("GET", "/readyz").body, 30
@@ -146,7 +146,7 @@ def test_voices_have_a_reader_for_each_of_their_languages_and_no_other(name, cou
     assert engines.readers is not None
     with contextlib.closing(engines.readers):
         engines.start_workers()
-        assert engines.readers.running == count
+        assert engines.readers.running_count == count
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
         return made[-1]
 
     caplog.set_level("INFO", logger="speechlab")
-    with running(
+    with run_service(
         staged_config(ServedEngine("large", "synthesizer", make, Provider("large")), unload_idle_s=0.4)
     ) as service:
         http = Http(service.base_url)
@@ -177,9 +177,11 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
 def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(error_body):
     engine = Weighty()
 
-    with running(staged_config()) as service:
+    with run_service(staged_config()) as service:
         error_body(Http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
-    with running(staged_config(ServedEngine("large", "translator", lambda: engine, heavy=True))) as service:
+    with run_service(
+        staged_config(ServedEngine("large", "translator", lambda: engine, heavy=True))
+    ) as service:
         reply = Http(service.base_url).request("GET", "/readyz")
         assert (reply.status, reply.json()["engine"]) == (200, None)
         assert engine.done == ["found"]
@@ -230,8 +232,8 @@ def read_metrics(text: str) -> Samples:
 def kept_rows(folder):
     with contextlib.closing(Database(folder)) as database:
         ledger = Ledger(database)
-        assert eventually(ledger.rows)
-        return ledger.rows()
+        assert eventually(ledger.list_rows)
+        return ledger.list_rows()
 
 
 def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
@@ -304,7 +306,7 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
         ServedEngine("large", "synthesizer", lambda: large, Provider("large")),
         ServedEngine("light", "synthesizer", lambda: light, Provider("light", heavy=False)),
     )
-    with running(staged_config(*engines, unload_idle_s=0.8)) as service:
+    with run_service(staged_config(*engines, unload_idle_s=0.8)) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
         assert http.speak(**fields).status == 200
@@ -331,15 +333,15 @@ def test_an_engine_in_use_is_not_let_go():
             concurrency=1,
             queue_limit=2,
         )
-        assert not await lane.unload(0)
-        lane.engine()
-        async with lane.admit("tts") as admission:
-            await lane.call(admission, lambda: None)
-            assert not await lane.unload(0)
-        assert not await lane.unload(60)
-        assert await lane.unload(0)
-        assert not lane.created
+        assert not await lane.unload_idle(0)
+        lane.get_engine()
+        async with lane.admit_request("tts") as admission:
+            await lane.run_task(admission, lambda: None)
+            assert not await lane.unload_idle(0)
+        assert not await lane.unload_idle(60)
+        assert await lane.unload_idle(0)
+        assert not lane.has_engine
         assert len(engine.closed) == 1
-        assert not await lane.unload(0)
+        assert not await lane.unload_idle(0)
 
     asyncio.run(main())

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.service import Access, Database, ServiceConfig, running
-from speechlab.service._faults import Fault, Gone
+from speechlab.service import Database, KeyStore, ServiceConfig, run_service
+from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._held_bytes import BLOCK_BYTES, BytesBudget, Shares
 from support.clients import KEY, Http
 from support.clock import eventually
@@ -29,7 +29,7 @@ def test_no_key_takes_more_than_the_limit_and_none_loses_its_share(limit, steps)
     shares, used = Shares(limit), dict.fromkeys("abcd", 0)
     for owner, amount, back in steps:
         if back and used[owner]:
-            shares.give(owner, used[owner])
+            shares.give_back(owner, used[owner])
             used[owner] = 0
         else:
             total, inside = sum(used.values()), {key for key in used if used[key]} | {owner}
@@ -47,7 +47,7 @@ def test_no_key_takes_more_than_the_limit_and_none_loses_its_share(limit, steps)
 @given(pieces=st.lists(st.binary(max_size=300).map(lambda piece: piece * 4_000), max_size=6))
 def test_what_is_held_comes_back_from_memory_and_from_disk(pieces):
     budget = BytesBudget(2**30)
-    held = budget.hold("key", "tts")
+    held = budget.hold_bytes("key", "tts")
     for piece in pieces:
         held.write(piece)
     whole = b"".join(pieces)
@@ -58,12 +58,12 @@ def test_what_is_held_comes_back_from_memory_and_from_disk(pieces):
     held.close()
     held.close()
     assert budget.held == 0
-    with pytest.raises(Gone):
+    with pytest.raises(ClientGone):
         held.write(b"x")
 
 
 def test_a_disk_that_is_full_is_503(tmp_path):
-    held = BytesBudget(2**30, tmp_path / "no such folder").hold("key", "tts")
+    held = BytesBudget(2**30, tmp_path / "no such folder").hold_bytes("key", "tts")
     held.write(bytes(BLOCK_BYTES))
     with pytest.raises(Fault) as caught:
         held.write(b"x")
@@ -89,7 +89,7 @@ def held_bytes(http: Http) -> float:
 
 def test_a_key_that_holds_too_much_is_429_and_others_have_their_share(stage, tmp_path, error_body):
     with contextlib.closing(Database(tmp_path)) as database:
-        _, other_key = Access(database).create("other")
+        _, other_key = KeyStore(database).create_key("other")
     with stage(held_bytes=3 * MIB, data_dir=tmp_path) as service:
         other = Http(service.http.base_url, other_key)
         with uploading(service.http, 2 * MIB, 1000):
@@ -131,7 +131,7 @@ def test_uploads_under_way_cost_disk_and_not_memory(tmp_path):
         port=0, api_keys=(KEY,), operator_keys=(KEY,), data_dir=tmp_path, translator="", engines=NO_ENGINES
     )
     config = config.model_copy(update={"recognizer_url": "http://127.0.0.1:9"})
-    with running(config, process=True) as service, contextlib.ExitStack() as stack:
+    with run_service(config, process=True) as service, contextlib.ExitStack() as stack:
         http, process = Http(service.base_url), psutil.Process(service.pid)
         before = process.memory_info().rss
         for _ in range(10):

@@ -41,11 +41,11 @@ def ended_after(steps: list[tuple[float, int]], window_s: float, least: int) -> 
         pace, waited = Pace(window_s, least), 0.0
         for pause, count in steps:
             try:
-                await pace.wait(asyncio.sleep(pause))
+                await pace.wait_for(asyncio.sleep(pause))
             except TimeoutError:
                 return asyncio.get_running_loop().time()
             waited += pause
-            pace.moved(count)
+            pace.count_bytes(count)
         return None
 
     with asyncio.Runner(loop_factory=Clock) as runner:

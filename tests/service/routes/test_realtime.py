@@ -181,11 +181,11 @@ def test_135_without_an_engine_there_is_no_tts_service(stage, talk):
 
 
 def test_008_135_a_key_that_may_not_use_the_provider(live, stage, talk, tmp_path):
-    from speechlab.service import Access
+    from speechlab.service import KeyStore
 
     with stage(data_dir=tmp_path) as service:
         with contextlib.closing(Database(tmp_path)) as database:
-            _, key = Access(database).create("limited", providers=["q"])
+            _, key = KeyStore(database).create_key("limited", providers=["q"])
         with talk(service.http, key=key) as client:
             session = {"voice_id": service.voice("plain"), "format": "aac"}
             client.send(type="session.update", session=session)
@@ -214,7 +214,7 @@ def test_147_148_failures_are_told_exactly_and_the_session_goes_on(stage, talk, 
                         assert bool(sent) == (status == "partial_backend_error")
                         assert (usage["usage"]["status"], usage["usage"]["audio_bytes"]) == (status, sent)
     with contextlib.closing(Database(tmp_path)) as database:
-        rows = Ledger(database).rows()
+        rows = Ledger(database).list_rows()
     assert [row.status for row in rows] == ["backend_error"] * 8 + ["partial_backend_error"] * 4
     assert {row.transport for row in rows} == {"websocket"}
 
@@ -236,7 +236,7 @@ def test_017_150_rejected_texts_cost_nothing_and_spoken_ones_do(stage, talk, tmp
         client.send(type="tts.speak", id=5, text="a")
         assert "id" not in client.event()
     with contextlib.closing(Database(tmp_path)) as database:
-        (row,) = Ledger(database).rows()
+        (row,) = Ledger(database).list_rows()
     assert (row.operation, row.transport, row.provider, row.status) == (
         "tts",
         "websocket",
@@ -301,7 +301,7 @@ def test_152_a_full_queue_is_backend_unavailable(stage, talk, tmp_path):
         busy.until_usage()
         assert kinds(client.speak("c"))[-1] == "tts.usage"
     with contextlib.closing(Database(tmp_path)) as database:
-        assert len(Ledger(database).rows()) == 2
+        assert len(Ledger(database).list_rows()) == 2
 
 
 def test_157_router_errors_leave_the_session_as_it_is(staged, talk):

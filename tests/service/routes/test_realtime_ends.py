@@ -23,7 +23,7 @@ from speechlab.service import (
     Provider,
     ServedEngine,
     ServiceConfig,
-    running,
+    run_service,
     voice_uuid,
 )
 from support.clients import KEY
@@ -75,7 +75,7 @@ def paced(**settings):
         extra_engines=(ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False)),),
         **settings,
     )
-    with running(config) as service:
+    with run_service(config) as service:
         yield Plain(service), engine
         engine.permits.release(1_000)
 
@@ -85,7 +85,7 @@ VOICE = voice_uuid("paced", "paced")
 
 def rows_of(folder):
     with contextlib.closing(Database(folder)) as database:
-        return Ledger(database).rows()
+        return Ledger(database).list_rows()
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "binary", "too large"])
@@ -187,7 +187,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
         def admit(self, scope, name, *own):
             if scope == self.scope:
                 raise OSError("the counter is gone")
-            return RateLimiter(ServiceConfig()).admit(scope, name, *own)
+            return RateLimiter(ServiceConfig()).admit_request(scope, name, *own)
 
     engine = Paced()
     engine.permits.release(100)

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from speechlab.service import Access, Database, Ledger
+from speechlab.service import Database, KeyStore, Ledger
 from support.clock import eventually
 
 
@@ -16,13 +16,13 @@ from support.clock import eventually
 def kept(stage, tmp_path):
     """A service with a data folder, what changes its keys, and a key that may use everything."""
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        access = Access(database)
-        stored, key = access.create("a study")
+        access = KeyStore(database)
+        stored, key = access.create_key("a study")
         yield service, access, stored, key
 
 
 def rows(access):
-    return Ledger(access._database).rows()
+    return Ledger(access._database).list_rows()
 
 
 def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, talk):

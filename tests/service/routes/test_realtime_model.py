@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, running, voice_uuid
+from speechlab.service import Provider, ServedEngine, ServiceConfig, run_service, voice_uuid
 from support.clients import KEY
 
 PIECE = 2_400
@@ -71,7 +71,7 @@ def scripted():
             ),
         ),
     )
-    with running(config) as service:
+    with run_service(config) as service:
 
         class Http:
             base_url, key = service.base_url, service.api_key

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from speechlab.audio import decode, sniff
+from speechlab.audio import decode, detect_format
 from speechlab.service import voice_uuid
 from support.sockets import read_until
 from support.staged import staged_service
@@ -60,7 +60,7 @@ def test_s34_s42_s43_whole_audio_in_each_format(live, hibari, reference_s, kind)
     assert reply.headers["content-type"] == FORMATS[kind]
     assert int(reply.headers["content-length"]) == len(reply.body)
     assert "transfer-encoding" not in reply.headers
-    assert kind == "pcm" or sniff(reply.body) == kind
+    assert kind == "pcm" or detect_format(reply.body) == kind
     assert kind == "pcm" or decode(reply.body).sample_rate in {24_000, 48_000}
     assert duration_s(reply.body, kind) == pytest.approx(reference_s, abs=0.06)
     assert float(reply.headers["x-speechlab-audio-seconds"]) == pytest.approx(reference_s, abs=0.01)

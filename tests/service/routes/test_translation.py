@@ -153,7 +153,7 @@ def test_s98_models(staged, model):
     assert staged.http.translate(text="x", model=model, **PAIR).json()["model"] == "staged/echo"
 
 
-def test_s92_codes_are_normalised_for_the_engine_and_echoed_as_sent(staged):
+def test_s92_codes_are_normalized_for_the_engine_and_echoed_as_sent(staged):
     body = staged.http.translate(text="x", source_lang="EN-us", target_lang="zh_CN").json()
     assert (body["source_lang"], body["target_lang"]) == ("EN-us", "zh_CN")
     assert (staged.translator.jobs[-1].source, staged.translator.jobs[-1].target) == ("en", "zh")

@@ -14,7 +14,7 @@ import time
 import psutil
 import pytest
 
-from speechlab.service._logs import JsonLines, OnceAMinute
+from speechlab.service._logs import JsonFormatter, OnceAMinuteFilter
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
 from support.sockets import read_until
@@ -192,8 +192,8 @@ def test_other_libraries_say_the_same_once_a_minute_and_never_what_was_raised():
             kept.append(self.format(record))
 
     handler = Keep()
-    handler.setFormatter(JsonLines())
-    handler.addFilter(OnceAMinute())
+    handler.setFormatter(JsonFormatter())
+    handler.addFilter(OnceAMinuteFilter())
     logger = logging.getLogger("asyncio")
     logger.addHandler(handler)
     try:

@@ -111,7 +111,7 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
     (reply,) = replies
     refused_503(reply)
     with contextlib.closing(Database(tmp_path)) as database:
-        assert [row.status for row in Ledger(database).rows()] == ["cancelled"]
+        assert [row.status for row in Ledger(database).list_rows()] == ["cancelled"]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from speechlab.service import Access, Database, Ledger, load_config
+from speechlab.service import KeyStore, Database, Ledger, load_config
 from support.clients import KEY, Http, Talk
 from support.clock import eventually
 from support.programs import program
@@ -192,11 +192,11 @@ def test_a_backup_while_the_service_runs_can_be_restored(stage, tmp_path):
     data, kept = tmp_path / "data", tmp_path / "kept"
     kept.mkdir()
     with stage(data_dir=data) as service, contextlib.closing(Database(data)) as database:
-        _, key = Access(database).create("somebody")
+        _, key = KeyStore(database).create_key("somebody")
         http = Http(service.http.base_url, key)
         for _ in range(3):
             assert http.translate(text="Hi.", source_lang="en", target_lang="ja").status == 200
-        assert eventually(lambda: len(Ledger(database).rows()) == 3)
+        assert eventually(lambda: len(Ledger(database).list_rows()) == 3)
         with (
             contextlib.closing(sqlite3.connect(data / "service.sqlite")) as source,
             contextlib.closing(sqlite3.connect(kept / "service.sqlite")) as target,
@@ -205,4 +205,4 @@ def test_a_backup_while_the_service_runs_can_be_restored(stage, tmp_path):
         shutil.copy(data / "secret", kept / "secret")
     with stage(data_dir=kept) as service, contextlib.closing(Database(kept)) as database:
         assert Http(service.http.base_url, key).request("GET", "/tts/voices").status == 200
-        assert len(Ledger(database).rows()) == 3
+        assert len(Ledger(database).list_rows()) == 3

@@ -17,7 +17,7 @@ import urllib.request
 
 import pytest
 
-from speechlab.service import ServiceConfig, running, voice_uuid
+from speechlab.service import ServiceConfig, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
 from support.sockets import read_all
@@ -202,14 +202,14 @@ def test_it_stops_when_no_user_ever_comes(start, tmp_path):
 
 
 def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path):
-    from speechlab.service._server.server import living_users
+    from speechlab.service._server.server import remove_and_count_users
 
     path = tmp_path / "new.lock"
     path.touch()
-    assert living_users(tmp_path) == 1
+    assert remove_and_count_users(tmp_path) == 1
     assert path.exists()
     os.utime(path, (1, 1))
-    assert living_users(tmp_path) == 0
+    assert remove_and_count_users(tmp_path) == 0
     assert not path.exists()
 
 
@@ -217,7 +217,7 @@ def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path)
 @pytest.mark.parametrize("process", [False, True])
 def test_running_is_for_everybody(process, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with running(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:
+    with run_service(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:
         files = list(tmp_path.glob("speechlab-service-*/*"))
         assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 2 * process
         assert service.api_key not in repr(service)

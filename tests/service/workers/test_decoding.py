@@ -64,7 +64,7 @@ def usual():
 
 def decoded(decoders: Decoders, data: bytes, rate: int) -> np.ndarray:
     budget = BytesBudget(2**30)
-    recording, samples = budget.hold("key", "asr"), budget.hold("key", "asr")
+    recording, samples = budget.hold_bytes("key", "asr"), budget.hold_bytes("key", "asr")
     recording.write(data)
     try:
         decoders.decode(recording, samples, rate)

@@ -12,8 +12,8 @@ import pytest
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service import ServiceConfig, running, voice_uuid
-from speechlab.service._engines.engines import served_engines
+from speechlab.service import ServiceConfig, run_service, voice_uuid
+from speechlab.service._engines.engines import list_served_engines
 from speechlab.service._workers.pool import Readers
 from support.clients import KEY, Http
 from support.clock import eventually
@@ -160,7 +160,7 @@ def test_voices_read_where_the_setting_says(workers):
         read_workers=workers,
     )
     before = len(own_workers(MODULE))
-    with running(config) as service:
+    with run_service(config) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": "Hello there.", "format": "wav"}
         spoken = http.speak(**fields)
@@ -183,7 +183,7 @@ def test_voices_read_where_the_setting_says(workers):
 def test_a_crash_is_a_500_that_names_no_text(error_body):
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     config = ServiceConfig(port=0, api_keys=(KEY,), engines=engines, recognizer="", translator="")
-    with running(config) as service:
+    with run_service(config) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("hibari", "heart"), "text": CANARY, "format": "wav"}
         assert http.speak(**fields).status == 200
@@ -203,9 +203,9 @@ def test_a_crash_is_a_500_that_names_no_text(error_body):
 
 def test_engines_that_do_not_read_get_no_reader():
     reader = ReadHere()
-    made = {engine.name: engine.create for engine in served_engines(ServiceConfig(), reader)}
+    made = {engine.name: engine.create for engine in list_served_engines(ServiceConfig(), reader)}
     given = {name: create.keywords.get("reader") for name, create in made.items()}
     assert {name for name, got in given.items() if got is reader} == {"kokoro", "q", "hibari", "openjtalk"}
     own = ServiceConfig(engines={"hibari": {"reader": None}})
-    made = {engine.name: engine.create for engine in served_engines(own, reader)}
+    made = {engine.name: engine.create for engine in list_served_engines(own, reader)}
     assert made["hibari"].keywords["reader"] is None

@@ -1,1 +1,1 @@
-"""Containers and codecs: recognised, decoded, encoded, streamed."""
+"""Containers and codecs: recognized, decoded, encoded, streamed."""

@@ -1,4 +1,4 @@
-"""Containers of sound: recognised by their header alone, and checked for completeness by the lengths they declare.
+"""Containers of sound: recognized by their header alone, and checked for completeness by the lengths they declare.
 
 Decoders are lenient: they decode half a WAV, MP3 or OGG file to half a recording without an error. In a study that is
 a wrong number, so each container is checked first. The checks use the bytes only, allocate no memory by the values in
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # Look-alikes that people do send, so that the error can name them: (offset, bytes, name).
-_STRANGERS: tuple[tuple[int, bytes, str], ...] = (
+_UNSUPPORTED_FORMATS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"FORM", "AIFF"),
     (0, b"riff\x2e\x91\xcf\x11", "Sony Wave64 (W64)"),
     (0, b"RF64", "RF64, the 64-bit WAV"),
@@ -38,7 +38,7 @@ _STRANGERS: tuple[tuple[int, bytes, str], ...] = (
 )
 
 
-def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
+def detect_format(data: bytes | bytearray | memoryview) -> AudioFormat:
     """Detect WAV, OGG, MP3 or FLAC by the first bytes.
 
     File names and MIME types are ignored. MP3 means an ID3 tag, or the sync bits of MPEG-1, 2 or 2.5 layer III with a
@@ -57,12 +57,12 @@ def sniff(data: bytes | bytearray | memoryview) -> AudioFormat:
     if head[:3] == b"ID3" or is_mp3_header(head[:4]):
         return AudioFormat.MP3
     raise UnsupportedAudioError(
-        f"unsupported audio: {_describe(head)}; WAV, OGG, MP3 and FLAC are recognised, by their header"
+        f"unsupported audio: {_describe_content(head)}; WAV, OGG, MP3 and FLAC are recognized, by their header"
     )
 
 
 def is_mp3_header(head: bytes) -> bool:
-    """Whether four bytes are a possible header of an MPEG layer III frame."""
+    """Return whether four bytes are a possible header of an MPEG layer III frame."""
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xE0 != 0xE0:
         return False
     version, layer = (head[1] >> 3) & 3, (head[1] >> 1) & 3
@@ -70,10 +70,10 @@ def is_mp3_header(head: bytes) -> bool:
     return version != 1 and layer == 1 and bitrate != 15 and rate != 3
 
 
-def _describe(head: bytes) -> str:
+def _describe_content(head: bytes) -> str:
     if not head:
         return "there are no bytes"
-    for offset, magic, name in _STRANGERS:
+    for offset, magic, name in _UNSUPPORTED_FORMATS:
         if head[offset : offset + len(magic)] == magic:
             return f"this is {name}"
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
@@ -81,9 +81,10 @@ def _describe(head: bytes) -> str:
     return f"it starts with {head!r}"
 
 
+# Data sizes from this value on mean an unknown length: writers that cannot go back to the header leave
+# 0x7FFFFFFF or
+# 0xFFFFFFFF there, some of them less the size of the header.
 OPEN_ENDED_SIZE = 0x7FFF_F000
-"""Data sizes from this value on mean an unknown length: writers that cannot go back to the header leave 0x7FFFFFFF or
-0xFFFFFFFF there, some of them less the size of the header."""
 
 
 _MPEG1_KBPS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
@@ -91,7 +92,7 @@ _MPEG2_KBPS = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
 _MPEG_RATES_HZ = (44_100, 48_000, 32_000)
 
 
-def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
+def list_wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
     """Walk the chunks of a WAV file, or of its beginning."""
     position = 12
     for _ in range(4096):
@@ -102,8 +103,8 @@ def wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
         position += 8 + size + size % 2
 
 
-def mended_wav(data: bytes) -> bytes:
-    """A WAV with the true size of its data chunk, also if it was written to a pipe without one."""
+def repair_wav(data: bytes) -> bytes:
+    """Return a WAV with the true size of its data chunk, also if it was written to a pipe without one."""
     start, open_ended = check_wav(data)
     if not open_ended:
         return data
@@ -112,7 +113,7 @@ def mended_wav(data: bytes) -> bytes:
 
 def check_wav(data: Bytes) -> tuple[int, bool]:
     """Check that the data chunk is complete."""
-    data_chunk = next(((start, size) for name, start, size in wav_chunks(data) if name == b"data"), None)
+    data_chunk = next(((start, size) for name, start, size in list_wav_chunks(data) if name == b"data"), None)
     if data_chunk is None:
         raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
     start, declared = data_chunk
@@ -131,8 +132,8 @@ def check_wav(data: Bytes) -> tuple[int, bool]:
     return start, False
 
 
-def flac_total_frames(data: bytes) -> int:
-    """The number of frames in the STREAMINFO block; 0 if the writer did not know it."""
+def count_flac_frames(data: bytes) -> int:
+    """Return the number of frames in the STREAMINFO block; 0 if the writer did not know it."""
     return int.from_bytes(data[18:26], "big") & ((1 << 36) - 1) if len(data) >= 26 else 0
 
 
@@ -153,7 +154,7 @@ def check_ogg(data: Bytes) -> None:
         position = end
 
 
-def whole_mp3(data: bytes) -> bytes:
+def trim_mp3(data: bytes) -> bytes:
     """Check that the last frame is complete and that all frames of a Xing header are present; return the file.
 
     Zeros after the last frame are removed: some writers add them as padding, and ffmpeg fails on them.
@@ -165,13 +166,13 @@ def whole_mp3(data: bytes) -> bytes:
 def check_mp3(data: Bytes) -> int:
     """Check that no frame is missing or truncated; see :func:`whole_mp3`."""
     frames, promised, reached = 0, 0, 0
-    for start, end in _mp3_frames(data):
+    for start, end in _list_mp3_frames(data):
         if end > len(data):
             raise AudioDecodeError(
                 f"the MP3 file is cut short: frame {frames + 1} ends after byte {len(data)}"
             )
         if frames == 0:
-            promised = _xing_frames(data[start:end])
+            promised = _count_xing_frames(data[start:end])
         frames, reached = frames + 1, end
     # The Xing header is in a separate frame, which it does not count.
     if frames - 1 < promised:
@@ -179,8 +180,8 @@ def check_mp3(data: Bytes) -> int:
     return reached
 
 
-def _mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
-    """The start and expected end of each frame, up to the first gap."""
+def _list_mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
+    """Yield the start and expected end of each frame, up to the first gap."""
     position = 0
     while data[position : position + 3] == b"ID3" and position + 10 <= len(data):
         size = data[position + 6 : position + 10]
@@ -197,7 +198,7 @@ def _mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
         position += length
 
 
-def _xing_frames(frame: bytes) -> int:
+def _count_xing_frames(frame: bytes) -> int:
     for mark in (b"Xing", b"Info"):
         at = frame.find(mark, 4, 48)
         if at >= 0 and len(frame) >= at + 12 and frame[at + 7] & 1:

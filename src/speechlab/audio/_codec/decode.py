@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from speechlab._require import later
+from speechlab._require import import_lazily
 from speechlab.audio._codec.containers import (
     check_ogg,
-    flac_total_frames,
-    mended_wav,
-    sniff,
-    wav_chunks,
-    whole_mp3,
+    count_flac_frames,
+    detect_format,
+    list_wav_chunks,
+    repair_wav,
+    trim_mp3,
 )
-from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, as_samples
+from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, to_samples
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
 
@@ -96,8 +96,8 @@ class _Blocks:
             raise AudioLimitError(f"the recording is too large; the limit is {allowed}")
         self._blocks.append(block)
 
-    def joined(self) -> Samples:
-        """All blocks as one new array, which has no other owner, so that a clip need not copy it."""
+    def join(self) -> Samples:
+        """Return all blocks as one new array, which has no other owner, so that a clip need not copy it."""
         blocks = [block[:, 0] for block in self._blocks] if self.channels == 1 else self._blocks
         empty = np.zeros((0,) if self.channels == 1 else (0, self.channels), dtype=np.float32)
         samples = np.concatenate([empty, *blocks])
@@ -110,20 +110,20 @@ class _Blocks:
 
 def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, AudioFormat]:
     """Samples, their rate in Hz, and the detected format of the file; see :func:`speechlab.audio.decode`."""
-    source_format = sniff(data)
+    source_format = detect_format(data)
     if source_format is AudioFormat.MP3:
-        blocks = _read_with_av(whole_mp3(data), source_format, limits)
+        blocks = _read_with_av(trim_mp3(data), source_format, limits)
     else:
         if source_format is AudioFormat.WAV:
-            data = mended_wav(data)
+            data = repair_wav(data)
         elif source_format is AudioFormat.OGG:
             check_ogg(data)
         plain = _read_plain_wav(data, limits) if source_format is AudioFormat.WAV else None
         blocks = plain or _read_with_soundfile(data, limits) or _read_with_av(data, source_format, limits)
-    if source_format is AudioFormat.FLAC and blocks.frames < (promised := flac_total_frames(data)):
+    if source_format is AudioFormat.FLAC and blocks.frames < (promised := count_flac_frames(data)):
         raise AudioDecodeError(f"the FLAC file is cut short: it has {blocks.frames} of {promised} frames")
     try:
-        samples = as_samples(blocks.joined())
+        samples = to_samples(blocks.join())
     except AudioError as error:
         raise AudioDecodeError(f"the {source_format.upper()} file has no usable audio: {error}") from error
     return samples, blocks.sample_rate, source_format
@@ -132,7 +132,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
 def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:
     """Read a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time; None for all other files."""
     layout: tuple[int, ...] = ()
-    for name, start, size in wav_chunks(data):
+    for name, start, size in list_wav_chunks(data):
         if name == b"fmt ":
             layout = struct.unpack_from("<HHIIHH", data, start) if size == 16 else ()
         elif name == b"data":
@@ -183,7 +183,7 @@ def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits)
             for frame in container.decode(stream):
                 if (frame.sample_rate, frame.layout.nb_channels) != (blocks.sample_rate, blocks.channels):
                     raise AudioDecodeError("the sample rate or the channels change within the file")
-                blocks.add(_interleaved(frame))
+                blocks.add(_interleave_frame(frame))
     except (av.error.FFmpegError, ValueError, EOFError) as error:
         if isinstance(error, AudioError):
             raise
@@ -192,8 +192,8 @@ def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits)
     return blocks
 
 
-def _interleaved(frame: Any) -> Samples:
-    """One decoded frame as float32, shape (frames, channels)."""
+def _interleave_frame(frame: Any) -> Samples:
+    """Return one decoded frame as float32, shape (frames, channels)."""
     kind = str(frame.format.name)
     planes = frame.to_ndarray()
     values = planes.T if kind.endswith("p") else planes.reshape(-1, frame.layout.nb_channels)

@@ -16,8 +16,8 @@ from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from speechlab._require import later
-from speechlab.audio._samples import Samples, as_format, as_rate, as_samples, channels_of, to_pcm16
+from speechlab._require import import_lazily
+from speechlab.audio._samples import Samples, check_rate, count_channels, parse_format, to_pcm16, to_samples
 from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
+# Formats that can be written before their end is known. For FLAC, the header has to be rewritten at the end.
 STREAMABLE_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.PCM, AudioFormat.WAV, AudioFormat.MP3, AudioFormat.OGG}
 )
-"""Formats that can be written before their end is known. For FLAC, the header has to be rewritten at the end."""
 
 OPUS_RATES_HZ = frozenset({8_000, 12_000, 16_000, 24_000, 48_000})
 MP3_RATES_HZ = (8_000, 11_025, 12_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000)
@@ -41,9 +41,9 @@ _UNKNOWN_SIZE = 0xFFFF_FFFF
 _PAGE_MICROSECONDS = 100_000
 
 
-def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
-    """Whether :func:`stream_encoder` supports a format at a sample rate."""
-    chosen = as_format(format)
+def can_stream(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
+    """Return whether :func:`stream_encoder` supports a format at a sample rate."""
+    chosen = parse_format(format)
     match chosen:
         case AudioFormat.MP3:
             return sample_rate in MP3_RATES_HZ
@@ -53,7 +53,7 @@ def streams(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -
             return chosen in STREAMABLE_FORMATS
 
 
-def stream_encoder(
+def build_stream_encoder(
     format: AudioFormat | str,  # noqa: A002 - the contract's name
     sample_rate: int = DEFAULT_SAMPLE_RATE,
     channels: int = 1,
@@ -69,7 +69,7 @@ def stream_encoder(
     ogg     Opus in pages of 0.1 s, exact length                    at rates without Opus: Vorbis, about 1 s
     ======  ======================================================  ================================================
     """
-    chosen, rate = as_format(format), as_rate(sample_rate)
+    chosen, rate = parse_format(format), check_rate(sample_rate)
     if isinstance(channels, bool) or channels not in {1, 2}:
         raise AudioError(f"channels is {channels!r}; it has to be 1 or 2 for a stream")
     if chosen not in STREAMABLE_FORMATS:
@@ -77,7 +77,7 @@ def stream_encoder(
         raise UnsupportedAudioError(
             f"{chosen} cannot be streamed, only written as a whole; choose one of: {names}"
         )
-    if not streams(chosen, rate):
+    if not can_stream(chosen, rate):
         rates = "8000 to 192000" if chosen is AudioFormat.OGG else ", ".join(map(str, MP3_RATES_HZ))
         raise UnsupportedAudioError(f"{chosen} does not exist at {rate} Hz; it takes {rates}")
     if chosen is AudioFormat.PCM or chosen is AudioFormat.WAV:
@@ -87,8 +87,8 @@ def stream_encoder(
     return _AvEncoder(chosen, rate, channels)
 
 
-def wav_header(sample_rate: int, channels: int, data_size: int | None = None) -> bytes:
-    """The 44-byte header of a WAV with 16-bit samples; without a size, that of a stream."""
+def build_wav_header(sample_rate: int, channels: int, data_size: int | None = None) -> bytes:
+    """Return the 44-byte header of a WAV with 16-bit samples; without a size, that of a stream."""
     is_sized = data_size is not None and data_size <= _UNKNOWN_SIZE - 36
     size = data_size if is_sized and data_size is not None else _UNKNOWN_SIZE
     riff = struct.pack("<4sI4s", b"RIFF", size + 36 if is_sized else _UNKNOWN_SIZE, b"WAVE")
@@ -136,9 +136,11 @@ class StreamEncoder(ABC):
         """
         if self._closed:
             raise AudioError("the encoder is closed; make a new one for more samples")
-        checked = as_samples(samples)
-        if channels_of(checked) != self.channels:
-            raise AudioError(f"samples have {channels_of(checked)} channels; this stream has {self.channels}")
+        checked = to_samples(samples)
+        if count_channels(checked) != self.channels:
+            raise AudioError(
+                f"samples have {count_channels(checked)} channels; this stream has {self.channels}"
+            )
         return self._write(checked)
 
     def close(self) -> bytes:
@@ -160,7 +162,7 @@ class _RawEncoder(StreamEncoder):
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
-        self._header = wav_header(sample_rate, channels) if format is AudioFormat.WAV else b""
+        self._header = build_wav_header(sample_rate, channels) if format is AudioFormat.WAV else b""
 
     def _write(self, samples: Samples) -> bytes:
         return self._take_header() + to_pcm16(samples)
@@ -292,32 +294,32 @@ def encode_blocks(
         case AudioFormat.PCM:
             yield from map(to_pcm16, blocks)
         case AudioFormat.WAV:
-            yield wav_header(sample_rate, channels, 2 * math.prod(shape))
+            yield build_wav_header(sample_rate, channels, 2 * math.prod(shape))
             yield from map(to_pcm16, blocks)
         case AudioFormat.FLAC if not shape[0]:
-            yield _empty_flac(sample_rate, channels)
+            yield _build_empty_flac(sample_rate, channels)
         case AudioFormat.FLAC:
             # As integers: libsndfile scales floats by 32767, which would change samples that came from 16 bits.
             integers = (np.frombuffer(to_pcm16(block), "<i2").reshape(-1, channels) for block in blocks)
-            yield _with_soundfile(integers, sample_rate, channels, ("FLAC", "PCM_16"))
+            yield _encode_with_soundfile(integers, sample_rate, channels, ("FLAC", "PCM_16"))
         case AudioFormat.OGG if sample_rate in OPUS_RATES_HZ and shape[0]:
             # The streaming encoder writes the exact length into the last page, and is three times as fast as
             # soundfile. Without samples it writes no file, whereas soundfile writes a valid empty one.
-            with stream_encoder(AudioFormat.OGG, sample_rate, channels) as encoder:
+            with build_stream_encoder(AudioFormat.OGG, sample_rate, channels) as encoder:
                 yield from map(encoder.write, blocks)
                 yield encoder.close()
         case AudioFormat.OGG:
-            yield _with_soundfile(blocks, sample_rate, channels, ("OGG", "VORBIS"))
+            yield _encode_with_soundfile(blocks, sample_rate, channels, ("OGG", "VORBIS"))
         case AudioFormat.MP3:
             _check_mp3(sample_rate, shape[0])
-            yield _with_soundfile(blocks, sample_rate, channels, ("MP3", "MPEG_LAYER_III"))
+            yield _encode_with_soundfile(blocks, sample_rate, channels, ("MP3", "MPEG_LAYER_III"))
 
 
-def small_opus(samples: Samples) -> bytes:
+def encode_small_opus(samples: Samples) -> bytes:
     """Encode speech at 24 kHz at the lowest rate that suffices to judge it: Opus in Ogg, 13 kbit/s a channel."""
     import av
 
-    channels = channels_of(samples)
+    channels = count_channels(samples)
     layout = "mono" if channels == 1 else "stereo"
     buffer = BytesIO()
     # Without a random serial number, so that the same audio gives the same bytes when a notebook is executed again.
@@ -345,14 +347,14 @@ def _check_mp3(sample_rate: int, frames: int) -> None:
         raise UnsupportedAudioError("there are no samples, and an MP3 file cannot be empty; use wav")
 
 
-def _empty_flac(sample_rate: int, channels: int) -> bytes:
-    """A FLAC file with only a STREAMINFO block, because libsndfile writes nothing before the first sample."""
+def _build_empty_flac(sample_rate: int, channels: int) -> bytes:
+    """Return a FLAC file with only a STREAMINFO block, because libsndfile writes nothing before the first sample."""
     fields = sample_rate << 44 | (channels - 1) << 41 | 15 << 36
     block = struct.pack(">HH6xQ16x", 4096, 4096, fields)
     return b"fLaC" + struct.pack(">I", 0x8000_0000 | len(block)) + block
 
 
-def _with_soundfile(
+def _encode_with_soundfile(
     blocks: Iterable[NDArray[Any]], sample_rate: int, channels: int, kind: tuple[str, str]
 ) -> bytes:
     import soundfile

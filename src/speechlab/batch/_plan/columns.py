@@ -13,10 +13,12 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
 
+# The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not
+# asked,
+# because the run stopped.
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
-"""The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not asked,
-because the run stopped."""
 
+# Columns that every operation adds besides its results, and their types.
 BOOKKEEPING = {
     "processing_s": "float64",
     "status": "status",
@@ -31,7 +33,6 @@ BOOKKEEPING = {
     "usage_tokens": "Int64",
     "key": "string",
 }
-"""Columns that every operation adds besides its results, and their types."""
 
 
 def check_unique(frame: pd.DataFrame) -> None:
@@ -41,38 +42,38 @@ def check_unique(frame: pd.DataFrame) -> None:
         raise InvalidRequestError(f"the table has several columns named {', '.join(twice)}; rename them")
 
 
-def result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:
+def collect_result_columns(step: RowStep | type[RowStep]) -> dict[str, str]:
     """Return all columns that an operation adds, and their types."""
     return {**step.columns, **BOOKKEEPING}
 
 
-def label(name: str, columns: pd.Index[Any]) -> Any:
+def pad_label(name: str, columns: pd.Index[Any]) -> Any:
     """Return the label of a new column: its name, padded with empty parts where labels have several parts."""
     return name if columns.nlevels == 1 else (name, *("",) * (columns.nlevels - 1))
 
 
-def earlier_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
+def list_earlier_bookkeeping(columns: pd.Index[Any], prefix: str) -> list[str]:
     """Return the bookkeeping columns of an earlier step in a table: all of them, or an empty list."""
     names = [prefix + name for name in BOOKKEEPING]
     return names if all(name in columns for name in names) else []
 
 
-def taken_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
+def list_clashing_columns(columns: pd.Index[Any], prefix: str) -> list[str]:
     """Return the columns of the input that have names of bookkeeping columns but are not bookkeeping."""
-    if earlier_columns(columns, prefix):
+    if list_earlier_bookkeeping(columns, prefix):
         return []
     return [prefix + name for name in BOOKKEEPING if prefix + name in columns]
 
 
-def make_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.DataFrame:
+def build_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.DataFrame:
     """Return a table of lines of plain values, with columns of these types."""
     index = pd.RangeIndex(len(lines))
     columns = list(zip(*lines, strict=True)) or [()] * len(kinds)
     cells = zip(kinds.items(), columns, strict=True)
-    return pd.DataFrame({name: make_column(list(values), kind, index) for (name, kind), values in cells})
+    return pd.DataFrame({name: build_column(list(values), kind, index) for (name, kind), values in cells})
 
 
-def make_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
+def build_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
     """Return a typed column of plain values."""
     # the dtype of pandas for text, also for columns without values
     text = text_dtype()

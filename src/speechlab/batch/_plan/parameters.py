@@ -12,23 +12,23 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeGuard
 
-from speechlab._arguments import is_missing, no_column, plain_number
-from speechlab._files import user_path
+from speechlab._arguments import is_missing, describe_missing_columns, to_python_number
+from speechlab._files import expand_user_path
 from speechlab.audio import AudioClip
-from speechlab.batch._outcome import calls_from_outside
+from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
-_TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
-_REQUIRED = frozenset({"voice", "source_lang", "target_lang"})
-_LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
-_TERMS = frozenset({"keywords", "hotwords"})
+_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
+_REQUIRED_PARAMETERS = frozenset({"voice", "source_lang", "target_lang"})
+_LANGUAGE_PARAMETERS = frozenset({"language", "source_lang", "target_lang"})
+_TERM_PARAMETERS = frozenset({"keywords", "hotwords"})
 
 
-def types_of(options: type) -> dict[str, str]:
+def collect_types(options: type) -> dict[str, str]:
     """Return the types of a TypedDict's entries as they are written in the source."""
     return {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()}
 
@@ -122,48 +122,48 @@ class Parameters:
     same: Mapping[str, Any]
     columns: Mapping[str, Any]
 
-    def of(self, row: Row) -> dict[str, Any]:
+    def collect_row_values(self, row: Row) -> dict[str, Any]:
         """Return the parameters of a row that are not None."""
-        values = dict(self._given)
+        values = dict(self._common_values)
         for name, at in self.columns.items():
-            if (value := _cell(name, row[at], at)) is not None:
+            if (value := _check_cell(name, row[at], at)) is not None:
                 values[name] = value
         return values
 
     @cached_property
-    def _given(self) -> dict[str, Any]:
+    def _common_values(self) -> dict[str, Any]:
         return {name: value for name, value in self.same.items() if value is not None}
 
 
-def read_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str]) -> Parameters:
+def sort_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str]) -> Parameters:
     """Sort arguments into columns and values by the rule of :class:`Column`."""
     same, columns = {}, {}
     for name, value in given.items():
         if isinstance(value, Value):
-            same[name] = _listed(name, plain_number(value.value))
+            same[name] = _to_term_list(name, to_python_number(value.value))
         elif isinstance(value, Column) or (
-            isinstance(value, str) and value in have and not _knows(name, value)
+            isinstance(value, str) and value in have and not _is_named_value(name, value)
         ):
             column = value.name if isinstance(value, Column) else value
             if column not in have:
-                raise InvalidRequestError(no_column(have, column), parameter=str(column)[:60])
+                raise InvalidRequestError(describe_missing_columns(have, column), parameter=str(column)[:60])
             columns[name] = column
         else:
             if isinstance(value, str):
                 _check_value(name, value, have, numbers)
-            same[name] = _listed(name, plain_number(value))
+            same[name] = _to_term_list(name, to_python_number(value))
     return Parameters(same, columns)
 
 
-def _knows(name: str, value: str) -> bool:
+def _is_named_value(name: str, value: str) -> bool:
     """Return whether a string is one of the named values of a parameter."""
-    if name in _LANGUAGES:  # not any code: "to" and "id" are language codes, but more often columns
-        return bool(_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
+    if name in _LANGUAGE_PARAMETERS:  # not any code: "to" and "id" are language codes, but more often columns
+        return bool(_LANGUAGE_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
 
 
-def _listed(name: str, value: Any) -> Any:
-    if name not in _TERMS or value is None:
+def _to_term_list(name: str, value: Any) -> Any:
+    if name not in _TERM_PARAMETERS or value is None:
         return value
     if isinstance(value, Mapping):
         message = (
@@ -178,7 +178,7 @@ def _listed(name: str, value: Any) -> Any:
         raise InvalidRequestError(message, parameter=name) from None
 
 
-def text_cell(value: object, column: str) -> str:
+def check_text_cell(value: object, column: str) -> str:
     """Return a cell that must hold text."""
     if isinstance(value, str):
         return value
@@ -190,12 +190,12 @@ def text_cell(value: object, column: str) -> str:
     raise InvalidRequestError(message, parameter=column)
 
 
-def _cell(name: str, value: Any, column: str) -> Any:
+def _check_cell(name: str, value: Any, column: str) -> Any:
     if name == "voice" and isinstance(value, Voice):
         return value
-    if name in _REQUIRED or isinstance(value, str):
-        value = text_cell(value, column)
-        if name in _LANGUAGES and value and not _TAG.fullmatch(value):
+    if name in _REQUIRED_PARAMETERS or isinstance(value, str):
+        value = check_text_cell(value, column)
+        if name in _LANGUAGE_PARAMETERS and value and not _LANGUAGE_TAG.fullmatch(value):
             message = (
                 f"column {column!r} holds {value[:20]!r} in this row, which is no language code such as 'ja'"
             )
@@ -204,32 +204,32 @@ def _cell(name: str, value: Any, column: str) -> Any:
         return None
     elif isinstance(value, float) and value.is_integer():
         value = int(value)  # pandas stores whole numbers as floats if a cell of the column is empty
-    return _listed(name, value)
+    return _to_term_list(name, value)
 
 
-_FREE = frozenset(
+# Parameters whose texts speechlab cannot check.
+_FREE_TEXT_PARAMETERS = frozenset(
     {"keywords", "hotwords", "context", "model", "session_id", "source_lang", "target_lang", "language"}
 )
-"""Parameters whose texts speechlab cannot check."""
-_SPOKEN = frozenset({"keywords", "hotwords", "context"})
-"""Parameters of these whose values are words that seldom look like names of columns."""
-_LONGEST = 40
-_SHORTEST = 3
-_ALIKE = 0.8
-_LIKE_A_COLUMN = re.compile(r"[a-z][a-z0-9_]{2,39}")
+# Parameters of these whose values are words that seldom look like names of columns.
+_WORD_PARAMETERS = frozenset({"keywords", "hotwords", "context"})
+_MAX_NAME = 40
+_MIN_NAME = 3
+_MIN_SIMILARITY = 0.8
+_COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{2,39}")
 
 
 def _check_value(parameter: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
     """Refuse a text that a parameter cannot have, or nearly the name of a column; warn if it looks like a name."""
     names = ", ".join(map(repr, have)) or "none"
-    lacking_tag = parameter in _LANGUAGES and not _TAG.fullmatch(value)
+    lacking_tag = parameter in _LANGUAGE_PARAMETERS and not _LANGUAGE_TAG.fullmatch(value)
     if lacking_tag or parameter in numbers:
         noun = "language code, such as 'ja'" if lacking_tag else "number"
         message = f"{parameter} {value!r:.60} is no {noun}, and no column; the table has {names}"
         raise InvalidRequestError(message, parameter=parameter)
-    if parameter not in _FREE or _knows(parameter, value):
+    if parameter not in _FREE_TEXT_PARAMETERS or _is_named_value(parameter, value):
         return
-    near = _near(value, [name for name in have if isinstance(name, str)])
+    near = _find_similar_column(value, [name for name in have if isinstance(name, str)])
     if near is not None:
         message = (
             f"{parameter} {value!r} is no column of the table, but {near!r} is. Say which is meant: "
@@ -243,27 +243,29 @@ def _check_value(parameter: str, value: str, have: Sequence[Any], numbers: Colle
             f"give sl.batch.Column(…) for one of them, or sl.batch.Value({value!r}) for this text in every row"
         )
         raise InvalidRequestError(message, parameter=parameter)
-    if parameter in _SPOKEN and _LIKE_A_COLUMN.fullmatch(value):
+    if parameter in _WORD_PARAMETERS and _COLUMN_NAME.fullmatch(value):
         message = (
             f"{parameter} is the text {value!r} for every row, since no column has that name; "
             f"{parameter}=sl.batch.Value({value!r}) says the same without this warning"
         )
-        warnings.warn(message, stacklevel=calls_from_outside())
+        warnings.warn(message, stacklevel=find_user_stacklevel())
 
 
-def _near(value: str, columns: list[str]) -> str | None:
+def _find_similar_column(value: str, columns: list[str]) -> str | None:
     """The column with a name similar to a value: of the same letters, one of its words, or nearly the same."""
-    bare = _plain(value)
-    if not _SHORTEST <= len(bare) <= _LONGEST:
+    bare = _simplify_name(value)
+    if not _MIN_NAME <= len(bare) <= _MAX_NAME:
         return None
     for name in columns:
-        if sorted(bare) == sorted(_plain(name)) or bare in map(_plain, re.split(r"[\W_]+", name)):
+        if sorted(bare) == sorted(_simplify_name(name)) or bare in map(
+            _simplify_name, re.split(r"[\W_]+", name)
+        ):
             return name
-    close = get_close_matches(bare, [_plain(name) for name in columns], n=1, cutoff=_ALIKE)
-    return next((name for name in columns if close and _plain(name) == close[0]), None)
+    close = get_close_matches(bare, [_simplify_name(name) for name in columns], n=1, cutoff=_MIN_SIMILARITY)
+    return next((name for name in columns if close and _simplify_name(name) == close[0]), None)
 
 
-def _plain(name: str) -> str:
+def _simplify_name(name: str) -> str:
     return re.sub(r"[\W_]+", "", name).casefold()
 
 
@@ -287,12 +289,12 @@ def check_recording(source: object, column: object) -> bytes | AudioClip | str |
     raise InvalidRequestError(message, parameter=str(column))
 
 
-def recording_of(source: object, column: str) -> bytes | AudioClip:
+def read_recording(source: object, column: str) -> bytes | AudioClip:
     """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
     recording = check_recording(source, column)
     if isinstance(recording, bytes | AudioClip):
         return recording
-    path = user_path(recording)
+    path = expand_user_path(recording)
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -304,7 +306,7 @@ def recording_of(source: object, column: str) -> bytes | AudioClip:
     raise AudioDecodeError(message)
 
 
-def seconds_of(recording: bytes | AudioClip) -> float:
+def measure_duration_s(recording: bytes | AudioClip) -> float:
     """Return the duration of a recording in seconds from its header; 0 if the header does not have it."""
     if isinstance(recording, AudioClip):
         return recording.duration_s

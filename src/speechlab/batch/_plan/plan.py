@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab._arguments import is_number, no_column
-from speechlab._brief import briefly
-from speechlab.batch._plan.columns import check_unique, taken_columns
-from speechlab.batch._store_options import KeepingOptions, StoreLike, opened
+from speechlab._arguments import describe_missing_columns, is_number
+from speechlab._brief import shorten_tracebacks
+from speechlab.batch._plan.columns import check_unique, list_clashing_columns
+from speechlab.batch._store_options import KeepingOptions, StoreLike, use_store
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.store import Store, Stored
+from speechlab.store import Store, StoredResult
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
 
 
+# Seconds of speech per character (slow Japanese), an estimate until the run has synthesized speech.
 S_PER_CHARACTER = 0.15
-"""Seconds of speech per character (slow Japanese), an estimate until the run has synthesised speech."""
+# Tokens read and written per character, an estimate until the run has translations.
 TOKENS_PER_CHARACTER = 2.0
-"""Tokens read and written per character, an estimate until the run has translations."""
 
+# The price of one unit of ``calls``, ``characters``, ``audio_s`` (seconds) and ``tokens``, in any currency.
 Prices = Mapping[str, float]
-"""The price of one unit of ``calls``, ``characters``, ``audio_s`` (seconds) and ``tokens``, in any currency."""
 
 
 class Amounts(NamedTuple):
@@ -40,11 +40,11 @@ class Amounts(NamedTuple):
     audio_s: float = 0.0
     tokens: float = 0
 
-    def plus(self, other: Amounts, times: int = 1) -> Amounts:
+    def add(self, other: Amounts, times: int = 1) -> Amounts:
         """Add other amounts ``times`` times; -1 subtracts them."""
         return Amounts(*(amount + times * more for amount, more in zip(self, other, strict=True)))
 
-    def cost(self, prices: Prices | None) -> float:
+    def compute_cost(self, prices: Prices | None) -> float:
         """Return the cost of the amounts; 0 without prices."""
         return float(sum(price * getattr(self, name) for name, price in (prices or {}).items()))
 
@@ -61,7 +61,7 @@ def check_prices(prices: object, parameter: str = "prices") -> None:
             raise InvalidRequestError(message, parameter=parameter)
 
 
-def estimated(
+def estimate_amounts(
     call: PlannedCall,
     s_per_character: float = S_PER_CHARACTER,
     tokens_per_character: float = TOKENS_PER_CHARACTER,
@@ -80,14 +80,14 @@ class Chunk:
     frame: pd.DataFrame
     calls: dict[str, PlannedCall]
     rows: list[str | SpeechLabError]
-    found: dict[str, Stored] = field(repr=False)
+    found: dict[str, StoredResult] = field(repr=False)
 
     @property
     def pending(self) -> list[PlannedCall]:
         """The calls to make."""
         return [call for key, call in self.calls.items() if key not in self.found]
 
-    def summary(self, prices: Prices | None = None) -> dict[str, float]:
+    def summarize(self, prices: Prices | None = None) -> dict[str, float]:
         """Count the calls and amounts of a run; see :meth:`Plan.summary`."""
         pending = self.pending
         invalid = sum(isinstance(row, SpeechLabError) for row in self.rows)
@@ -99,7 +99,11 @@ class Chunk:
             "duplicates": len(self.rows) - invalid - len(self.calls),
             "characters": sum(call.characters for call in pending),
             "audio_s": round(sum(call.audio_s for call in pending), 3),
-            **({} if prices is None else {"cost": sum(estimated(call).cost(prices) for call in pending)}),
+            **(
+                {}
+                if prices is None
+                else {"cost": sum(estimate_amounts(call).compute_cost(prices) for call in pending)}
+            ),
         }
 
 
@@ -116,16 +120,16 @@ class Plan:
     chunk_rows: int
     _whole: list[Chunk] = field(default_factory=list, repr=False)
 
-    def chunks(self, store: Store) -> Iterator[Chunk]:
+    def iter_chunks(self, store: Store) -> Iterator[Chunk]:
         """Plan the table piece by piece. A table in memory is one piece and is planned once."""
         if self._whole:
             yield from self._whole
             return
-        for frame in self.source.pieces(self.chunk_rows, self.step.texts):
+        for frame in self.source.iter_pieces(self.chunk_rows, self.step.texts):
             check_columns(frame, self)
-            yield make_chunk(frame, self.step, store)
+            yield build_chunk(frame, self.step, store)
 
-    @briefly
+    @shorten_tracebacks
     def summary(self, prices: Prices | None = None) -> dict[str, float]:
         """Count the calls and amounts that a run of the plan needs.
 
@@ -144,19 +148,19 @@ class Plan:
         """
         if prices is not None:
             check_prices(prices)
-        if not self.source.again:
+        if not self.source.is_rereadable:
             message = (
                 "an iterator can be read only once; run the plan, or give a file or a list of DataFrames"
             )
             raise InvalidRequestError(message, parameter="source")
         totals: dict[str, float] = {}
-        with opened(self.store) as store:
-            for chunk in self.chunks(store):
-                for name, count in chunk.summary(prices).items():
+        with use_store(self.store) as store:
+            for chunk in self.iter_chunks(store):
+                for name, count in chunk.summarize(prices).items():
                     totals[name] = totals.get(name, 0) + count
         return totals
 
-    def _one(self) -> Chunk:
+    def _get_only_chunk(self) -> Chunk:
         if not self._whole:
             message = (
                 "only the plan of a table in memory knows all of its rows; a file is planned while it is read"
@@ -167,15 +171,19 @@ class Plan:
     @property
     def calls(self) -> dict[str, PlannedCall]:
         """Calls by key, for a table in memory."""
-        return self._one().calls
+        return self._get_only_chunk().calls
 
     @property
     def rows(self) -> list[str | SpeechLabError]:
         """For each row the key of its call or its error, for a table in memory."""
-        return self._one().rows
+        return self._get_only_chunk().rows
 
     def __repr__(self) -> str:
-        what = f"{len(self.rows)} rows, {len(self._one().pending)} calls" if self._whole else "not read yet"
+        what = (
+            f"{len(self.rows)} rows, {len(self._get_only_chunk().pending)} calls"
+            if self._whole
+            else "not read yet"
+        )
         return f"Plan({self.step.operation}: {what})"
 
 
@@ -187,7 +195,7 @@ def check_plan(plan: object) -> Plan:
     raise InvalidRequestError(message, parameter="plan")
 
 
-def make_plan(
+def build_plan(
     source: TableSource,
     step: RowStep,
     keeping: KeepingOptions,
@@ -201,7 +209,7 @@ def make_plan(
     plan = Plan(step, source, location, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
     if source.whole is not None:
         check_columns(source.whole, plan)
-        plan._whole.append(make_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
+        plan._whole.append(build_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
     return plan
 
 
@@ -210,7 +218,9 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     step, prefix = plan.step, plan.prefix
     absent = [name for name in step.needs if name not in frame.columns]
     if absent:
-        raise InvalidRequestError(no_column(frame.columns, *absent), parameter=str(absent[0])[:60])
+        raise InvalidRequestError(
+            describe_missing_columns(frame.columns, *absent), parameter=str(absent[0])[:60]
+        )
     check_unique(frame)
     for name in step.needs:
         if frame[name].ndim > 1:  # a part of the labels of several columns
@@ -218,7 +228,7 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
             message = f"{name!r} is a part of the names of several columns; give the whole of one: {labels}"
             raise InvalidRequestError(message, parameter=str(name)[:60])
     overwritten = [prefix + name for name in step.columns if prefix + name in frame.columns]
-    booked = taken_columns(frame.columns, prefix) if plan.columns == "all" else []
+    booked = list_clashing_columns(frame.columns, prefix) if plan.columns == "all" else []
     if overwritten or booked:
         old = overwritten + booked
         remedies = ["give the columns of this step a prefix, for example prefix='second_'"]
@@ -230,7 +240,7 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
         raise InvalidRequestError(message, parameter="prefix")
 
 
-def make_chunk(
+def build_chunk(
     frame: pd.DataFrame, step: RowStep, store: Store, tell: Callable[[], object] = lambda: None
 ) -> Chunk:
     """Plan the calls for some rows, and look up which results the store has."""
@@ -239,7 +249,7 @@ def make_chunk(
     names = list(dict.fromkeys(step.needs))
     for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         try:
-            call = step.call(dict(zip(names, cells, strict=True)))
+            call = step.build_call(dict(zip(names, cells, strict=True)))
         except SpeechLabError as error:
             rows.append(error)
         else:

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from speechlab._arguments import is_dask
-from speechlab._files import user_path
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.tables import FILES_ALLOWED, check_file, columns_of, read_pieces
+from speechlab.tables import FILES_ALLOWED, check_file, read_column_names, read_pieces
 
+# A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV,
+# TSV or
+# JSON Lines file or of a folder of Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts.
 Table = Any
-"""A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV, TSV or
-JSON Lines file or of a folder of Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts."""
 
-_KINDS = (
+_TABLES_ALLOWED = (
     f"a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, {FILES_ALLOWED} or of a folder of "
     "Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts"
 )
@@ -38,18 +39,18 @@ class TableSource:
     series: bool = False
 
     @property
-    def again(self) -> bool:
+    def is_rereadable(self) -> bool:
         """Whether the table can be read more than once."""
         return self.frames is None or not isinstance(self.frames, Iterator)
 
-    def pieces(self, rows: int, texts: Collection[str] = ()) -> Iterator[pd.DataFrame]:
+    def iter_pieces(self, rows: int, texts: Collection[str] = ()) -> Iterator[pd.DataFrame]:
         """Read the table in pieces."""
         if self.whole is not None:
             yield self.whole
         elif self.path is not None:
             yield from read_pieces(self.path, rows, texts)
         else:
-            for table in _tables(iter(self.frames or ()), rows):
+            for table in _iter_frames(iter(self.frames or ()), rows):
                 for start in range(0, max(len(table), 1), rows):
                     yield table.iloc[start : start + rows]
 
@@ -58,20 +59,20 @@ def open_source(source: Table, column: str) -> TableSource:
     """Open a table of any of the kinds allowed, and read the names of its columns."""
     if isinstance(source, pd.Series):
         single = source.to_frame(column if source.name is None else source.name)
-        return TableSource(whole=single, columns=_names(single), series=True)
-    frame = as_frame(source)
+        return TableSource(whole=single, columns=_list_column_labels(single), series=True)
+    frame = to_pandas_frame(source)
     if frame is not None:
         polars = source if _is_polars(source) else None
-        return TableSource(whole=frame, columns=_names(frame), polars=polars)
+        return TableSource(whole=frame, columns=_list_column_labels(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
-        path = user_path(source)
+        path = expand_user_path(source)
         check_file(path)
-        return TableSource(path=path, columns=columns_of(path))
+        return TableSource(path=path, columns=read_column_names(path))
     if is_dask(source):
         return TableSource(frames=Partitions(source), columns=tuple(source.columns))
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
-        return _pieces_of(source)
-    message = f"the table is a {type(source).__name__}; give {_KINDS}"
+        return _open_iterable(source)
+    message = f"the table is a {type(source).__name__}; give {_TABLES_ALLOWED}"
     raise InvalidRequestError(message, parameter="source")
 
 
@@ -85,7 +86,7 @@ class Partitions:
         return (partition.compute() for partition in self.frame.partitions)
 
 
-def as_frame(value: object) -> pd.DataFrame | None:
+def to_pandas_frame(value: object) -> pd.DataFrame | None:
     """Return a table in memory as a pandas DataFrame; None for anything else."""
     if isinstance(value, pd.DataFrame):
         return value
@@ -98,12 +99,12 @@ def as_frame(value: object) -> pd.DataFrame | None:
     if _is_polars(value):
         table = table.collect() if hasattr(table, "collect") else table
         return pd.DataFrame(
-            {name: _of_polars(table[name]) for name in table.columns}, index=range(table.height)
+            {name: _polars_column_to_pandas(table[name]) for name in table.columns}, index=range(table.height)
         )
     return None
 
 
-def _names(frame: pd.DataFrame) -> tuple[Any, ...]:
+def _list_column_labels(frame: pd.DataFrame) -> tuple[Any, ...]:
     """The labels of the columns. A label of several parts, all but the first empty, is replaced by its first part."""
     labels = frame.columns.tolist()
     if frame.columns.nlevels == 1:
@@ -116,7 +117,7 @@ def _is_polars(value: object) -> bool:
     return polars is not None and isinstance(value, polars.DataFrame | polars.LazyFrame)
 
 
-def _of_polars(column: Any) -> Any:
+def _polars_column_to_pandas(column: Any) -> Any:
     import pyarrow as pa
 
     try:
@@ -125,22 +126,22 @@ def _of_polars(column: Any) -> Any:
         return pd.Series(column.to_list(), dtype=object)
 
 
-def _pieces_of(source: Iterable[Any]) -> TableSource:
+def _open_iterable(source: Iterable[Any]) -> TableSource:
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:
         return TableSource(frames=source)
     if isinstance(first, Mapping) and isinstance(source, Sequence):
-        (frame,) = _tables(iter(source), len(source))
-        return TableSource(whole=frame, columns=_names(frame))
+        (frame,) = _iter_frames(iter(source), len(source))
+        return TableSource(whole=frame, columns=_list_column_labels(frame))
     # the first piece is taken from an iterator, which can be read only once
     frames = chain([first], pieces) if isinstance(source, Iterator) else source
-    columns = _names(next(_tables(iter([first]), 1)))
+    columns = _list_column_labels(next(_iter_frames(iter([first]), 1)))
     return TableSource(frames=frames, columns=columns)
 
 
-def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
-    """The DataFrames of an iterable, or DataFrames of its dicts."""
+def _iter_frames(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
+    """Yield the DataFrames of an iterable, or DataFrames of its dicts."""
     for piece in pieces:
         if isinstance(piece, Mapping):
             dicts = [piece, *islice(pieces, rows - 1)]
@@ -149,7 +150,7 @@ def _tables(pieces: Iterator[Any], rows: int) -> Iterator[pd.DataFrame]:
                     message = f"the iterable gives dicts, and then a {type(row).__name__}"
                     raise InvalidRequestError(f"{message}; all of its rows must be dicts", parameter="source")
             yield pd.DataFrame(dicts)
-        elif (table := as_frame(piece)) is not None:
+        elif (table := to_pandas_frame(piece)) is not None:
             yield table
         else:
             message = f"the iterable gives a {type(piece).__name__}; it must give DataFrames or dicts"

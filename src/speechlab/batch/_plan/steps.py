@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from speechlab._arguments import no_column, refused
+from speechlab._arguments import build_argument_error, describe_missing_columns
 from speechlab.audio import AudioClip
 from speechlab.batch._outcome import CallResult, PlannedCall
 from speechlab.batch._plan.parameters import (
@@ -18,27 +18,27 @@ from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
+    check_text_cell,
+    collect_types,
     is_path,
-    read_parameters,
-    recording_of,
-    seconds_of,
-    text_cell,
-    types_of,
+    measure_duration_s,
+    read_recording,
+    sort_parameters,
 )
 from speechlab.client import AsyncClient, Operation, Synthesize, Transcribe, Translate, VoiceCatalogue
-from speechlab.contract import AudioFormat, OperationName, VadMode, Voice, request_key
+from speechlab.contract import AudioFormat, OperationName, VadMode, Voice, compute_request_key
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.parameters import Row
-    from speechlab.store import Stored
+    from speechlab.store import StoredResult
 
-_FORMATS = frozenset(AudioFormat) - {AudioFormat.PCM}
+_FORMATS_ALLOWED = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
+# Maximum number of combinations of options that are cached.
 _MAX_OPTIONS = 1_000
-"""Maximum number of combinations of options that are cached."""
-_NUMBER = re.compile(r"(int|float)\b")
-"""Beginning of the type of a parameter that takes numbers, where a text can only be the name of a column."""
+# Beginning of the type of a parameter that takes numbers, where a text can only be the name of a column.
+_NUMBER_TYPE = re.compile(r"(int|float)\b")
 
 
 class RowStep(ABC):
@@ -63,12 +63,12 @@ class RowStep(ABC):
         self._have, self._service, self._voices, self._fit = have, service, voices, fit
         column = values.pop(self.works_on)
         if column is None or not isinstance(column, Hashable):
-            raise refused(self.works_on, column, "the name of a column")
+            raise build_argument_error(self.works_on, column, "the name of a column")
         self._column: Any = column.name if isinstance(column, Column) else column
         self._repeat = int(values.pop("repeat"))
-        types = types_of(self.parameters)
-        numbers = {name for name, kind in types.items() if _NUMBER.match(kind)}
-        self._parameters = read_parameters(values, have, numbers)
+        types = collect_types(self.parameters)
+        numbers = {name for name, kind in types.items() if _NUMBER_TYPE.match(kind)}
+        self._parameters = sort_parameters(values, have, numbers)
         self._options: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())
         texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
@@ -85,23 +85,23 @@ class RowStep(ABC):
         self.settings = {**same, "repeat": self._repeat, "columns": columns}
         """The parameters for the manifest: the values for all rows, and the names of columns."""
         # a value that is invalid for every row is refused before any work
-        self._check(dict(self._parameters.same))
+        self._check_common_values(dict(self._parameters.same))
 
     @abstractmethod
-    def _check(self, same: dict[str, Any]) -> None:
+    def _check_common_values(self, same: dict[str, Any]) -> None:
         """Refuse values for all rows that would make every row invalid."""
 
-    def call(self, row: Row) -> PlannedCall:
+    def build_call(self, row: Row) -> PlannedCall:
         """Return the call for a row."""
-        values = self._parameters.of(row)
+        values = self._parameters.collect_row_values(row)
         varying = repr([values.get(name) for name in self._parameters.columns])
-        return self._call(row[self._column], values, varying)
+        return self._build_cell_call(row[self._column], values, varying)
 
     @abstractmethod
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        """The call for a text or recording."""
+    def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        """Return the call for a text or recording."""
 
-    def _planned(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
+    def _to_call(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
         """Check an operation and return its call. Equal options are checked once for all their rows."""
         options = self._options.get(alike)
         if options is None:
@@ -112,7 +112,7 @@ class RowStep(ABC):
             self._options[alike] = options
         content = operation.content
         parameters = {**options, **content}
-        key = request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
+        key = compute_request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
         return PlannedCall(key, operation, options, content, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,31 +120,31 @@ class RowStep(ABC):
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call."""
-        operation = await self._ready(call)
+        operation = await self._prepare_operation(call)
         result = await lab.perform(operation)
         usage = getattr(result, "usage", None)  # of a translation
         return CallResult(
             call.parameters,
-            operation.kept(result),
+            operation.build_record(result),
             result.timing,
             operation.files(result),
             audio_s=getattr(result, "duration_s", call.audio_s),  # of speech, else of the recording
             tokens=usage.total_tokens or 0 if usage else 0,
         )
 
-    async def _ready(self, call: PlannedCall) -> Operation[Any]:
-        """The operation of a call, ready to be sent."""
+    async def _prepare_operation(self, call: PlannedCall) -> Operation[Any]:
+        """Return the operation of a call, ready to be sent."""
         return call.operation
 
     @staticmethod
     @abstractmethod
-    def values(stored: Stored) -> dict[str, Any]:
+    def to_cells(stored: StoredResult) -> dict[str, Any]:
         """Return the result columns of a stored result."""
 
     @classmethod
-    def evidence(cls, stored: Stored) -> list[Any]:
+    def to_digest_values(cls, stored: StoredResult) -> list[Any]:
         """Return the content of a stored result as JSON values; audio by its SHA-256."""
-        values = cls.values(stored)
+        values = cls.to_cells(stored)
         return [values[name] for name in cls.content or cls.columns]
 
 
@@ -161,29 +161,29 @@ class SynthesisStep(RowStep):
         "sample_rate": "Int64",
     }
 
-    def _check(self, same: dict[str, Any]) -> None:
+    def _check_common_values(self, same: dict[str, Any]) -> None:
         if "voice" in same:
-            self._find(same.pop("voice"), for_all=True)
-        _ = self._operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
+            self._resolve_voice(same.pop("voice"), for_all=True)
+        _ = self._build_operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
 
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        text = text_cell(cell, self._column)
-        voice = self._find(given.pop("voice"))
-        operation = self._operation(text, voice, **{"format": "flac", **given})
-        return self._planned(operation, alike, characters=len(text))
+    def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        text = check_text_cell(cell, self._column)
+        voice = self._resolve_voice(given.pop("voice"))
+        operation = self._build_operation(text, voice, **{"format": "flac", **given})
+        return self._to_call(operation, alike, characters=len(text))
 
-    def _operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
+    def _build_operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
         kind = options["format"]
-        if not isinstance(kind, str) or kind not in _FORMATS:
+        if not isinstance(kind, str) or kind not in _FORMATS_ALLOWED:
             message = (
                 f"format {str(kind)!r} cannot be kept as a file, as it has no header with the rate; use one of "
-                f"{', '.join(sorted(_FORMATS))}"
+                f"{', '.join(sorted(_FORMATS_ALLOWED))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
         fitted: Synthesize = self._fit(Synthesize(text, voice=voice, **options))
         return fitted
 
-    def _find(self, value: object, *, for_all: bool = False) -> Voice:
+    def _resolve_voice(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):
             return value
         if not isinstance(value, str):
@@ -191,23 +191,23 @@ class SynthesisStep(RowStep):
             raise InvalidRequestError(message, parameter="voice")
         assert self._voices is not None
         if for_all and value == "voice":  # the column is missing, even if a voice's description has the word
-            raise InvalidRequestError(no_column(self._have, value), parameter="voice")
+            raise InvalidRequestError(describe_missing_columns(self._have, value), parameter="voice")
         try:
             return self._voices[value]
         except InvalidRequestError as error:
             if not for_all:
                 raise
-            message = f"{no_column(self._have, value)}; and {error}"
+            message = f"{describe_missing_columns(self._have, value)}; and {error}"
             raise InvalidRequestError(message, parameter="voice") from None
 
     @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
+    def to_cells(stored: StoredResult) -> dict[str, Any]:
         return {"audio": str(stored.files["audio"]), **stored.response}
 
     @classmethod
-    def evidence(cls, stored: Stored) -> list[Any]:
+    def to_digest_values(cls, stored: StoredResult) -> list[Any]:
         # the name of a file is the digest of its content; its folder does not matter
-        return [stored.files["audio"].name, *super().evidence(stored)[1:]]
+        return [stored.files["audio"].name, *super().to_digest_values(stored)[1:]]
 
 
 class TranscriptionStep(RowStep):
@@ -222,35 +222,35 @@ class TranscriptionStep(RowStep):
         "confidence": "float64",
     }
 
-    def _check(self, same: dict[str, Any]) -> None:
+    def _check_common_values(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
         mode = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
         _ = self._fit(Transcribe(b"", **{**same, **mode})).options
 
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        audio = recording_of(cell, self._column)
-        call = self._planned(self._fit(Transcribe(audio, **given)), alike, audio_s=seconds_of(audio))
+    def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        audio = read_recording(cell, self._column)
+        call = self._to_call(self._fit(Transcribe(audio, **given)), alike, audio_s=measure_duration_s(audio))
         if isinstance(cell, bytes):
             return call
         # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
         return replace(call, operation=self._fit(Transcribe(cell, **given)))
 
-    async def _ready(self, call: PlannedCall) -> Transcribe:
+    async def _prepare_operation(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
         if isinstance(operation.audio, bytes | AudioClip):  # neither changes
             return operation
-        return await asyncio.to_thread(self._read_again, operation, call)
+        return await asyncio.to_thread(self._reread_recording, operation, call)
 
-    def _read_again(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
+    def _reread_recording(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
         audio = operation.audio
-        reread = replace(operation, audio=recording_of(audio, self._column))
+        reread = replace(operation, audio=read_recording(audio, self._column))
         if reread.content != call.content:
             name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
             raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
         return reread
 
     @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
+    def to_cells(stored: StoredResult) -> dict[str, Any]:
         response = stored.response
         return {
             "hypothesis": response["text"],
@@ -260,8 +260,8 @@ class TranscriptionStep(RowStep):
         }
 
     @classmethod
-    def evidence(cls, stored: Stored) -> list[Any]:
-        return [*super().evidence(stored), stored.response.get("segments")]
+    def to_digest_values(cls, stored: StoredResult) -> list[Any]:
+        return [*super().to_digest_values(stored), stored.response.get("segments")]
 
 
 class TranslationStep(RowStep):
@@ -278,7 +278,7 @@ class TranslationStep(RowStep):
     }
     content = ("translation", "model")
 
-    def _check(self, same: dict[str, Any]) -> None:
+    def _check_common_values(self, same: dict[str, Any]) -> None:
         _ = self._fit(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same})).parameters
         self._check_languages(same)
 
@@ -296,18 +296,18 @@ class TranslationStep(RowStep):
                 )
                 raise InvalidRequestError(message, parameter=name, rule="2.5")
 
-    def _call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        text = text_cell(cell, self._column)
+    def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
+        text = check_text_cell(cell, self._column)
         self._check_languages(given)
-        return self._planned(self._fit(Translate(text, **given)), alike, characters=len(text))
+        return self._to_call(self._fit(Translate(text, **given)), alike, characters=len(text))
 
     @staticmethod
-    def values(stored: Stored) -> dict[str, Any]:
+    def to_cells(stored: StoredResult) -> dict[str, Any]:
         response = dict(stored.response)
         return {"translation": response.pop("text"), **response}
 
 
+# The steps, by the names of their operations.
 STEPS: dict[str, type[RowStep]] = {
     step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
 }
-"""The steps, by the names of their operations."""

@@ -22,35 +22,43 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import require
 from speechlab.batch._outcome import Outcome, PlannedCall
 from speechlab.batch._plan.plan import Amounts
-from speechlab.batch._run.lease import PARTS_FOLDER, CallLease, Returned, Work, parts_of, read_part, tell
-from speechlab.batch._run.window import GRACE_S, LAST_S, CallsUnderWay, Writer, outcome_of
+from speechlab.batch._run.lease import (
+    PARTS_FOLDER,
+    CallLease,
+    LeaseResult,
+    LeaseTask,
+    collect_parts,
+    notify_worker,
+    parse_part,
+)
+from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallsUnderWay, ResultWriter, build_outcome
 from speechlab.errors import APIConnectionError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
     from speechlab.batch._run.progress import Tally
-    from speechlab.batch._run.rules import Rules
+    from speechlab.batch._run.rules import RunRules
     from speechlab.client import Client
     from speechlab.store import Store
 
-_LOOK_S = 1.0
-"""Interval in seconds at which the list of workers is checked."""
-_AT_ONCE = 2
-"""Leases of a worker at a time."""
-_MOST = 250
-"""Maximum of calls in a lease. Each is claimed, and the time of a claim grows with their number."""
+# Interval in seconds at which the list of workers is checked.
+_POLL_S = 1.0
+# Leases of a worker at a time.
+_LEASES_PER_WORKER = 2
+# Maximum of calls in a lease. Each is claimed, and the time of a claim grows with their number.
+_MAX_LEASE_CALLS = 250
+# Seconds of a lease below which leases grow, and above which they shrink.
 _SHORT_S, _LONG_S = 4.0, 12.0
-"""Seconds of a lease below which leases grow, and above which they shrink."""
+# Workers that may be lost with a call before it fails, because it may be the cause.
 _MAX_LOST = 4
-"""Workers that may be lost with a call before it fails, because it may be the cause."""
-_ALONE = 2
-"""Losses from which a call has a lease of its own, so that it takes no others along."""
-_AWAY_S = 300.0
-"""Seconds that a run waits for a cluster without a worker."""
-_TELL_S = 5.0
+# Losses from which a call has a lease of its own, so that it takes no others along.
+_LOSSES_BEFORE_ISOLATION = 2
+# Seconds that a run waits for a cluster without a worker.
+_MAX_AWAY_S = 300.0
+_NOTIFY_TIMEOUT_S = 5.0
 
 
-class Crew:
+class ClusterWorkers:
     """The workers of a cluster during a run."""
 
     def __init__(self, executor: Any, means: bytes, folder: Any, options: Mapping[str, Any]) -> None:
@@ -67,7 +75,7 @@ class Crew:
         self._end = asyncio.get_running_loop().create_future()
         """Done when the leases are over with their scheduler; the client may have lost the message that says so."""
         self._away_since: float | None = time.monotonic()
-        self._away_s = _AWAY_S if options["give_up_after_s"] is None else options["give_up_after_s"]
+        self._away_s = _MAX_AWAY_S if options["give_up_after_s"] is None else options["give_up_after_s"]
 
     @property
     def rate(self) -> float | None:
@@ -75,8 +83,8 @@ class Crew:
         total: float | None = self.options["rate"]
         return None if total is None else total / max(1, len(self.leases))
 
-    def paused(self) -> tuple[str, float] | None:
-        """The reason for which all workers wait, and the remaining seconds; None if they do not wait."""
+    def find_pause(self) -> tuple[str, float] | None:
+        """Return the reason for which all workers wait, and the remaining seconds; None if they do not wait."""
         now = time.monotonic()
         if self._away_since is not None:
             return "a worker of the cluster", self._away_since + self._away_s - now
@@ -87,23 +95,23 @@ class Crew:
         what, until = max(waits, key=lambda one: one[1])
         return what, max(0.0, until - now)
 
-    def free(self) -> str | None:
-        """The worker with the fewest leases, if it may have another."""
+    def find_free_worker(self) -> str | None:
+        """Return the worker with the fewest leases, if it may have another."""
         address = min(self.leases, key=lambda one: self.leases[one], default=None)
-        return None if address is None or self.leases[address] >= _AT_ONCE else address
+        return None if address is None or self.leases[address] >= _LEASES_PER_WORKER else address
 
-    async def perform(self, address: str, lease: CallLease) -> Returned:
+    async def send_lease(self, address: str, lease: CallLease) -> LeaseResult:
         """Have a worker make the calls of a lease; what comes back may lack some, or all."""
         if self._executor.status != "running":  # the task would go to the next scheduler, for nobody
             self.leases.clear()
-            return Returned(b"")
+            return LeaseResult(b"")
         where = {"workers": [address], "allow_other_workers": True}
-        task = pickle.dumps(Work(lease))
+        task = pickle.dumps(LeaseTask(lease))
         began = time.monotonic()
         future = self._executor.submit(
             pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
         )
-        remote = asyncio.run_coroutine_threadsafe(_asked(future), self._executor.loop.asyncio_loop)
+        remote = asyncio.run_coroutine_threadsafe(_await_result(future), self._executor.loop.asyncio_loop)
         local = asyncio.wrap_future(remote)
         try:
             await asyncio.wait({local, self._end}, return_when=asyncio.FIRST_COMPLETED)
@@ -114,10 +122,10 @@ class Crew:
             if address in self.leases:
                 self.leases[address] -= 1
             self.changed.set()
-        if isinstance(returned, Returned):
+        if isinstance(returned, LeaseResult):
             took_s = time.monotonic() - began
             if took_s < _SHORT_S and len(lease.calls) >= self.size:
-                self.size = min(2 * self.size, _MOST)
+                self.size = min(2 * self.size, _MAX_LEASE_CALLS)
             elif took_s > _LONG_S:
                 self.size = max(self.size // 2, self.options["concurrency"])
             return returned
@@ -126,23 +134,23 @@ class Crew:
         if not killed and not isinstance(returned, asyncio.CancelledError | CancelledError | OSError):
             self._faults[address] = f"{address}: {type(returned).__name__}: {returned}"
             self.leases.pop(address, None)
-        return Returned(await self.parts(lease.name), lost=_ALONE if killed else 0)
+        return LeaseResult(await self.read_parts(lease.name), lost=_LOSSES_BEFORE_ISOLATION if killed else 0)
 
-    async def parts(self, name: str) -> bytes:
-        """The parts of a lease that is over."""
-        return await asyncio.to_thread(parts_of, self.folder, name)
+    async def read_parts(self, name: str) -> bytes:
+        """Return the parts of a lease that is over."""
+        return await asyncio.to_thread(collect_parts, self.folder, name)
 
-    async def tell(self, **what: Any) -> None:
+    async def notify_workers(self, **what: Any) -> None:
         """Tell all workers something; a worker that does not listen is left to the end of its lease."""
-        run = partial(self._executor.run, tell, self.run, on_error="ignore", **what)
+        run = partial(self._executor.run, notify_worker, self.run, on_error="ignore", **what)
         with suppress(Exception):
-            await asyncio.wait_for(asyncio.to_thread(run), _TELL_S)
+            await asyncio.wait_for(asyncio.to_thread(run), _NOTIFY_TIMEOUT_S)
 
-    async def watch(self) -> None:
+    async def watch_workers(self) -> None:
         """Watch the workers and the scheduler until cancelled."""
-        self._executor.subscribe_topic(self.run, self._hear)
+        self._executor.subscribe_topic(self.run, self._on_pause_event)
         while not self.trouble:
-            scheduler, listed = await asyncio.to_thread(self._listed)
+            scheduler, listed = await asyncio.to_thread(self._list_workers)
             if listed and listed <= self._faults.keys():
                 self.trouble = f"no worker of the cluster can make calls: {self._faults[min(listed)]}"
             listed -= self._faults.keys()
@@ -154,7 +162,7 @@ class Crew:
                 before = self.rate
                 self.leases = Counter({address: self.leases[address] for address in listed})
                 if self.rate not in (before, None):
-                    await self.tell(rate=self.rate)
+                    await self.notify_workers(rate=self.rate)
                 self.changed.set()
             now = time.monotonic()
             if listed:
@@ -164,11 +172,11 @@ class Crew:
             elif now - self._away_since > self._away_s:
                 reason = f"the cluster has had no worker for {self._away_s:g} s"
                 self.trouble = f"{reason}; start some at its scheduler, and the same call goes on"
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
         self.changed.set()
 
-    def _listed(self) -> tuple[str, set[str]]:
-        """The id of the scheduler and the addresses of the workers; empty while they are away."""
+    def _list_workers(self) -> tuple[str, set[str]]:
+        """Return the id of the scheduler and the addresses of the workers; empty while they are away."""
         executor = self._executor
         if executor.status in ("closed", "closing"):
             self.trouble = (
@@ -178,12 +186,14 @@ class Crew:
         if executor.status != "running":
             return "", set()
         try:
-            identity = executor.sync(executor.scheduler.identity, n_workers=-1, callback_timeout=_TELL_S)
+            identity = executor.sync(
+                executor.scheduler.identity, n_workers=-1, callback_timeout=_NOTIFY_TIMEOUT_S
+            )
         except (OSError, TimeoutError):  # the scheduler is away
             return "", set()
         return identity["id"], set(identity["workers"])
 
-    def _hear(self, event: tuple[float, Any]) -> None:
+    def _on_pause_event(self, event: tuple[float, Any]) -> None:
         address, paused = event[1]
         if paused is None:
             self._paused.pop(address, None)
@@ -192,19 +202,21 @@ class Crew:
 
 
 @asynccontextmanager
-async def crew(
+async def open_workers(
     executor: Any, step: RowStep, lab: Client, store: Store, run: str, options: Mapping[str, Any]
-) -> AsyncIterator[Crew]:
+) -> AsyncIterator[ClusterWorkers]:
     """The workers of a cluster, for a run."""
     distributed = require("distributed")
     if not isinstance(executor, distributed.Client) or executor.asynchronous:
         message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
         raise InvalidRequestError(message, parameter="executor")
     limits = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
-    workers = Crew(executor, pickle.dumps((lab, step, limits)), store.path / PARTS_FOLDER / run, options)
+    workers = ClusterWorkers(
+        executor, pickle.dumps((lab, step, limits)), store.path / PARTS_FOLDER / run, options
+    )
     mine = store.claims()
-    mine.take(run)  # as long as it is claimed, nobody adopts the parts
-    watch = asyncio.create_task(workers.watch())
+    mine.claim_key(run)  # as long as it is claimed, nobody adopts the parts
+    watch = asyncio.create_task(workers.watch_workers())
     try:
         yield workers
     finally:
@@ -213,16 +225,18 @@ async def crew(
         with suppress(Exception):
             executor.unsubscribe_topic(run)
         await asyncio.to_thread(shutil.rmtree, workers.folder, ignore_errors=True)
-        mine.give_back([run])
+        mine.release_keys([run])
 
 
-class Leases(CallsUnderWay):
+class LeaseWindow(CallsUnderWay):
     """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
 
-    def __init__(self, crew: Crew, store: Store, operation: str, tally: Tally, rules: Rules) -> None:
+    def __init__(
+        self, crew: ClusterWorkers, store: Store, operation: str, tally: Tally, rules: RunRules
+    ) -> None:
         super().__init__(tally, rules)
         self._crew, self._store, self._operation = crew, store, operation
-        self._writer = Writer(store, operation)
+        self._writer = ResultWriter(store, operation)
         self._feed: Iterator[PlannedCall] = iter(())
         self._waiting: deque[PlannedCall] = deque()
         self._lost: Counter[str] = Counter()
@@ -234,49 +248,54 @@ class Leases(CallsUnderWay):
         crew, stop, loop = self._crew, self._rules.stop, asyncio.get_running_loop()
         crew.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stopped_at = None
-        async with self._heeding(crew.changed.set):
+        async with self._watch_stop(crew.changed.set):
             while True:
                 crew.changed.clear()
-                self._give_out()
+                self._lease_out_calls()
                 if not self._tasks and (stop.reason or not self._waiting):
                     break
                 if stop.reason and not stop.gently:
                     stopped_at = stopped_at or loop.time()
-                    await self._stop(loop.time() - stopped_at)
+                    await self._pass_stop_on(loop.time() - stopped_at)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(crew.changed.wait(), _LOOK_S)
+                    await asyncio.wait_for(crew.changed.wait(), _POLL_S)
 
-    async def _stop(self, since_s: float) -> None:
+    async def _pass_stop_on(self, since_s: float) -> None:
         """Pass a stop on, and give up the leases that do not come back in time after an interrupt."""
         stop = self._rules.stop
-        await self._crew.tell(stops={"reason": stop.reason, "status": stop.status}, hurry=stop.hurried)
-        if stop.status == "interrupted" and since_s > (LAST_S if stop.hurried else GRACE_S) + LAST_S:
+        await self._crew.notify_workers(
+            stops={"reason": stop.reason, "status": stop.status}, hurry=stop.hurried
+        )
+        if (
+            stop.status == "interrupted"
+            and since_s > (SECOND_GRACE_S if stop.hurried else GRACE_S) + SECOND_GRACE_S
+        ):
             given_up, self._given_up = self._tasks - self._given_up, set(self._tasks)
             for task in given_up:
                 task.cancel()
 
-    def _give_out(self) -> None:
+    def _lease_out_calls(self) -> None:
         crew, rules = self._crew, self._rules
         if crew.trouble:
             rules.stop.set(crew.trouble)
         while not rules.stop.reason:
             # looked ahead, so that the last leases are small and end together
-            ahead = _AT_ONCE * crew.size * max(1, len(crew.leases))
+            ahead = _LEASES_PER_WORKER * crew.size * max(1, len(crew.leases))
             self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))
-            address = crew.free() if self._waiting else None
+            address = crew.find_free_worker() if self._waiting else None
             fewest = max(1, crew.options["concurrency"] // 2)
             most = min(crew.size, max(fewest, len(self._waiting) * crew.size // ahead))
-            if address is None or not (calls := self._admitted(most)):
+            if address is None or not (calls := self._admit_next_calls(most)):
                 return
             crew.leases[address] += 1
-            self._start(self._lease(address, calls))
+            self._start_task(self._run_lease(address, calls))
 
-    def _admitted(self, most: int) -> list[tuple[PlannedCall, Amounts]]:
-        """The next calls that the budget has room for; those that were lost with several workers alone."""
+    def _admit_next_calls(self, most: int) -> list[tuple[PlannedCall, Amounts]]:
+        """Return the next calls that the budget has room for; those that were lost with several workers alone."""
         lease: list[tuple[PlannedCall, Amounts]] = []
         while self._waiting and len(lease) < most:
             call = self._waiting[0]
-            suspect = self._lost[call.key] >= _ALONE
+            suspect = self._lost[call.key] >= _LOSSES_BEFORE_ISOLATION
             if lease and suspect:
                 break
             reserved = self._rules.admit(call)
@@ -287,38 +306,38 @@ class Leases(CallsUnderWay):
                 break
         return lease
 
-    async def _lease(self, address: str, calls: list[tuple[PlannedCall, Amounts]]) -> None:
+    async def _run_lease(self, address: str, calls: list[tuple[PlannedCall, Amounts]]) -> None:
         crew = self._crew
         name = f"{self._operation}-{next(crew.numbers)}"
-        share = self._rules.spending.share(reduce(Amounts.plus, (amounts for _, amounts in calls)))
+        share = self._rules.spending.split_off(reduce(Amounts.add, (amounts for _, amounts in calls)))
         lease = CallLease(
             crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share
         )
         try:
-            returned = await crew.perform(address, lease)
+            returned = await crew.send_lease(address, lease)
         except asyncio.CancelledError:  # what was paid is kept
-            returned = Returned(await crew.parts(name))
+            returned = LeaseResult(await crew.read_parts(name))
         try:
-            self._settle(calls, returned)
+            self._settle_lease(calls, returned)
         except Exception as error:  # noqa: BLE001 - raised by run, once the other leases have ended
-            self._stop_for(error)
+            self._stop_on_error(error)
         for file in crew.folder.glob(f"{name}-*.jsonl"):
             file.unlink(missing_ok=True)
 
-    def _settle(self, calls: list[tuple[PlannedCall, Amounts]], returned: Returned) -> None:
+    def _settle_lease(self, calls: list[tuple[PlannedCall, Amounts]], returned: LeaseResult) -> None:
         """Keep what a lease gave, and take back the calls that were not made."""
         for file, data in returned.files.items():
-            self._store.blobs.add(data, file[file.index(".") :])
-        entries = read_part(returned.part)
+            self._store.blobs.add_bytes(data, file[file.index(".") :])
+        entries = parse_part(returned.part)
         with self._store.transaction():
-            stored = dict(zip([key for key, *_ in entries], self._writer.write(entries), strict=True))
+            stored = dict(zip([key for key, *_ in entries], self._writer.write_results(entries), strict=True))
             for attempt in returned.failures:
-                self._writer.failed(attempt)
+                self._writer.record_failure(attempt)
         results = {key: result for key, result, _ in entries}
         for call, reserved in calls:
             outcome = returned.outcomes.get(call.key)
             if call.key in results:
-                outcome = outcome_of(call, results[call.key], stored[call.key])
+                outcome = build_outcome(call, results[call.key], stored[call.key])
             elif returned.lost:
                 self._lost[call.key] += returned.lost
                 if self._lost[call.key] >= _MAX_LOST:
@@ -326,22 +345,22 @@ class Leases(CallsUnderWay):
                     error = APIConnectionError(text, attempts=_MAX_LOST, possibly_metered=True)
                     error.retryable = False
                     outcome = Outcome("error", error=error, attempts=_MAX_LOST)
-            self._rules.ended(
+            self._rules.count_outcome(
                 call, None if outcome is None or outcome.status == "cancelled" else outcome, reserved
             )
             if outcome is None:
                 self._waiting.append(call)
             else:
                 self.outcomes[call.key] = outcome
-                self._tally.ended(outcome)
+                self._tally.add_outcome(outcome)
         if returned.fault is not None:
-            self._stop_for(returned.fault)
+            self._stop_on_error(returned.fault)
         elif returned.reason is not None:
             self._rules.stop.set(returned.reason)
 
 
-async def _asked(future: Any) -> Any:
-    """The result of a future, or its error."""
+async def _await_result(future: Any) -> Any:
+    """Return the result of a future, or its error."""
     try:
         return await future
     except asyncio.CancelledError as error:

@@ -16,28 +16,34 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.batch._outcome import Outcome, PlannedCall, advise, calls_from_outside
+from speechlab.batch._outcome import Outcome, PlannedCall, add_advice, find_user_stacklevel
 from speechlab.batch._plan.plan import Amounts, Chunk, Plan
 from speechlab.batch._run.lease import adopt_parts
 from speechlab.batch._run.progress import Tally
-from speechlab.batch._run.rules import Budget, Rules, Spending, Stop
-from speechlab.batch._store_options import is_there
-from speechlab.batch._table.assemble import RUN_ATTRIBUTE, ResultDigest, assemble_chunk, environment, row_text
-from speechlab.batch._table.failures import Failures
+from speechlab.batch._run.rules import Budget, RunRules, Spending, StopSignal
+from speechlab.batch._store_options import is_existing_store
+from speechlab.batch._table.assemble import (
+    RUN_ATTRIBUTE,
+    ResultDigest,
+    assemble_chunk,
+    collect_environment,
+    format_row_key,
+)
+from speechlab.batch._table.failures import FailureCounter
 from speechlab.errors import SpeechLabError
 from speechlab.store import RunRecord, Store
-from speechlab.tables import table_bytes
+from speechlab.tables import to_parquet_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._run.cluster import Leases
-    from speechlab.batch._run.window import Window
+    from speechlab.batch._run.cluster import LeaseWindow
+    from speechlab.batch._run.window import CallWindow
 
-_AT_ONCE = 8
-"""Number of calls that are claimed and looked up in the store at a time, and the maximum that waits."""
-_LOOK_S = 0.25
-"""Interval in seconds at which the store is checked for results of other processes, after all other work."""
+# Number of calls that are claimed and looked up in the store at a time, and the maximum that waits.
+_CLAIMS_AT_ONCE = 8
+# Interval in seconds at which the store is checked for results of other processes, after all other work.
+_POLL_S = 0.25
 
 
 class ClaimedCalls:
@@ -51,37 +57,37 @@ class ClaimedCalls:
         self._store, self._tally = store, tally
         self._claims = store.claims()
 
-    def give_out(self, ended: dict[str, Outcome]) -> Iterator[PlannedCall]:
+    def claim_calls(self, ended: dict[str, Outcome]) -> Iterator[PlannedCall]:
         """Yield the calls that no other process is making."""
         calls, self.left = iter(self.left), []
-        while some := list(islice(calls, _AT_ONCE)):
-            self._claims.give_back(self._claims.taken & ended.keys())
-            claimed = [call for call in some if self._claims.take(call.key)]
-            self.left += [call for call in some if call.key not in self._claims.taken]
-            self._take_results(claimed)
+        while some := list(islice(calls, _CLAIMS_AT_ONCE)):
+            self._claims.release_keys(self._claims.keys & ended.keys())
+            claimed = [call for call in some if self._claims.claim_key(call.key)]
+            self.left += [call for call in some if call.key not in self._claims.keys]
+            self._take_stored_results(claimed)
             yield from (call for call in claimed if call.key not in self.found)
 
-    async def look_again(self, stop: Stop) -> None:
+    async def wait_for_others(self, stop: StopSignal) -> None:
         """Wait a moment, and take new results of other processes, if calls are left and the run goes on."""
         if self.left and not stop.reason:
-            await asyncio.sleep(_LOOK_S)
-            await asyncio.to_thread(self._take_results, self.left)
+            await asyncio.sleep(_POLL_S)
+            await asyncio.to_thread(self._take_stored_results, self.left)
             self.left = [call for call in self.left if call.key not in self.found]
 
-    def give_back(self) -> None:
+    def release_claims(self) -> None:
         """Release all claims."""
-        self._claims.give_back(self._claims.taken)
+        self._claims.release_keys(self._claims.keys)
 
-    def _take_results(self, calls: Sequence[PlannedCall]) -> None:
+    def _take_stored_results(self, calls: Sequence[PlannedCall]) -> None:
         """Take results that are in the store."""
         if results := self._store.get_many([call.key for call in calls]):
             self.found.update((key, Outcome("cached", stored)) for key, stored in results.items())
-            self._claims.give_back(results)
-            self._tally.planned(-len(results), len(results))
+            self._claims.release_keys(results)
+            self._tally.add_planned(-len(results), len(results))
 
 
-Begin = Callable[[Rules], "Window | Leases"]
-Ready = Callable[[], Awaitable[None]]
+BuildWindow = Callable[[RunRules], "CallWindow | LeaseWindow"]
+WaitForService = Callable[[], Awaitable[None]]
 
 
 @dataclass
@@ -92,7 +98,7 @@ class Execution:
     options: Mapping[str, Any]
     keep: bool = True
     tally: Tally = field(default_factory=Tally)
-    stop: Stop = field(default_factory=Stop)
+    stop: StopSignal = field(default_factory=StopSignal)
     frames: list[pd.DataFrame] = field(default_factory=list)
     errors: list[SpeechLabError] = field(default_factory=list)
     recorded: bool = True
@@ -104,85 +110,98 @@ class Execution:
         name = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
         step = self.plan.step
         manifest = {
-            **environment(),
+            **collect_environment(),
             "service": self.plan.service,
             "parameters": orjson.loads(
                 orjson.dumps(step.settings, default=str, option=orjson.OPT_NON_STR_KEYS)
             ),
             "prefix": self.plan.prefix,
         }
-        self.failures = Failures(self.plan.prefix)
+        self.failures = FailureCounter(self.plan.prefix)
         self._output = ResultDigest(type(step))
         self._began = time.monotonic()
         self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
 
-    async def run(self, store: Store, begin: Begin, ready: Ready) -> None:
+    async def run(self, store: Store, begin: BuildWindow, ready: WaitForService) -> None:
         """Make the calls and record their outcomes. A read-only store gets no records."""
         self.recorded = not store.read_only
-        self._save(self.record, store)
+        self._save_record(self.record, store)
         spending = Spending(self.options["budget"] or Budget())
-        rules = Rules(spending, self.options["max_error_share"], self.stop)
+        rules = RunRules(spending, self.options["max_error_share"], self.stop)
         try:
             await asyncio.to_thread(adopt_parts, store)
-            chunks = self.plan.chunks(store)
+            chunks = self.plan.iter_chunks(store)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
-                await self._chunk(chunk, store, begin(rules), rules, ready)
+                await self._run_chunk(chunk, store, begin(rules), rules, ready)
                 if self.stop.status == "interrupted":
                     break
         except BaseException as error:
             # a full disk must not hide the reason
             with suppress(SpeechLabError):
                 cancelled = isinstance(error, asyncio.CancelledError)
-                self._end(store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}")
+                self._end_run(
+                    store, "interrupted" if cancelled else "failed", f"{type(error).__name__}: {error}"
+                )
             statuses = self.failures.statuses
             finished = statuses["ok"] + statuses["cached"]
-            if finished and isinstance(error, SpeechLabError) and is_there(store.path):
+            if finished and isinstance(error, SpeechLabError) and is_existing_store(store.path):
                 rows = f"{finished:,} of {statuses.total():,} rows are kept"
-                advise(error, f"{rows} in run {self.record.id}, and the same call again goes on from there")
+                add_advice(
+                    error, f"{rows} in run {self.record.id}, and the same call again goes on from there"
+                )
             raise
         if self.stop.reason:
-            self._end(store, self.stop.status, self.stop.reason)
+            self._end_run(store, self.stop.status, self.stop.reason)
         else:
-            self._end(store, "finished", None)
+            self._end_run(store, "finished", None)
 
-    async def _chunk(
-        self, chunk: Chunk, store: Store, window: Window | Leases, rules: Rules, ready: Ready
+    async def _run_chunk(
+        self,
+        chunk: Chunk,
+        store: Store,
+        window: CallWindow | LeaseWindow,
+        rules: RunRules,
+        ready: WaitForService,
     ) -> None:
         outcomes = {key: Outcome("cached", stored) for key, stored in chunk.found.items()}
         pending = chunk.pending
         if not self.options["retry_failed"]:
             failed = store.failures([call.key for call in pending])
-            outcomes |= {key: Outcome.failed_before(attempt, "skipped") for key, attempt in failed.items()}
+            outcomes |= {
+                key: Outcome.from_earlier_failure(attempt, "skipped") for key, attempt in failed.items()
+            }
             pending = [call for call in pending if call.key not in failed]
         invalid = sum(isinstance(row, SpeechLabError) for row in chunk.rows)
-        self.tally.planned(len(pending), len(chunk.found), invalid)
+        self.tally.add_planned(len(pending), len(chunk.found), invalid)
         claimed = ClaimedCalls(pending, store, self.tally)
         try:
             if pending and not self.stop.reason:
-                await self._make(claimed, window, rules, ready)
+                await self._make_calls(claimed, window, rules, ready)
         except BaseException:
             # results received are written if possible; a full disk must not hide the reason
             with suppress(SpeechLabError):
-                self._add(chunk, outcomes | claimed.found | window.outcomes, store)
+                self._add_chunk(chunk, outcomes | claimed.found | window.outcomes, store)
             raise
-        self._add(chunk, outcomes | claimed.found | window.outcomes, store)
+        self._add_chunk(chunk, outcomes | claimed.found | window.outcomes, store)
 
-    async def _make(self, claimed: ClaimedCalls, window: Window | Leases, rules: Rules, ready: Ready) -> None:
+    async def _make_calls(
+        self, claimed: ClaimedCalls, window: CallWindow | LeaseWindow, rules: RunRules, ready: WaitForService
+    ) -> None:
         """Wait for the service, and make the calls, until all are made or the run stops."""
         try:
             await ready()
         except SpeechLabError as error:
             if not error.service_lost:
                 raise
-            rules.lost(error)
+            rules.stop_for_lost_service(error)
         try:
             while claimed.left and not self.stop.reason:
-                await window.run(claimed.give_out(window.outcomes))
-                await claimed.look_again(self.stop)
+                await window.run(claimed.claim_calls(window.outcomes))
+                await claimed.wait_for_others(self.stop)
         finally:
-            claimed.give_back()
+            claimed.release_claims()
 
-    def _add(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
+    def _add_chunk(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
         reason = self.stop.reason or "the run ended before its turn came"
         unasked = Outcome("cancelled", error_text=f"not asked: {reason}")
         outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
@@ -190,25 +209,27 @@ class Execution:
         prefix = self.plan.prefix
         if self.recorded:
             frame.attrs[RUN_ATTRIBUTE] = self.record.id
-        self.failures.add(frame)
+        self.failures.count_failures(frame)
         for name in ("usage_characters", "usage_audio_s", "usage_tokens"):
             total = self._usage.get(name.removeprefix("usage_"), 0.0)
             self._usage[name.removeprefix("usage_")] = total + float(frame[prefix + name].sum())
         for row in chunk.rows:
-            key, stored = (row, outcomes[row].stored) if isinstance(row, str) else (row_text(None, row), None)
+            key, stored = (
+                (row, outcomes[row].stored) if isinstance(row, str) else (format_row_key(None, row), None)
+            )
             self._input.update(orjson.dumps(key))
             self._output.add(key, stored)
         self.errors += [row for row in chunk.rows if isinstance(row, SpeechLabError)]
         self.errors += [outcome.error for outcome in outcomes.values() if outcome.error is not None]
         if self.recorded:
-            store.add_part(self.record.id, table_bytes(frame), len(frame))
+            store.add_part(self.record.id, to_parquet_bytes(frame), len(frame))
         if self.keep:
             self.frames.append(frame)
 
-    def _end(self, store: Store, status: str, reason: str | None) -> None:
+    def _end_run(self, store: Store, status: str, reason: str | None) -> None:
         usage = {"calls": self.tally.done, **{name: round(n, 3) for name, n in self._usage.items()}}
         if (prices := (self.options["budget"] or Budget()).prices) is not None:
-            usage["cost"] = round(Amounts(**usage).cost(prices), 6)
+            usage["cost"] = round(Amounts(**usage).compute_cost(prices), 6)
         manifest = {
             **self.record.manifest,
             "reason": reason,
@@ -220,30 +241,30 @@ class Execution:
         }
         # a monotonic clock, which is never set back
         ended = self.record.started + time.monotonic() - self._began
-        self._save(replace(self.record, status=status, ended=ended, manifest=manifest), store)
+        self._save_record(replace(self.record, status=status, ended=ended, manifest=manifest), store)
 
-    def _save(self, record: RunRecord, store: Store) -> None:
+    def _save_record(self, record: RunRecord, store: Store) -> None:
         self.record = record
         if self.recorded:
             store.save_run(record)
             self.record = store.run(record.id)
 
-    def interruption(self) -> str:
+    def describe_interruption(self) -> str:
         """Message of an interrupted run: what is kept, and how to continue."""
         run, tally = self.record.id, self.tally
         ended = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
         if not self.recorded:
             return f"the batch was interrupted: {ended}"
-        where = f"{self._loaded()} has what is there"
+        where = f"{self._format_load_expression()} has what is there"
         return f"run {run} was interrupted: {ended}. The same call again goes on from there; {where}"
 
-    def _loaded(self) -> str:
-        """The expression that loads the run."""
+    def _format_load_expression(self) -> str:
+        """Return the expression that loads the run."""
         store = self.plan.store
         where = "" if store is None else f", {str(store.path if isinstance(store, Store) else store)!r}"
         return f"sl.batch.load({self.record.id!r}{where})"
 
-    def finish(self) -> None:
+    def report_failures(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
         sentences = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
         if self.options["on_error"] != "raise":
@@ -252,13 +273,13 @@ class Execution:
             if not self.keep:
                 table = "run"
             elif self.plan.columns != "all":
-                table = self._loaded()
+                table = self._format_load_expression()
             else:
                 rows = f"table[table[{prefix + 'status'!r}] == 'error']"
-            if failures := self.failures.told(table, rows):
+            if failures := self.failures.describe_failures(table, rows):
                 sentences.append(failures)
         if sentences:
-            warnings.warn(". ".join(sentences), stacklevel=calls_from_outside())
+            warnings.warn(". ".join(sentences), stacklevel=find_user_stacklevel())
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)

@@ -21,35 +21,35 @@ import orjson
 
 from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
 from speechlab.batch._run.progress import Tally
-from speechlab.batch._run.rules import Rules, Spending, Stop
-from speechlab.batch._run.window import GRACE_S, Made, Window, Writer
-from speechlab.client import AsyncClient, Timing, begin, grouped
+from speechlab.batch._run.rules import RunRules, Spending, StopSignal
+from speechlab.batch._run.window import GRACE_S, CallWindow, ResultEntry, ResultWriter
+from speechlab.client import AsyncClient, Timing, copy_with_group, start_work
 from speechlab.errors import SpeechLabError
-from speechlab.store import Attempt, Blob, BlobFolder, Claims, Store, Stored
+from speechlab.store import Attempt, Blob, BlobFolder, Claims, Store, StoredResult
 
+# The folder in a store with a folder for each run on a cluster.
 PARTS_FOLDER = "parts"
-"""The folder in a store with a folder for each run on a cluster."""
-_ENDS_S = 2 * GRACE_S
-"""Seconds that a worker whose driver or scheduler was lost has to end."""
+# Seconds that a worker whose driver or scheduler was lost has to end.
+_MAX_END_S = 2 * GRACE_S
+# Interval in seconds at which a part that another process writes is tried again.
 _RETRY_S = 0.1
-"""Interval in seconds at which a part that another process writes is tried again."""
 
 
-class PartWriter(Writer):
+class PartWriter(ResultWriter):
     """The writer of a part. While it is open, other processes see that it is in use."""
 
     def __init__(self, file: Path, blobs: BlobFolder) -> None:
         self._blobs, self._waiting = blobs, []
         self.failures: list[Attempt] = []
         self._claims = Claims(file.parent / "claims")
-        self._claims.take(file.name)
+        self._claims.claim_key(file.name)
         self._file = file.open("ab", buffering=0)
 
-    def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
+    def write_results(self, made: Sequence[ResultEntry]) -> Sequence[StoredResult | None]:
         """Append results to the file."""
         for key, result, attempt in made:
             files = {
-                role: astuple(file if isinstance(file, Blob) else self._blobs.add(*file))
+                role: astuple(file if isinstance(file, Blob) else self._blobs.add_bytes(*file))
                 for role, file in result.files.items()
             }
             facts = {"key": key, "timing": asdict(result.timing), "files": files, "attempt": astuple(attempt)}
@@ -57,18 +57,18 @@ class PartWriter(Writer):
             self._file.write(orjson.dumps(facts, option=orjson.OPT_APPEND_NEWLINE))
         return [None] * len(made)
 
-    def failed(self, attempt: Attempt) -> None:
+    def record_failure(self, attempt: Attempt) -> None:
         """Hold a failed attempt for the driver."""
         self.failures.append(attempt)
 
     def close(self) -> None:
         """Close the file, and say that it is complete."""
         self._file.close()
-        self._claims.give_back(list(self._claims.taken))
+        self._claims.release_keys(list(self._claims.keys))
 
 
-def read_part(data: bytes) -> list[Made]:
-    """The results of a part; a line that a kill cut off is left out."""
+def parse_part(data: bytes) -> list[ResultEntry]:
+    """Return the results of a part; a line that a kill cut off is left out."""
     results = []
     for line in data.splitlines():
         try:
@@ -82,15 +82,15 @@ def read_part(data: bytes) -> list[Made]:
     return results
 
 
-def parts_of(folder: Path, name: str) -> bytes:
-    """The parts whose names begin so, once their writers have ended."""
-    writers, until = Claims(folder / "claims"), time.monotonic() + _ENDS_S
+def collect_parts(folder: Path, name: str) -> bytes:
+    """Return the parts whose names begin so, once their writers have ended."""
+    writers, until = Claims(folder / "claims"), time.monotonic() + _MAX_END_S
     contents = []
     for file in sorted(folder.glob(f"{name}-*.jsonl")):
-        while not writers.take(file.name) and time.monotonic() < until:
+        while not writers.claim_key(file.name) and time.monotonic() < until:
             time.sleep(_RETRY_S)
         contents.append(file.read_bytes())
-        writers.give_back([file.name])
+        writers.release_keys([file.name])
     return b"\n".join(contents)
 
 
@@ -98,18 +98,18 @@ def adopt_parts(store: Store) -> None:
     """Take the results of runs whose driver was lost into the store."""
     for folder in sorted((store.path / PARTS_FOLDER).glob("*")) if not store.read_only else ():
         drivers = store.claims()
-        if not drivers.take(folder.name):  # its driver lives
+        if not drivers.claim_key(folder.name):  # its driver lives
             continue
         try:
             for operation in sorted({file.name.partition("-")[0] for file in folder.glob("*.jsonl")}):
-                Writer(store, operation).write(read_part(parts_of(folder, operation)))
+                ResultWriter(store, operation).write_results(parse_part(collect_parts(folder, operation)))
             shutil.rmtree(folder, ignore_errors=True)
         finally:
-            drivers.give_back([folder.name])
+            drivers.release_keys([folder.name])
 
 
-_LOOK_S = 0.25
-"""Interval in seconds at which a lease checks whether it is still wanted."""
+# Interval in seconds at which a lease checks whether it is still wanted.
+_POLL_S = 0.25
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class CallLease:
 
 
 @dataclass
-class Returned:
+class LeaseResult:
     """A lease that came back."""
 
     part: bytes
@@ -138,22 +138,22 @@ class Returned:
     lost: int = 0  # workers that were lost with it: only their parts came back
 
 
-class Work:
+class LeaseTask:
     """A lease that unpickles to what came of it, so that the scheduler needs no library."""
 
     def __init__(self, lease: CallLease) -> None:
         self._lease = lease
 
-    def __reduce__(self) -> tuple[Callable[[CallLease], Returned], tuple[CallLease]]:
-        return work, (self._lease,)
+    def __reduce__(self) -> tuple[Callable[[CallLease], LeaseResult], tuple[CallLease]]:
+        return run_lease, (self._lease,)
 
 
-def sees(folder: Path) -> bool:
-    """Whether this machine has the folder of a run, as on a disk that the cluster shares."""
+def can_access_folder(folder: Path) -> bool:
+    """Return whether this machine has the folder of a run, as on a disk that the cluster shares."""
     return folder.is_dir()
 
 
-def work(lease: CallLease) -> Returned:
+def run_lease(lease: CallLease) -> LeaseResult:
     """Make the calls of a lease, in a task of a worker."""
     from distributed import get_worker, secede
 
@@ -161,23 +161,23 @@ def work(lease: CallLease) -> Returned:
     task = worker.get_current_task()
     secede()  # type: ignore[no-untyped-call]  # so that the next lease begins before the last calls of this one end
 
-    def wanted() -> bool:
+    def is_wanted() -> bool:
         state = worker.state.tasks.get(task)  # the scheduler lost its driver, or the driver gave the lease up
         return state is not None and state.state not in ("cancelled", "released")
 
-    def show(paused: tuple[str, float] | None) -> None:
+    def log_pause(paused: tuple[str, float] | None) -> None:
         worker.log_event(lease.run, [worker.address, paused])
 
-    shared = sees(lease.folder)
+    shared = can_access_folder(lease.folder)
     folder = lease.folder if shared else Path(tempfile.gettempdir(), f"{lease.run}-{lease.name}")
-    if earlier := parts_of(folder, lease.name):
-        returned = Returned(earlier, lost=1)
+    if earlier := collect_parts(folder, lease.name):
+        returned = LeaseResult(earlier, lost=1)
     else:
         folder.mkdir(mode=0o700, exist_ok=True)
         blobs = BlobFolder((folder.parent.parent if shared else folder) / "blobs")
         file = folder / f"{lease.name}-{token_hex(4)}.jsonl"
-        with closing(PartWriter(file, blobs)) as writer, _station(lease) as station:
-            returned = station.work(lease, writer, wanted, show)
+        with closing(PartWriter(file, blobs)) as writer, _open_worker_run(lease) as station:
+            returned = station.make_calls(lease, writer, is_wanted, log_pause)
         returned.part = file.read_bytes()
     if not shared:
         returned.files = {file.name: file.read_bytes() for file in folder.glob("blobs/*/*")}
@@ -185,11 +185,11 @@ def work(lease: CallLease) -> Returned:
     return returned
 
 
-def tell(
+def notify_worker(
     run: str, stops: Mapping[str, Any] | None = None, *, hurry: bool = False, rate: float | None = None
 ) -> None:
     """Tell a worker that a run stops, or its new share of the rate."""
-    station = _stations.get(run)
+    station = _worker_runs.get(run)
     if station is None:
         return
     if rate is not None and station.group is not None:
@@ -201,7 +201,7 @@ def tell(
             stop.hurry()
 
 
-class _Station:
+class _WorkerRun:
     """What a worker has of a run: its own client, the group of its calls, and the leases under way."""
 
     def __init__(self, means: bytes) -> None:
@@ -209,21 +209,21 @@ class _Station:
         self.group: Any = None
         self.leases = 0
         self._mine: Any = None
-        self.stops: set[Stop] = set()
+        self.stops: set[StopSignal] = set()
 
-    def work(
+    def make_calls(
         self,
         lease: CallLease,
         writer: PartWriter,
         wanted: Callable[[], bool],
         show: Callable[[tuple[str, float] | None], object],
-    ) -> Returned:
+    ) -> LeaseResult:
         """Make the calls of a lease."""
-        stop, reported = Stop(), None
+        stop, reported = StopSignal(), None
         self.stops.add(stop)
-        future = begin(self._lab, lambda lab: self._make(lab, lease, writer, stop))
+        future = start_work(self._lab, lambda lab: self._make_calls(lab, lease, writer, stop))
         try:
-            while wait([future], _LOOK_S).not_done:
+            while wait([future], _POLL_S).not_done:
                 if not wanted():
                     stop.set("nobody waits for it any more", "interrupted")
                 paused = self.group.paused() if self.group is not None else None
@@ -236,15 +236,17 @@ class _Station:
             if reported is not None:
                 show(None)
 
-    async def _make(self, lab: AsyncClient, lease: CallLease, writer: PartWriter, stop: Stop) -> Returned:
+    async def _make_calls(
+        self, lab: AsyncClient, lease: CallLease, writer: PartWriter, stop: StopSignal
+    ) -> LeaseResult:
         options = self._options
         if self.group is None:
             shares = {"concurrency": options["concurrency"], "give_up_after_s": options["give_up_after_s"]}
-            self._mine, self.group = grouped(lab, rate=lease.rate, **shares)
+            self._mine, self.group = copy_with_group(lab, rate=lease.rate, **shares)
         self.group.limit_rate(lease.rate)
-        rules = Rules(lease.spending, options["max_error_share"], stop)
-        window = Window(partial(self._step.send, lab=self._mine), writer, Tally(), self.group, rules)
-        returned = Returned(b"", failures=writer.failures)
+        rules = RunRules(lease.spending, options["max_error_share"], stop)
+        window = CallWindow(partial(self._step.send, lab=self._mine), writer, Tally(), self.group, rules)
+        returned = LeaseResult(b"", failures=writer.failures)
         try:
             await window.run(lease.calls)
         except SpeechLabError as error:
@@ -257,24 +259,24 @@ class _Station:
         returned.reason = None if stop.gently else stop.reason
         return returned
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Close the client."""
         if self.group is not None:
             self.group.end()
         self._lab.close()
 
 
-_stations: dict[str, _Station] = {}
+_worker_runs: dict[str, _WorkerRun] = {}
 _lock = threading.Lock()
 
 
 @contextmanager
-def _station(lease: CallLease) -> Iterator[_Station]:
+def _open_worker_run(lease: CallLease) -> Iterator[_WorkerRun]:
     """The station of a run, which lasts as long as it has a lease."""
     with _lock:
-        station = _stations.get(lease.run)
+        station = _worker_runs.get(lease.run)
         if station is None:
-            station = _stations[lease.run] = _Station(lease.means)
+            station = _worker_runs[lease.run] = _WorkerRun(lease.means)
         station.leases += 1
     try:
         yield station
@@ -282,16 +284,16 @@ def _station(lease: CallLease) -> Iterator[_Station]:
         with _lock:
             station.leases -= 1
             if not station.leases:
-                del _stations[lease.run]
+                del _worker_runs[lease.run]
         if not station.leases:
-            station.end()
+            station.close()
 
 
 @atexit.register
 def _end_leases() -> None:
     """Let the calls under way end, which are paid for, where a worker ends in order, as without its scheduler."""
     until = time.monotonic() + GRACE_S
-    while _stations and time.monotonic() < until:
-        for run in tuple(_stations):
-            tell(run, {"reason": "the worker ends", "status": "interrupted"})
-        time.sleep(_LOOK_S / 5)
+    while _worker_runs and time.monotonic() < until:
+        for run in tuple(_worker_runs):
+            notify_worker(run, {"reason": "the worker ends", "status": "interrupted"})
+        time.sleep(_POLL_S / 5)

@@ -16,10 +16,10 @@ from speechlab._hooks import make_notebook_display
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
 
-_WIDE = 100
-"""Width of a terminal, in columns, at which the bar has room for more than the count of errors."""
+# Width of a terminal, in columns, at which the bar has room for more than the count of errors.
+_MIN_WIDE_COLUMNS = 100
+# Maximum number of outcomes kept for a watcher between two updates; all are counted.
 _MAX_RECENT = 100
-"""Maximum number of outcomes kept for a watcher between two updates; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +52,15 @@ class Watcher(Protocol):
         """End the display. Called once for every run, whether it finished or stopped."""
 
 
+# True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
 Progress = bool | Callable[[int, int], None] | Watcher | Literal["bar"]
-"""True for a bar, False for none, a function of (calls done, calls in all), or a watcher."""
 
 
+# Progress as a bar, also in a notebook, for what makes one batch after the other.
 BAR: Final = "bar"
-"""Progress as a bar, also in a notebook, for what makes one batch after the other."""
 
 
-def shown_as(progress: Progress) -> Progress:
+def choose_progress(progress: Progress) -> Progress:
     """Return the display of a batch: in a notebook, for True, the one that is registered."""
     display: Progress | None = make_notebook_display() if progress is True and _in_notebook() else None
     return progress if display is None else display
@@ -82,14 +82,14 @@ class Tally:
         self._recent: deque[Outcome] = deque(maxlen=_MAX_RECENT)
         self._began = time.perf_counter()
 
-    def planned(self, calls: int, cached: int, invalid: int = 0) -> None:
+    def add_planned(self, calls: int, cached: int, invalid: int = 0) -> None:
         """Add the calls of a piece of the table."""
         self.total += calls
         self.invalid += invalid
         self.statuses["cached"] += cached
         self.started = True
 
-    def ended(self, outcome: Outcome) -> None:
+    def add_outcome(self, outcome: Outcome) -> None:
         """Count a call."""
         self.statuses[outcome.status] += 1
         self.audio_s += outcome.audio_s
@@ -98,14 +98,14 @@ class Tally:
         self._recent.append(outcome)
         self.done += 1
 
-    def counts(self) -> Counts:
+    def to_counts(self) -> Counts:
         """Return the counts so far."""
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
         counted = statuses["error"], statuses["cached"]
-        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, self.waiting())
+        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, self.describe_wait())
 
-    def waiting(self) -> str:
+    def describe_wait(self) -> str:
         """Reason for which the whole run waits, and the time left; empty while calls are made."""
         if (paused := self.paused()) is None:
             return ""
@@ -113,7 +113,7 @@ class Tally:
         time_left = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
         return f"waiting for {what}, {time_left}" if seconds > 0 else f"waiting for {what}"
 
-    def take(self) -> list[Outcome]:
+    def take_outcomes(self) -> list[Outcome]:
         """Return the calls that ended since the last :meth:`take`."""
         outcomes: list[Outcome] = []
         while self._recent:  # the loop may append at the same time; only this thread removes
@@ -122,7 +122,7 @@ class Tally:
                 break
         return outcomes
 
-    def figures(self, *, narrow: bool) -> dict[str, str]:
+    def format_figures(self, *, narrow: bool) -> dict[str, str]:
         """Return the figures that follow a bar, in addition to those of tqdm; fewer on a narrow screen."""
         elapsed = time.perf_counter() - self._began
         labels = {"failed": f"{self.statuses['error'] + self.invalid}"}
@@ -140,7 +140,7 @@ class Tally:
         return labels
 
 
-class Display:
+class ProgressDisplay:
     """The display of a tally, used only by the thread of the user's output."""
 
     def __init__(self, tally: Tally, progress: Callable[[], Progress], label: str) -> None:
@@ -153,13 +153,13 @@ class Display:
     def show(self) -> None:
         """Update the display; nothing is shown before the run begins or waits for its service."""
         begun = self._tally.started or self._watched or self._bar is not None
-        if not (begun or self._tally.waiting()) or (progress := self._progress()) is False:
+        if not (begun or self._tally.describe_wait()) or (progress := self._progress()) is False:
             return
         if isinstance(progress, Watcher):
             if not self._watched:
                 self._watched = True
                 progress.begin(self._label)
-            progress.update(self._tally.take(), self._tally.counts())
+            progress.update(self._tally.take_outcomes(), self._tally.to_counts())
         elif callable(progress):
             if not self._tally.started:
                 return
@@ -168,18 +168,18 @@ class Display:
                 self._told += 1
                 progress(self._told, total)
         elif self._tally.total or not self._tally.started:
-            self._draw()
+            self._update_bar()
 
-    def _draw(self) -> None:
+    def _update_bar(self) -> None:
         if self._bar is None:
-            self._bar = _bar(self._tally.total, self._label, "call")
+            self._bar = _open_bar(self._tally.total, self._label, "call")
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
-        narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _WIDE
-        waiting = self._tally.waiting()
+        narrow = isinstance(self._bar.ncols, int) and self._bar.ncols < _MIN_WIDE_COLUMNS
+        waiting = self._tally.describe_wait()
         if self._tally.done > self._bar.n:
-            self._bar.set_postfix(self._tally.figures(narrow=narrow), refresh=False)
+            self._bar.set_postfix(self._tally.format_figures(narrow=narrow), refresh=False)
             self._bar.update(self._tally.done - self._bar.n)
         if waiting != self._waiting:
             self._waiting = waiting
@@ -201,17 +201,17 @@ class Display:
                 progress.end()
 
 
-def _bar(total: int, label: str, unit: str, **options: Any) -> Any:
-    """A bar of tqdm: as text in a notebook's cell, and none where the output is no terminal."""
+def _open_bar(total: int, label: str, unit: str, **options: Any) -> Any:
+    """Return a bar of tqdm: as text in a notebook's cell, and none where the output is no terminal."""
     from tqdm import tqdm
 
-    cell = _Cell() if _in_notebook() else None
+    cell = _CellOutput() if _in_notebook() else None
     hidden = None if cell is None else False  # None: where it is no terminal
     return tqdm(total=total, desc=label, unit=unit, file=cell, disable=hidden, **options)
 
 
 @contextmanager
-def counted(
+def show_progress(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
 ) -> Iterator[Callable[..., object]]:
     """Show a count of work that is no run."""
@@ -219,20 +219,20 @@ def counted(
         yield lambda _=1: None
         return
     if progress is True:
-        with _bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
+        with _open_bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
     tally = Tally()
-    tally.planned(total, 0)
-    display = Display(tally, lambda: progress, label)
+    tally.add_planned(total, 0)
+    display = ProgressDisplay(tally, lambda: progress, label)
 
-    def one_more(more: int = 1) -> None:
+    def count_more(more: int = 1) -> None:
         tally.done += more
         display.show()
 
-    one_more(0)
+    count_more(0)
     try:
-        yield one_more
+        yield count_more
     finally:
         display.close()
 
@@ -242,7 +242,7 @@ def announce(progress: Progress, words: str) -> None:
     if progress is not True:
         return
     if _in_notebook():
-        _Cell().write(words)
+        _CellOutput().write(words)
     elif sys.stderr.isatty():
         sys.stderr.write(f"{words}\n")
 
@@ -252,7 +252,7 @@ def _in_notebook() -> bool:
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 
 
-class _Cell:
+class _CellOutput:
     """A file for tqdm that shows its last line as text in the output of a notebook's cell, which saving keeps."""
 
     encoding = "utf-8"

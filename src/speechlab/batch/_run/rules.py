@@ -17,21 +17,22 @@ from speechlab.batch._plan.plan import (
     Amounts,
     Prices,
     check_prices,
-    estimated,
+    estimate_amounts,
 )
 from speechlab.errors import AudioError, BadRequestError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome, PlannedCall
 
-_FEW = 20
-"""Minimum number of calls for a share of errors."""
-_LATELY = 100
-"""Number of last calls in the share of errors. So a run of 10,000 calls stops as early as a run of 200."""
-_FAULTS_OF_ROWS = (InvalidRequestError, AudioError, BadRequestError)
-"""Errors that a row causes. They do not count, because they say nothing about the service."""
+# Minimum number of calls for a share of errors.
+_MIN_CALLS = 20
+# Number of last calls in the share of errors. So a run of 10,000 calls stops as early as a run of 200.
+_RECENT_CALLS = 100
+# Errors that a row causes. They do not count, because they say nothing about the service.
+_ROW_ERRORS = (InvalidRequestError, AudioError, BadRequestError)
 
 
+# The parts of a budget, and their names in messages.
 _LIMITS = {
     "calls": "calls",
     "characters": "characters",
@@ -39,8 +40,7 @@ _LIMITS = {
     "tokens": "tokens",
     "cost": "(cost)",
 }
-"""The parts of a budget, and their names in messages."""
-_NOTHING = Amounts()
+_NO_AMOUNTS = Amounts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Budget:
     Attributes:
         calls: Number of calls; the client's retries of a failed call do not count.
         characters: Code points of text sent.
-        audio_s: Seconds of audio synthesised or transcribed.
+        audio_s: Seconds of audio synthesized or transcribed.
         tokens: Tokens read and written.
         cost: Cost, in the currency of ``prices``.
         prices: The price of one unit of ``calls``, ``characters``, ``audio_s`` and ``tokens`` in your contract with
@@ -104,26 +104,26 @@ class Spending:
         self._with_audio = 0
         self._with_tokens = 0
 
-    def share(self, amounts: Amounts) -> Spending:
-        """A budget of these amounts alone, with the estimates of this one."""
+    def split_off(self, amounts: Amounts) -> Spending:
+        """Return a budget of these amounts alone, with the estimates of this one."""
         limited = copy(self)
-        values = {**amounts._asdict(), "cost": amounts.cost(self._prices)}
+        values = {**amounts._asdict(), "cost": amounts.compute_cost(self._prices)}
         limits = {name: values[name] for name in self._limits}
-        vars(limited).update(_limits=limits, _spent=_NOTHING, _reserved=_NOTHING)
+        vars(limited).update(_limits=limits, _spent=_NO_AMOUNTS, _reserved=_NO_AMOUNTS)
         return limited
 
     def reserve(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
         if not self._limits:
-            return _NOTHING
+            return _NO_AMOUNTS
         replies = self._known
-        amounts = estimated(
+        amounts = estimate_amounts(
             call,
             replies.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
             replies.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
         )
-        after = self._spent.plus(self._reserved).plus(amounts)
-        values = {**after._asdict(), "cost": after.cost(self._prices)}
+        after = self._spent.add(self._reserved).add(amounts)
+        values = {**after._asdict(), "cost": after.compute_cost(self._prices)}
         for name, limit in self._limits.items():
             if values[name] > limit:
                 why = "is used up"
@@ -131,11 +131,11 @@ class Spending:
                     why = f"is less than the first call's estimate of {values[name]:.3g}; nothing was asked"
                 self.reason = f"the budget of {limit:g} {_LIMITS[name]} {why}"
                 return None
-        self._reserved = self._reserved.plus(amounts)
+        self._reserved = self._reserved.add(amounts)
         return amounts
 
     @property
-    def under_way(self) -> bool:
+    def has_reservations(self) -> bool:
         """Whether calls in progress have reserved amounts, which they may not need."""
         return self._reserved.calls > 0
 
@@ -143,17 +143,17 @@ class Spending:
         """Release the reserved amounts of a call, and count what it spent. The outcome of an unmade call is None."""
         if not self._limits:
             return
-        self._reserved = self._reserved.plus(reserved, -1)
+        self._reserved = self._reserved.add(reserved, -1)
         if outcome is None:
             return
         # the text of a failed call was sent and may be charged for
         spent = Amounts(1, call.characters, outcome.audio_s, outcome.tokens)
-        self._spent, self._known = self._spent.plus(spent), self._known.plus(spent)
+        self._spent, self._known = self._spent.add(spent), self._known.add(spent)
         self._with_audio += call.characters if outcome.audio_s else 0
         self._with_tokens += call.characters if outcome.tokens else 0
 
 
-class Stop:
+class StopSignal:
     """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls go on."""
 
     def __init__(self) -> None:
@@ -185,7 +185,7 @@ class Stop:
             listener()
 
     @contextmanager
-    def heard_by(self, listener: Callable[[], None]) -> Iterator[None]:
+    def register_listener(self, listener: Callable[[], None]) -> Iterator[None]:
         """Call a function at each request that is not gentle, in the thread of the request, during the block."""
         with self._lock:
             self._listeners.append(listener)
@@ -199,34 +199,34 @@ class Stop:
                 self._listeners.remove(listener)
 
 
-class Rules:
+class RunRules:
     """The rules of a run for its spending and its failed calls."""
 
-    def __init__(self, spending: Spending, max_error_share: float | None, stop: Stop) -> None:
+    def __init__(self, spending: Spending, max_error_share: float | None, stop: StopSignal) -> None:
         self.spending, self._share, self.stop = spending, max_error_share, stop
-        self._lately: deque[bool] = deque(maxlen=_LATELY)
+        self._lately: deque[bool] = deque(maxlen=_RECENT_CALLS)
 
     def admit(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
         reserved = self.spending.reserve(call)
-        if reserved is None and not self.spending.under_way:
+        if reserved is None and not self.spending.has_reservations:
             self.stop.set(self.spending.reason, gently=True)
         return reserved
 
-    def lost(self, error: SpeechLabError) -> None:
+    def stop_for_lost_service(self, error: SpeechLabError) -> None:
         """Stop the run because the service was given up."""
         self.stop.set(f"the service was given up (give_up_after_s): {error}")
 
-    def ended(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
+    def count_outcome(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Count the outcome of a call, None for an unmade call. Stop the run if too many calls failed."""
         self.spending.settle(call, outcome, reserved)
-        if outcome is None or isinstance(outcome.error, _FAULTS_OF_ROWS):
+        if outcome is None or isinstance(outcome.error, _ROW_ERRORS):
             return
         if outcome.error is not None and outcome.error.service_lost:
-            self.lost(outcome.error)
+            self.stop_for_lost_service(outcome.error)
         self._lately.append(outcome.error is not None)
         ended, failed = len(self._lately), self._lately.count(True)
-        if self._share is not None and ended >= _FEW and failed > self._share * ended:
+        if self._share is not None and ended >= _MIN_CALLS and failed > self._share * ended:
             self.stop.set(
                 f"{failed} of the last {ended} calls failed, more than the {self._share:.0%} that "
                 f"max_error_share allows; the last error: {outcome.error or 'see the rows before'}"

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
 from speechlab.errors import AuthenticationError, RunStoppedError, SpeechLabError, StoreError
-from speechlab.store import Attempt, Blob, Store, Stored
+from speechlab.store import Attempt, Blob, Store, StoredResult
 
 if TYPE_CHECKING:
     from speechlab.batch._run.progress import Tally
-    from speechlab.batch._run.rules import Rules
+    from speechlab.batch._run.rules import RunRules
     from speechlab.client import CallGroup
 
-Send = Callable[["PlannedCall"], Awaitable["CallResult"]]
-Made = tuple[str, "CallResult", Attempt]
-"""A key, its result, and the attempt that succeeded."""
-_LARGE = 200_000
-_BEGUN = 4
-"""Maximum of calls begun per concurrent attempt; the calls beyond the width wait for a retry."""
+SendCall = Callable[["PlannedCall"], Awaitable["CallResult"]]
+# A key, its result, and the attempt that succeeded.
+ResultEntry = tuple[str, "CallResult", Attempt]
+_LARGE_BYTES = 200_000
+# Maximum of calls begun per concurrent attempt; the calls beyond the width wait for a retry.
+_MAX_CALLS_PER_ATTEMPT = 4
+# Seconds that calls in progress, which are paid for, may continue after an interrupt.
 GRACE_S = 5.0
-"""Seconds that calls in progress, which are paid for, may continue after an interrupt."""
-LAST_S = 1.0
-"""Seconds that calls in progress may continue after a second interrupt."""
+# Seconds that calls in progress may continue after a second interrupt.
+SECOND_GRACE_S = 1.0
 
 
-def outcome_of(call: PlannedCall, result: CallResult, stored: Stored | None) -> Outcome:
-    """The outcome of a call with a result."""
+def build_outcome(call: PlannedCall, result: CallResult, stored: StoredResult | None) -> Outcome:
+    """Return the outcome of a call with a result."""
     timing = result.timing
     return Outcome(
         "ok",
@@ -44,32 +44,34 @@ def outcome_of(call: PlannedCall, result: CallResult, stored: Stored | None) -> 
     )
 
 
-class Writer:
+class ResultWriter:
     """The writer of results: all of one turn of the event loop are one commit, and calls count as done after it."""
 
     def __init__(self, store: Store, operation: str) -> None:
         self._store, self._operation = store, operation
         self._blobs = store.blobs
-        self._waiting: list[tuple[Made, asyncio.Future[Stored | None]]] = []
+        self._waiting: list[tuple[ResultEntry, asyncio.Future[StoredResult | None]]] = []
 
-    async def keep(self, call: PlannedCall, result: CallResult, attempt: Attempt) -> Stored | None:
+    async def keep_result(
+        self, call: PlannedCall, result: CallResult, attempt: Attempt
+    ) -> StoredResult | None:
         """Write a result."""
         for file in result.files.values():
-            if not isinstance(file, Blob) and len(file[0]) > _LARGE:
-                await asyncio.to_thread(self._blobs.add, *file)  # the writer then finds it in the store
+            if not isinstance(file, Blob) and len(file[0]) > _LARGE_BYTES:
+                await asyncio.to_thread(self._blobs.add_bytes, *file)  # the writer then finds it in the store
         loop = asyncio.get_running_loop()
-        written: asyncio.Future[Stored | None] = loop.create_future()
+        written: asyncio.Future[StoredResult | None] = loop.create_future()
         if not self._waiting:
             loop.call_soon(self._flush)
         self._waiting.append(((call.key, result, attempt), written))
         return await written
 
-    def failed(self, attempt: Attempt) -> None:
+    def record_failure(self, attempt: Attempt) -> None:
         """Record a failed attempt."""
         if not self._store.read_only:
             self._store.add_attempt(attempt)
 
-    def write(self, made: Sequence[Made]) -> Sequence[Stored | None]:
+    def write_results(self, made: Sequence[ResultEntry]) -> Sequence[StoredResult | None]:
         """Write results; a result that exists is replaced."""
         with self._store.transaction():
             return [
@@ -87,7 +89,7 @@ class Writer:
     def _flush(self) -> None:
         batch, self._waiting = self._waiting, []
         try:
-            results = self.write([entry for entry, _ in batch])
+            results = self.write_results([entry for entry, _ in batch])
         except Exception as error:  # noqa: BLE001 - raised in each waiting task
             for _, future in batch:
                 if not future.done():
@@ -101,34 +103,34 @@ class Writer:
 class CallsUnderWay:
     """Calls of a piece of the table while they are made: their tasks and outcomes, and the error that ends them."""
 
-    def __init__(self, tally: Tally, rules: Rules) -> None:
+    def __init__(self, tally: Tally, rules: RunRules) -> None:
         self._tally, self._rules = tally, rules
         self.outcomes: dict[str, Outcome] = {}
         self._fault: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _stop_for(self, error: Exception) -> None:
+    def _stop_on_error(self, error: Exception) -> None:
         """Stop the run because of an error that no row caused."""
         if self._fault is None:
             self._fault = error
             self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
 
     @asynccontextmanager
-    async def _heeding(self, stopped: Callable[[], object]) -> AsyncIterator[None]:
+    async def _watch_stop(self, stopped: Callable[[], object]) -> AsyncIterator[None]:
         """Have the loop call a function at each request to stop; at the end, end the tasks and raise the error."""
         loop = asyncio.get_running_loop()
 
-        def stopping() -> None:
+        def notify_loop() -> None:
             with suppress(RuntimeError):  # the loop is closed: the run is over
                 loop.call_soon_threadsafe(stopped)
 
         try:
-            with self._rules.stop.heard_by(stopping):
+            with self._rules.stop.register_listener(notify_loop):
                 yield
         finally:
             for task in self._tasks:
@@ -138,10 +140,12 @@ class CallsUnderWay:
             raise self._fault
 
 
-class Window(CallsUnderWay):
+class CallWindow(CallsUnderWay):
     """A sliding window of calls: as soon as one ends, the next begins; attempts and retries are the scheduler's."""
 
-    def __init__(self, send: Send, writer: Writer, tally: Tally, group: CallGroup, rules: Rules) -> None:
+    def __init__(
+        self, send: SendCall, writer: ResultWriter, tally: Tally, group: CallGroup, rules: RunRules
+    ) -> None:
         super().__init__(tally, rules)
         self._send, self._writer = send, writer
         self._group, self._width = group, group.concurrency
@@ -153,31 +157,31 @@ class Window(CallsUnderWay):
         """Make the calls, until all are made or the run stops, and wait for those in progress."""
         self._feed, self._dry, stopped = iter(calls), False, asyncio.Event()
 
-        def stopping() -> None:
+        def stop_calls() -> None:
             self._group.stop()
             stopped.set()
 
-        async with self._heeding(stopping):
-            self._group.on_repeat.add(self._begin)
-            watch = asyncio.create_task(self._interrupted(stopped))
+        async with self._watch_stop(stop_calls):
+            self._group.on_repeat.add(self._begin_calls)
+            watch = asyncio.create_task(self._end_on_interrupt(stopped))
             try:
-                self._begin()
+                self._begin_calls()
                 while self._tasks:
                     await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                self._group.on_repeat.discard(self._begin)
+                self._group.on_repeat.discard(self._begin_calls)
                 watch.cancel()
 
-    def _room(self) -> int:
+    def _count_free_places(self) -> int:
         """Number of further calls that may begin: the free width, and one for each call that waits for a retry."""
-        most = min(self._width + self._group.repeating, _BEGUN * self._width)
+        most = min(self._width + self._group.repeating, _MAX_CALLS_PER_ATTEMPT * self._width)
         return most - len(self._tasks)
 
-    def _begin(self) -> None:
-        while self._room() > 0 and not self._dry and not self._rules.stop.reason:
-            self._start(self._work())
+    def _begin_calls(self) -> None:
+        while self._count_free_places() > 0 and not self._dry and not self._rules.stop.reason:
+            self._start_task(self._make_calls())
 
-    async def _interrupted(self, stopped: asyncio.Event) -> None:
+    async def _end_on_interrupt(self, stopped: asyncio.Event) -> None:
         stop = self._rules.stop
         await stopped.wait()
         if stop.status != "interrupted":
@@ -187,14 +191,14 @@ class Window(CallsUnderWay):
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopped.wait(), GRACE_S)
         if stop.hurried:
-            await asyncio.sleep(LAST_S)
+            await asyncio.sleep(SECOND_GRACE_S)
         for task in self._tasks:
             task.cancel()
 
-    async def _work(self) -> None:
+    async def _make_calls(self) -> None:
         stop = self._rules.stop
         while not stop.reason:
-            if self._room() < 0:
+            if self._count_free_places() < 0:
                 # Before the task is done: of several calls that end together, only the surplus may go.
                 self._tasks.difference_update({asyncio.current_task()})
                 return
@@ -208,7 +212,7 @@ class Window(CallsUnderWay):
                 await self._an_end.wait()
             outcome = None
             try:
-                outcome = await self._make(call)
+                outcome = await self._make_call(call)
             except RunStoppedError as error:
                 if error.timing is not None and error.timing.attempts:  # which will not be made again
                     text = (
@@ -221,23 +225,23 @@ class Window(CallsUnderWay):
             except asyncio.CancelledError:
                 return
             except Exception as error:  # noqa: BLE001 - raised by run, once the other calls have ended
-                outcome = self._fatal(error)
+                outcome = self._handle_fatal_error(error)
             finally:
-                self._rules.ended(call, outcome, reserved)
+                self._rules.count_outcome(call, outcome, reserved)
                 self._an_end.set()  # wakes the tasks that wait now
                 self._an_end.clear()
             self.outcomes[call.key] = outcome
-            self._tally.ended(outcome)
+            self._tally.add_outcome(outcome)
 
-    def _fatal(self, error: Exception) -> Outcome:
+    def _handle_fatal_error(self, error: Exception) -> Outcome:
         """Stop the run, and return the outcome of the call at which that became clear."""
-        self._stop_for(error)
+        self._stop_on_error(error)
         ours = error if isinstance(error, SpeechLabError) else None
         timing = getattr(error, "timing", None)
         attempts = 0 if timing is None else timing.attempts
         return Outcome("error", error=ours, error_text=str(error), attempts=attempts)
 
-    async def _make(self, call: PlannedCall) -> Outcome:
+    async def _make_call(self, call: PlannedCall) -> Outcome:
         started, clock = time.time(), time.perf_counter()
         try:
             result = await self._send(call)
@@ -245,13 +249,13 @@ class Window(CallsUnderWay):
             raise
         except SpeechLabError as error:
             if error.service_lost and not getattr(error, "attempts", 1):
-                self._rules.lost(error)
+                self._rules.stop_for_lost_service(error)
                 raise RunStoppedError(str(error)) from None
             latency_s = time.perf_counter() - clock
             status = getattr(error, "status", None) or None
             where = getattr(error, "traceback", "")
             text = f"{error}\n\n{where}" if where else str(error)
-            self._writer.failed(
+            self._writer.record_failure(
                 Attempt(call.key, started, latency_s, "error", status, type(error).__name__, text)
             )
             timing = error.timing
@@ -263,4 +267,4 @@ class Window(CallsUnderWay):
                 first_byte_s=timing.first_byte_s if timing is not None else None,
             )
         attempt = Attempt(call.key, started, result.timing.latency_s, "ok", 200)
-        return outcome_of(call, result, await self._writer.keep(call, result, attempt))
+        return build_outcome(call, result, await self._writer.keep_result(call, result, attempt))

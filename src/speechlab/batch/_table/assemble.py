@@ -9,36 +9,36 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab._platform import installed_version
+from speechlab._platform import find_installed_version
 from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
     BOOKKEEPING,
-    earlier_columns,
-    label,
-    make_column,
-    result_columns,
-    taken_columns,
+    list_earlier_bookkeeping,
+    pad_label,
+    build_column,
+    collect_result_columns,
+    list_clashing_columns,
 )
 from speechlab.batch._plan.plan import check_plan
-from speechlab.batch._store_options import opened
+from speechlab.batch._store_options import use_store
 from speechlab.contract import CONTRACT_VERSION
 from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Chunk, Plan
     from speechlab.batch._plan.steps import RowStep
-    from speechlab.store import Stored
+    from speechlab.store import StoredResult
 
+# Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file.
 RUN_ATTRIBUTE = "speechlab_run"
-"""Key of the run's id in a table's ``attrs``, and of the manifest in the metadata of an exported file."""
-_INPUT = " (input)"
-"""Suffix, in the store, of a column of the input that has the name of a bookkeeping column."""
+# Suffix, in the store, of a column of the input that has the name of a bookkeeping column.
+_INPUT_SUFFIX = " (input)"
 
 
-@briefly
+@shorten_tracebacks
 def assemble(plan: Plan) -> pd.DataFrame:
     """Make the table of a plan from the results in the store, without a call.
 
@@ -56,44 +56,47 @@ def assemble(plan: Plan) -> pd.DataFrame:
         StoreError: The store cannot be read.
     """
     check_plan(plan)
-    if not plan.source.again:
+    if not plan.source.is_rereadable:
         message = "an iterator can be read only once; load the run instead: speechlab.batch.load(run)"
         raise InvalidRequestError(message, parameter="source")
     frames = []
-    with opened(plan.store) as store:
-        for chunk in plan.chunks(store):
+    with use_store(plan.store) as store:
+        for chunk in plan.iter_chunks(store):
             outcomes = dict.fromkeys(chunk.calls, Outcome("cancelled", error_text="not asked yet"))
             failed = store.failures(list(chunk.calls))
-            outcomes |= {key: Outcome.failed_before(attempt, "error") for key, attempt in failed.items()}
+            outcomes |= {
+                key: Outcome.from_earlier_failure(attempt, "error") for key, attempt in failed.items()
+            }
             results = store.get_many(chunk.calls)
             outcomes |= {key: Outcome("cached", stored) for key, stored in results.items()}
             frames.append(assemble_chunk(chunk, plan.step, outcomes, plan.prefix))
-    return as_asked(join_frames(frames, type(plan.step), plan.prefix), plan)
+    return to_requested_form(join_frames(frames, type(plan.step), plan.prefix), plan)
 
 
 def assemble_chunk(chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], prefix: str) -> pd.DataFrame:
     """Return rows with the result columns added, in place of the bookkeeping of an earlier step."""
     counted: set[str] = set()
-    rows = [_row(row, step, outcomes, counted) for row in chunk.rows]
+    rows = [_build_row(row, step, outcomes, counted) for row in chunk.rows]
     columns = chunk.frame.columns
-    if earlier := earlier_columns(columns, prefix):
-        result = chunk.frame.drop(columns=[label(name, columns) for name in earlier])
+    if earlier := list_earlier_bookkeeping(columns, prefix):
+        result = chunk.frame.drop(columns=[pad_label(name, columns) for name in earlier])
     else:
-        taken = taken_columns(columns, prefix)
-        result = _renamed(
-            chunk.frame.copy(), {label(name, columns): label(name + _INPUT, columns) for name in taken}
+        taken = list_clashing_columns(columns, prefix)
+        result = _rename_labels(
+            chunk.frame.copy(),
+            {pad_label(name, columns): pad_label(name + _INPUT_SUFFIX, columns) for name in taken},
         )
-    for name, kind in result_columns(step).items():
-        column = make_column([row.get(name) for row in rows], kind, chunk.frame.index)
-        result[label(prefix + name, result.columns)] = column
+    for name, kind in collect_result_columns(step).items():
+        column = build_column([row.get(name) for row in rows], kind, chunk.frame.index)
+        result[pad_label(prefix + name, result.columns)] = column
     return result
 
 
-def as_asked(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+def to_requested_form(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     """Return a joined table in the user's form: with the requested columns, and of polars if the input was."""
     booked = {plan.prefix + name for name in BOOKKEEPING} if plan.columns == "all" else set()
     if plan.columns != "all":
-        table = without_bookkeeping(table, plan.prefix)
+        table = drop_bookkeeping(table, plan.prefix)
     given: Any = plan.source.polars
     if given is None:
         return table
@@ -106,16 +109,18 @@ def as_asked(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
     return result
 
 
-def without_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
+def drop_bookkeeping(frame: pd.DataFrame, prefix: str) -> pd.DataFrame:
     """Return rows without the bookkeeping. Columns of the input that were renamed for it get their names back."""
     columns = frame.columns
     booked = [prefix + name for name in BOOKKEEPING]
-    left_out = {label(name, columns) for name in booked}
+    left_out = {pad_label(name, columns) for name in booked}
     remaining = frame.iloc[:, [at for at, name in enumerate(columns.tolist()) if name not in left_out]]
-    return _renamed(remaining, {label(name + _INPUT, columns): label(name, columns) for name in booked})
+    return _rename_labels(
+        remaining, {pad_label(name + _INPUT_SUFFIX, columns): pad_label(name, columns) for name in booked}
+    )
 
 
-def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
+def _rename_labels(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
     columns = frame.columns
     if not any(name in columns for name in names):
         return frame
@@ -129,7 +134,7 @@ def _renamed(frame: pd.DataFrame, names: Mapping[Any, Any]) -> pd.DataFrame:
     return frame
 
 
-def _row(
+def _build_row(
     row: str | SpeechLabError, step: RowStep, outcomes: dict[str, Outcome], counted: set[str]
 ) -> dict[str, Any]:
     outcome = Outcome("error", error=row) if isinstance(row, SpeechLabError) else outcomes[row]
@@ -153,7 +158,7 @@ def _row(
     if outcome.error_text is not None:
         facts = {"error_type": outcome.error_type, "http_status": outcome.http_status}
         return {**cells, **facts, "error": outcome.error_text}
-    values = step.values(outcome.stored) if outcome.stored is not None else {}
+    values = step.to_cells(outcome.stored) if outcome.stored is not None else {}
     return {**cells, **values}
 
 
@@ -163,23 +168,25 @@ def join_frames(
     """Join the pieces of a table to one with the types of a table that was never divided."""
     if len(frames) == 1 and not from_files:
         return frames[0]
-    joined = _concatenated(frames) if frames else pd.DataFrame()
-    added = {label(prefix + name, joined.columns): kind for name, kind in result_columns(step).items()}
+    joined = _concatenate(frames) if frames else pd.DataFrame()
+    added = {
+        pad_label(prefix + name, joined.columns): kind for name, kind in collect_result_columns(step).items()
+    }
     for name, kind in added.items():
         # pieces differ in their categories
         if not frames or (kind in {"status", "category"} and name in joined.columns):
             values = [value for frame in frames for value in frame[name].tolist()]
-            joined[name] = make_column(values, kind, joined.index)
+            joined[name] = build_column(values, kind, joined.index)
     for name in joined.columns if len(frames) > 1 else ():
         if name in added:
             continue
-        if _categories_agree(name, frames):
+        if _has_mergeable_categories(name, frames):
             columns = pd.api.types.union_categoricals([frame[name] for frame in frames], ignore_order=True)
             joined[name] = pd.Series(columns, index=joined.index)
     return joined
 
 
-def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the pieces without ``attrs``, which pandas would compare and which may have arrays."""
     if len(frames) == 1:
         return frames[0]
@@ -192,7 +199,7 @@ def _concatenated(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return joined
 
 
-def _categories_agree(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
+def _has_mergeable_categories(name: Any, frames: Sequence[pd.DataFrame]) -> bool:
     """Return whether a column has categories of one type in all pieces."""
     kinds = [frame[name].dtype if name in frame.columns else None for frame in frames]
     if all(kind == kinds[0] for kind in kinds):
@@ -205,29 +212,31 @@ class ResultDigest:
     """The SHA-256 of the results of rows, in their order."""
 
     def __init__(self, step: type[RowStep]) -> None:
-        self._evidence_of = step.evidence
+        self._evidence_of = step.to_digest_values
         self._sha = hashlib.sha256()
 
-    def add(self, row: str, stored: Stored | None) -> None:
+    def add(self, row: str, stored: StoredResult | None) -> None:
         """Add a row."""
         evidence = None if stored is None else self._evidence_of(stored)
         self._sha.update(orjson.dumps([row, evidence], option=orjson.OPT_SORT_KEYS))
 
     def hexdigest(self) -> str:
-        """The digest of the rows so far, in lower-case hexadecimal."""
+        """Return the digest of the rows so far, in lower-case hexadecimal."""
         return self._sha.hexdigest()
 
 
-def row_text(key: str | None, error: object) -> str:
+def format_row_key(key: str | None, error: object) -> str:
     """Text of a row in digests: its key, or the error of an invalid row."""
     return key if key is not None else f"error: {error}"
 
 
-def environment() -> dict[str, Any]:
+def collect_environment() -> dict[str, Any]:
     """Return the versions that a run depends on, without facts about the user or the machine."""
     return {
         "contract": CONTRACT_VERSION,
         "python": platform.python_version(),
         "system": platform.system(),
-        "versions": {name: installed_version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")},
+        "versions": {
+            name: find_installed_version(name) for name in ("speechlab", "pandas", "pyarrow", "numpy")
+        },
     }

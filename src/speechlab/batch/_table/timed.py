@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from speechlab import segments as frames
-from speechlab._arguments import is_bool, refused
-from speechlab._brief import briefly
-from speechlab._files import user_path
-from speechlab.batch._outcome import calls_from_outside
-from speechlab.batch._plan.columns import make_frame
-from speechlab.batch._plan.source import as_frame
-from speechlab.batch._store_options import StoreLike, opened
+from speechlab._arguments import build_argument_error, is_bool
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path
+from speechlab.batch._outcome import find_user_stacklevel
+from speechlab.batch._plan.columns import build_frame
+from speechlab.batch._plan.source import to_pandas_frame
+from speechlab.batch._store_options import StoreLike, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE
 from speechlab.contract import VadMode
 from speechlab.errors import InvalidRequestError, SegmentError, StoreError
-from speechlab.tables import stand_in
+from speechlab.tables import cell_to_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.segments import Written
+    from speechlab.segments import WriteResult
     from speechlab.store import RunRecord, Store
 
 _Kind: TypeAlias = Literal["segments", "words"]
-_TYPES = {
+_SEGMENT_TYPES = {
     "file": "string",
     "start": "float64",
     "end": "float64",
@@ -37,13 +37,13 @@ _TYPES = {
     "position": "int64",
     "segment": "int64",
 }
-_FIELD = "{file}"
-_FEW = 3
+_FILE_FIELD = "{file}"
+_MAX_REASONS = 3
+# Key in the ``attrs`` of a segment frame: the reasons for missing segments by the position of the row.
 FAULTS_ATTRIBUTE = "speechlab_faults"
-"""Key in the ``attrs`` of a segment frame: the reasons for missing segments by the position of the row."""
 
 
-@briefly
+@shorten_tracebacks
 def to_segments(
     result: pd.DataFrame, store: StoreLike = None, *, prefix: str = "", audio: Any = None, words: bool = False
 ) -> pd.DataFrame:
@@ -71,27 +71,28 @@ def to_segments(
             or the results are not transcripts.
         StoreError: The store cannot be read.
     """
-    frame = as_frame(result)
+    frame = to_pandas_frame(result)
     frame = result if frame is None else frame
     if not is_bool(words):
-        raise refused("words", words, "True or False")
+        raise build_argument_error("words", words, "True or False")
     kind: _Kind = "words" if words else "segments"
-    table, faults = timed_pieces(frame, store, prefix=prefix, audio=audio, kind=kind)
+    table, faults = collect_segments(frame, store, prefix=prefix, audio=audio, kind=kind)
     if words:
         table = table.rename(columns={"text": "word"})
     elif not len(table) and not faults:
-        _check_asked(frame[f"{prefix}key"], store)
+        _check_segments_requested(frame[f"{prefix}key"], store)
     if faults:
         warnings.warn(
-            f"no {kind} of {len(faults)} rows: {listed(faults.values())}", stacklevel=calls_from_outside()
+            f"no {kind} of {len(faults)} rows: {format_reasons(faults.values())}",
+            stacklevel=find_user_stacklevel(),
         )
         table.attrs[FAULTS_ATTRIBUTE] = faults
     return table
 
 
-def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
+def _check_segments_requested(keys: pd.Series[Any], store: StoreLike) -> None:
     """Refuse results that are not transcripts, and warn about transcripts without segments."""
-    with opened(store) as open_store:
+    with use_store(store) as open_store:
         results = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()
     for stored in results:
         if stored.operation != "transcribe":
@@ -101,10 +102,10 @@ def _check_asked(keys: pd.Series[Any], store: StoreLike) -> None:
         message = (
             "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
         )
-        warnings.warn(message, stacklevel=calls_from_outside())
+        warnings.warn(message, stacklevel=find_user_stacklevel())
 
 
-def timed_pieces(
+def collect_segments(
     result: pd.DataFrame, store: StoreLike, *, prefix: str, audio: Any, kind: _Kind = "segments"
 ) -> tuple[pd.DataFrame, dict[int, str]]:
     """Return the segment frame of :func:`to_segments`, and the reasons for rows without segments by position."""
@@ -114,13 +115,13 @@ def timed_pieces(
         message = f"the table has no column {column!r}; give what transcribe returned, and its prefix"
         raise InvalidRequestError(message, parameter="prefix")
     keys = [key if isinstance(key, str) else None for key in result[column].tolist()]
-    with opened(store) as open_store:
+    with use_store(store) as open_store:
         results = open_store.get_many([key for key in keys if key is not None])
         recordings = audio
         if audio is None:
             recordings, run = "audio", result.attrs.get(RUN_ATTRIBUTE)
             with suppress(StoreError):  # of another store
-                recordings = column_of_recordings(open_store.run(run)) if isinstance(run, str) else "audio"
+                recordings = resolve_audio_column(open_store.run(run)) if isinstance(run, str) else "audio"
     statuses = result[f"{prefix}status"].tolist() if f"{prefix}status" in columns else []
     if not results and {"ok", "cached"}.intersection(statuses):
         message = (
@@ -133,25 +134,25 @@ def timed_pieces(
     pieces = {key: stored.response.get(kind) or () for key, stored in results.items()}
     if kind == "words":
         pieces = {key: [{**word, "text": word["word"]} for word in each] for key, each in pieces.items()}
-    reasons = _reasons(pieces)
+    reasons = _find_segment_faults(pieces)
     rows: list[tuple[Any, ...]] = []
     faults: dict[int, str] = {}
     for position, (key, cell) in enumerate(zip(keys, result[recordings], strict=True)):
         if key is None or not pieces.get(key):
             continue
-        name = stand_in(cell) or ""
+        name = cell_to_text(cell) or ""
         if key in reasons:
             faults[position] = f"{name}: the service sent times that cannot be right ({reasons[key]})"
             continue
         for number, piece in enumerate(pieces[key]):
             confidence = [piece.get("confidence")] if kind == "words" else []
             rows.append((name, piece["start"], piece["end"], piece["text"], position, number, *confidence))
-    table = make_frame(rows, _TYPES | ({"confidence": "float64"} if kind == "words" else {}))
+    table = build_frame(rows, _SEGMENT_TYPES | ({"confidence": "float64"} if kind == "words" else {}))
     table.insert(5, "row", result.index.to_flat_index()[table["position"]])
     return frames.frame(table), faults
 
 
-def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
+def _find_segment_faults(pieces: dict[str, Any]) -> dict[str, str]:
     """Return the faults in the segments of replies by key."""
     try:
         frames.frame([piece for each in pieces.values() for piece in each])
@@ -168,14 +169,14 @@ def _reasons(pieces: dict[str, Any]) -> dict[str, str]:
     return reasons
 
 
-def listed(reasons: Iterable[str]) -> str:
-    """The first few reasons, for a warning."""
+def format_reasons(reasons: Iterable[str]) -> str:
+    """Return the first few reasons, for a warning."""
     each = list(reasons)
-    more = f"; and {len(each) - _FEW} more" if len(each) > _FEW else ""
-    return "; ".join(each[:_FEW]) + more
+    more = f"; and {len(each) - _MAX_REASONS} more" if len(each) > _MAX_REASONS else ""
+    return "; ".join(each[:_MAX_REASONS]) + more
 
 
-def column_of_recordings(run: RunRecord) -> Any:
+def resolve_audio_column(run: RunRecord) -> Any:
     """Return the label of the column of a run's recordings; JSON has lists in place of tuples."""
     noted = run.manifest.get("parameters", {}).get("columns", {}).get("audio", "audio")
     return tuple(noted) if isinstance(noted, list) else noted
@@ -189,44 +190,46 @@ def write_segments(
     prefix: str,
     audio: Any,
     format: str | None = None,  # noqa: A002 - as everywhere
-) -> list[Written]:
+) -> list[WriteResult]:
     """Write the segments of a run's table, piece by piece; see :meth:`Run.write_segments`."""
     faults: list[str] = []
-    with opened(store) as open_store:
-        tables = _tables(parts, open_store, prefix, audio, faults)
-        if _FIELD not in str(path):
+    with use_store(store) as open_store:
+        tables = _iter_segment_tables(parts, open_store, prefix, audio, faults)
+        if _FILE_FIELD not in str(path):
             written = [frames.write(tables, path, format)]
         else:
             written, names = [], set[str]()
             for table in tables:
                 for _, recording in table.groupby("position", sort=False):
-                    target = _target(str(path), recording["file"].iloc[0], names)
+                    target = _choose_target_path(str(path), recording["file"].iloc[0], names)
                     written.append(frames.write(recording, target, format))
     if faults:
-        warnings.warn(f"no segments of {len(faults)} rows: {listed(faults)}", stacklevel=calls_from_outside())
+        warnings.warn(
+            f"no segments of {len(faults)} rows: {format_reasons(faults)}", stacklevel=find_user_stacklevel()
+        )
     return written
 
 
-def _tables(
+def _iter_segment_tables(
     parts: Iterator[pd.DataFrame], store: Store, prefix: str, audio: Any, faults: list[str]
 ) -> Iterator[pd.DataFrame]:
     rows = 0
     for piece in parts:
-        table, reasons = timed_pieces(piece, store, prefix=prefix, audio=audio)
+        table, reasons = collect_segments(piece, store, prefix=prefix, audio=audio)
         faults += reasons.values()
         table["position"] += rows
         rows += len(piece)
         yield table
 
 
-def _target(path: str, file: str, taken: set[str]) -> Path:
-    """The file for a recording; recordings of one name, in several folders, get numbers."""
+def _choose_target_path(path: str, file: str, taken: set[str]) -> Path:
+    """Return the file for a recording; recordings of one name, in several folders, get numbers."""
     stem = (Path(file).stem if not file.startswith("sha256:") else file[7:23]) or "segments"
     name, number = stem, 1
     while name in taken:
         number += 1
         name = f"{stem}-{number}"
     taken.add(name)
-    target = user_path(path.replace(_FIELD, name))
+    target = expand_user_path(path.replace(_FILE_FIELD, name))
     target.parent.mkdir(parents=True, exist_ok=True)
     return target

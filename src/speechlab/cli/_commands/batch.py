@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import command, option
+from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._options import option, register_command
 from speechlab.errors import InvalidRequestError, SegmentFileError
 
 if TYPE_CHECKING:
     from speechlab.batch import Plan, Run, Value
     from speechlab.client import Client
-    from speechlab.segments import Written
+    from speechlab.segments import WriteResult
 
-_KINDS_OF_ERRORS = 3
+_MAX_ERROR_KINDS = 3
 
 
 def print_run(run: Run, written: Path) -> None:
@@ -28,7 +28,7 @@ def print_run(run: Run, written: Path) -> None:
     from speechlab import batch
 
     counts = run.manifest["statuses"]
-    table = plain_table(f"Run {run.id}", "status", "rows", right=("rows",))
+    table = build_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
         table.add_row(name, f"{count:,}")
     console.print(table)
@@ -46,7 +46,7 @@ def print_run(run: Run, written: Path) -> None:
         sys.exit(3)
     if counts.get("error"):
         # The most frequent reasons, each with its first message; the table contains all of them.
-        reasons = batch.failures(run).head(_KINDS_OF_ERRORS)
+        reasons = batch.failures(run).head(_MAX_ERROR_KINDS)
         cells = (reasons[name] for name in ("error_type", "error", "rows"))
         for kind, error, count in zip(*cells, strict=True):
             such = f", and {count - 1:,} more such" if count > 1 else ""
@@ -54,7 +54,7 @@ def print_run(run: Run, written: Path) -> None:
         sys.exit(1)
 
 
-def print_segments(files: list[Written]) -> None:
+def print_segments(files: list[WriteResult]) -> None:
     """Print the files of segments."""
     if not files:
         return
@@ -84,7 +84,8 @@ Out = Annotated[
         "--out", metavar="RUN", help="Folder of the run: results.parquet, and the files needed to continue."
     ),
 ]
-_SHARED = [
+# Options of all batch commands.
+_COMMON_OPTIONS = [
     option("concurrency", int, 16, min=1, help="Maximum of concurrent calls."),
     option("rate", float | None, None, help="Maximum of calls started per second."),
     option("max_calls", int | None, None, min=0, help="Stop before more calls than this."),
@@ -105,10 +106,9 @@ _SHARED = [
     "bookkeeping."),
     option("dry_run", bool, False, "--dry-run", help="Print calls and cost, and make no call."),
 ]  # fmt: skip
-"""Options of all batch commands."""
 
 
-@command(app, "tts", _SHARED)
+@register_command(app, "tts", _COMMON_OPTIONS)
 def tts(
     source: Input,
     out: Out,
@@ -126,13 +126,13 @@ def tts(
         "text": text,
         "voice": voice,
         "format": format,
-        "sample_rate": _number(sample_rate),
-        "temperature": _number(temperature),
+        "sample_rate": _parse_number(sample_rate),
+        "temperature": _parse_number(temperature),
     }
-    _perform("synthesis", source, out, options, **shared)
+    _run_operation("synthesis", source, out, options, **shared)
 
 
-@command(app, "asr", _SHARED, without={"max_characters"})
+@register_command(app, "asr", _COMMON_OPTIONS, without={"max_characters"})
 def asr(
     source: Input,
     out: Out,
@@ -173,10 +173,10 @@ def asr(
     if segments_format is not None and segments is None:
         raise InvalidRequestError("--segments-format needs --segments FILE", parameter="segments-format")
     target = (segments or str(out / "segments.parquet")) if timed else None
-    _perform("transcription", source, out, options, segments=target, form=segments_format, **shared)
+    _run_operation("transcription", source, out, options, segments=target, form=segments_format, **shared)
 
 
-@command(app, "translate", _SHARED, without={"max_audio_s"})
+@register_command(app, "translate", _COMMON_OPTIONS, without={"max_audio_s"})
 def translate(
     source: Input,
     out: Out,
@@ -205,20 +205,20 @@ def translate(
         "target_lang": target_lang,
         "text": text,
         "keywords": tuple(keyword or ()),
-        "context": _marked(context),
-        "model": _marked(model),
+        "context": _parse_text_or_column(context),
+        "model": _parse_text_or_column(model),
     }
-    _perform("translation", source, out, options, **shared)
+    _run_operation("translation", source, out, options, **shared)
 
 
-def _marked(value: str | None) -> str | Value | None:
+def _parse_text_or_column(value: str | None) -> str | Value | None:
     """Read a text or the name of a column; a leading sign marks a text."""
     from speechlab.batch import Value
 
     return Value(value[1:]) if value is not None and value.startswith("=") else value
 
 
-def _number(value: str | None) -> str | float | None:
+def _parse_number(value: str | None) -> str | float | None:
     """Read a number; other text is the name of a column."""
     try:
         figure = None if value is None else float(value)
@@ -227,7 +227,7 @@ def _number(value: str | None) -> str | float | None:
     return int(figure) if figure is not None and figure.is_integer() else figure
 
 
-def _perform(
+def _run_operation(
     operation: str,
     source: Path,
     out: Path,
@@ -252,7 +252,7 @@ def _perform(
         raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
     if segments is not None:  # reported before hours of work, not after
         _check_target(segments, form)
-    prices = _prices(price)
+    prices = _parse_prices(price)
     if max_cost is not None and prices is None:
         message = (
             f"--max-cost {max_cost:g} needs the prices of your contract, as in --price characters=15/1000000"
@@ -276,7 +276,7 @@ def _perform(
             if "cost" in counts:
                 console.print(f"cost, estimated: {counts['cost']:,.4g}")
             return
-        run = _run(plan, lab, {**options, "budget": budget})
+        run = _run_plan(plan, lab, {**options, "budget": budget})
         written = run.export(out / "results.parquet", columns=columns)
         files, warned = _write_segments(run, segments, form) if segments is not None else ([], [])
     print_segments(files)
@@ -285,7 +285,7 @@ def _perform(
     print_run(run, written)
 
 
-def _prices(given: list[str] | None) -> dict[str, float] | None:
+def _parse_prices(given: list[str] | None) -> dict[str, float] | None:
     prices = {}
     for text in given or ():
         name, _, amount = text.partition("=")
@@ -298,7 +298,7 @@ def _prices(given: list[str] | None) -> dict[str, float] | None:
     return prices or None
 
 
-def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
+def _run_plan(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
     import warnings
 
     from speechlab import batch
@@ -317,10 +317,10 @@ def _run(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
 
 
 def _check_target(path: str, form: str | None) -> None:
-    from speechlab.segments import format_of, formats
+    from speechlab.segments import choose_format_name, formats
 
     try:
-        name = format_of(path, form)
+        name = choose_format_name(path, form)
     except SegmentFileError as error:
         raise InvalidRequestError(error.message, parameter="segments_format") from error
     if formats().set_index("format")["recordings"][name] == "one" and "{file}" not in path:
@@ -328,7 +328,7 @@ def _check_target(path: str, form: str | None) -> None:
         raise InvalidRequestError(message, parameter="segments")
 
 
-def _write_segments(run: Run, path: str, form: str | None) -> tuple[list[Written], list[str]]:
+def _write_segments(run: Run, path: str, form: str | None) -> tuple[list[WriteResult], list[str]]:
     """Write the segments, and return notes about rows without any."""
     import warnings
 

@@ -12,14 +12,19 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import check_writable, option, with_parameters
+from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._options import check_writable, option, wrap_with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
 if TYPE_CHECKING:
     from speechlab.conform import Check, CheckOutcome, ConformReport, ProbeOptions
 
-_MARKS = {"holds": "[green]✓[/]", "fails": "[red]✗[/]", "advisory": "[yellow]![/]", "not tried": "[dim]–[/]"}
+_VERDICT_MARKS = {
+    "holds": "[green]✓[/]",
+    "fails": "[red]✗[/]",
+    "advisory": "[yellow]![/]",
+    "not tried": "[dim]–[/]",
+}
 _MAX_CHARACTERS = 600
 _MAX_FINDINGS = 4
 
@@ -67,32 +72,32 @@ def _conform(
 
     Status 0: all binding statements hold; 1: a statement fails; 2: the checks could not run.
     """
-    from speechlab.conform import ProbeOptions, chosen, write_report
+    from speechlab.conform import ProbeOptions, select_checks, write_report
 
     check_writable(report, "report")
     try:
-        selected = chosen(only, quick=quick)
+        selected = select_checks(only, quick=quick)
         if listed:
-            _list(selected)
+            _print_checks(selected)
             return
         if not selected:
             raise ConfigurationError(f"no check is about {only}; `speechlab conform --list` shows them")
-        with _deployment(base_url, ws_base_url, api_key) as (http_url, socket_url, key):
+        with _open_deployment(base_url, ws_base_url, api_key) as (http_url, socket_url, key):
             options = ProbeOptions(http_url, key, ws_base_url=socket_url, timeout_s=timeout, **facts)
-            results = _run(options, selected)
+            results = _run_checks(options, selected)
         if report is not None:
             write_report(results, report, strict=strict)
     except (ValueError, OSError, APIConnectionError, ReplayMiss, ServiceStartError) as error:
         raise ConfigurationError(str(error)) from error
-    _show(results, report)
-    raise typer.Exit(0 if results.passed(strict=strict) else 1)
+    _print_results(results, report)
+    raise typer.Exit(0 if results.has_passed(strict=strict) else 1)
 
 
-conform = with_parameters(_conform, _OPTIONS)
+conform = wrap_with_parameters(_conform, _OPTIONS)
 
 
 @contextmanager
-def _deployment(
+def _open_deployment(
     base_url: str, ws_base_url: str | None, api_key: str
 ) -> Iterator[tuple[str, str | None, str]]:
     """The given addresses and key, or those of the embedded service, which runs until the end."""
@@ -103,28 +108,28 @@ def _deployment(
             )
         yield base_url, ws_base_url, api_key
         return
-    from speechlab.client import address_and_key, connect
+    from speechlab.client import connect, reveal_credentials
 
     with connect() as lab:
-        yield address_and_key(lab)
+        yield reveal_credentials(lab)
 
 
-def _run(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:
+def _run_checks(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformReport:
     from speechlab.conform import run
 
     errors.print(f"{len(selected)} checks, at most {sum(c.metered for c in selected)} metered calls")
     with errors.status("trying …") as status:
 
-        def told(check: Check, number: int, count: int) -> None:
+        def show_check(check: Check, number: int, count: int) -> None:
             line = f"{number + 1}/{count}  {check.id}  {check.title}"
             # a wrapped line would stay on the screen
             status.update(Text(line[: max(errors.width - 4, 20)]))
 
-        return run(options, selected, told=told)
+        return run(options, selected, told=show_check)
 
 
-def _list(selected: tuple[Check, ...]) -> None:
-    table = plain_table("Checks", "check", "what must hold", "calls", right=("calls",))
+def _print_checks(selected: tuple[Check, ...]) -> None:
+    table = build_table("Checks", "check", "what must hold", "calls", right=("calls",))
     table.columns[0].no_wrap = True
     for check in selected:
         needs = f" [dim](needs {escape(check.needs)})[/]" if check.needs else ""
@@ -133,17 +138,17 @@ def _list(selected: tuple[Check, ...]) -> None:
     console.print(table)
 
 
-def _show(report: ConformReport, written: Path | None) -> None:
-    table = plain_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
+def _print_results(report: ConformReport, written: Path | None) -> None:
+    table = build_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
     table.columns[1].no_wrap = True
     for outcome in report.outcomes:
         note = f" [dim]({escape(outcome.reason)})[/]" if outcome.reason else ""
-        table.add_row(_MARKS[outcome.verdict], outcome.check.id, escape(outcome.check.title) + note)
+        table.add_row(_VERDICT_MARKS[outcome.verdict], outcome.check.id, escape(outcome.check.title) + note)
     console.print(table)
     for outcome in report.outcomes:
         if outcome.findings:
-            _evidence(outcome)
-    verdicts = [str(verdict) for verdict in report.by_statement().values()]
+            _print_evidence(outcome)
+    verdicts = [str(verdict) for verdict in report.summarize_statements().values()]
     console.print()
     console.print(
         f"{len(verdicts)} statements: [green]{verdicts.count('holds')} hold[/], "
@@ -155,24 +160,24 @@ def _show(report: ConformReport, written: Path | None) -> None:
         console.print(f"report: {written}", soft_wrap=True)
 
 
-def _evidence(outcome: CheckOutcome) -> None:
-    from speechlab.conform import statements
+def _print_evidence(outcome: CheckOutcome) -> None:
+    from speechlab.conform import read_statements
 
     check = outcome.check
-    console.print(f"\n{_MARKS[outcome.verdict]} [bold]{check.id}[/] {escape(check.title)}")
+    console.print(f"\n{_VERDICT_MARKS[outcome.verdict]} [bold]{check.id}[/] {escape(check.title)}")
     for number in check.statements:
-        statement = statements()[number]
-        _indented(f"statement {number} (§{statement.section}): {statement.text}", style="dim")
+        statement = read_statements()[number]
+        _print_indented(f"statement {number} (§{statement.section}): {statement.text}", style="dim")
     for finding in outcome.findings[:_MAX_FINDINGS]:
         for name, text in (("expected", finding.expected), ("sent", finding.sent), ("came", finding.came)):
             if text:
-                _indented(f"{name}: {text[:_MAX_CHARACTERS]}")
+                _print_indented(f"{name}: {text[:_MAX_CHARACTERS]}")
     more = len(outcome.findings) - _MAX_FINDINGS
     if more > 0:
-        _indented(f"… and {more} more; --report has them all", style="dim")
+        _print_indented(f"… and {more} more; --report has them all", style="dim")
 
 
-def _indented(text: str, style: str = "") -> None:
+def _print_indented(text: str, style: str = "") -> None:
     # As plain text: a service's reply must not be read as markup, nor move the cursor.
     printable = "".join(
         letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text

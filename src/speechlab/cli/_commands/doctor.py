@@ -10,7 +10,7 @@ from collections.abc import Callable
 import typer
 
 from speechlab import __version__
-from speechlab.cli._console import console, plain_table
+from speechlab.cli._console import build_table, console
 from speechlab.errors import SpeechLabError
 
 _RECOGNIZER_URL = "SPEECHLAB_SERVICE_RECOGNIZER_URL"
@@ -22,12 +22,12 @@ def doctor() -> None:
     """Check this installation: engines, space for their models, the configured service and its key."""
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("speechlab", lambda: f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
-        ("engines", _engines),
-        ("model cache", _cache),
-        ("service", _service),
-        *((("recognizer", _recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
+        ("engines", _check_engines),
+        ("model cache", _check_cache),
+        ("service", _check_service),
+        *((("recognizer", _check_recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
     )
-    table = plain_table("speechlab doctor", "", "what", "result")
+    table = build_table("speechlab doctor", "", "what", "result")
     bad = False
     for name, look in checks:
         try:
@@ -40,7 +40,7 @@ def doctor() -> None:
     raise typer.Exit(1 if bad else 0)
 
 
-def _engines() -> str:
+def _check_engines() -> str:
     from speechlab import engines
 
     ready = [name for name in engines.catalogue() if engines.status(name).ready]
@@ -52,7 +52,7 @@ def _engines() -> str:
     return f"ready: {', '.join(ready)}"
 
 
-def _cache() -> str:
+def _check_cache() -> str:
     from speechlab import engines
 
     root = engines.ModelStore().root
@@ -67,7 +67,7 @@ def _cache() -> str:
     return f"{root}, {free / 1e9:.0f} GB free"
 
 
-def _service() -> str:
+def _check_service() -> str:
     from speechlab.client import connect
 
     with connect() as lab:
@@ -75,7 +75,7 @@ def _service() -> str:
         return f"{lab.base_url} answers, with {len(voices)} voices"
 
 
-def _recognizer() -> str:
+def _check_recognizer() -> str:
     from speechlab.service import load_config
 
     config, _ = load_config()

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from speechlab.cli._console import console, number, plain_table
+from speechlab.cli._console import build_table, console, format_number
 from speechlab.errors import ConfigurationError
 
 app = typer.Typer(help="The engines of the embedded service.", no_args_is_help=True)
@@ -31,10 +31,10 @@ def list_engines() -> None:
             ready = "[green]ready[/]"
         does = {"synthesizer": "speaks", "recognizer": "listens to", "translator": "translates"}[entry.kind]
         console.print(f"[bold]{name:<10}[/] {does} {', '.join(entry.languages)}: {ready}", soft_wrap=True)
-        licences = f"code {entry.code_licence}; weights {entry.weights_licence}"
-        for line in (entry.summary, licences):
+        licenses = f"code {entry.code_license}; weights {entry.weights_license}"
+        for line in (entry.summary, licenses):
             console.print(Padding(Text(line, style="dim"), (0, 0, 0, 11)))
-    console.print(f"\n`speechlab engines add` takes: {', '.join(engines.addable())}")
+    console.print(f"\n`speechlab engines add` takes: {', '.join(engines.list_addable_models())}")
 
 
 @app.command("add")
@@ -49,9 +49,9 @@ def add(
     from speechlab import engines
 
     with console.status(f"preparing {name} …"):
-        added = engines.add(name, source=source)
+        added = engines.add_model(name, source=source)
     console.print(f"[green]✓[/] {added.name}: {added.size / 1e6:,.1f} MB in {added.folder}", soft_wrap=True)
-    console.print(f"  licence of the weights: {added.licence}")
+    console.print(f"  license of the weights: {added.license}")
     console.print(f"  {', '.join(added.items)}")
 
 
@@ -65,7 +65,7 @@ def check(
     from speechlab import engines
 
     chosen = names or [name for name in engines.catalogue() if engines.status(name).ready]
-    table = plain_table(
+    table = build_table(
         "Engines, run for real",
         "engine",
         "",
@@ -82,7 +82,12 @@ def check(
             result = engines.check(name)
         bad = bad or not result.ok
         mark = "[green]✓[/]" if result.ok else "[red]✗[/]"
-        figures = [number(result.load_s), number(result.first_s), number(result.total_s), number(result.rtf)]
+        figures = [
+            format_number(result.load_s),
+            format_number(result.first_s),
+            format_number(result.total_s),
+            format_number(result.rtf),
+        ]
         table.add_row(
             name, mark, *figures, result.detail if result.ok else f"[red]{escape(result.error or '')}[/]"
         )

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, plain_table
-from speechlab.cli._options import command, option
-from speechlab.contract import canonical_uuid
+from speechlab.cli._console import console, errors, build_table
+from speechlab.cli._options import register_command, option
+from speechlab.contract import parse_uuid
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.service import Access, Database, KeyLimits, StoredKey
+    from speechlab.service import KeyStore, Database, KeyLimits, StoredKey
 
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _DURATION = re.compile(r"(\d{1,9})([smhdw])")
 
 
-@command(app, "create", [DATA_DIR])
+@register_command(app, "create", [DATA_DIR])
 def create(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="Name of the key: a person, a machine, a study.")
@@ -55,24 +55,24 @@ def create(
     **shared: Any,
 ) -> None:
     """Make a key and print it once on stdout; it cannot be shown again."""
-    lifetime = None if expires is None else duration_s(expires)
-    with _access(**shared) as access:
-        stored, key = access.create(
-            name, expires_in_s=lifetime, providers=_checked_providers(provider), recognition=asr
+    lifetime = None if expires is None else parse_duration_s(expires)
+    with _open_access(**shared) as access:
+        stored, key = access.create_key(
+            name, expires_in_s=lifetime, providers=_check_providers(provider), recognition=asr
         )
-    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_rights(stored))}")
+    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_format_rights(stored))}")
     errors.print("the key, which is shown only this once:")
     typer.echo(key)
 
 
-@command(app, "list", [DATA_DIR])
+@register_command(app, "list", [DATA_DIR])
 def list_keys(**shared: Any) -> None:
     """List the keys: prefix, rights, limits and times of use."""
-    from speechlab.service import Access, StoredLimits
+    from speechlab.service import KeyStore, StoredLimits
 
-    with opened(**shared) as database:
-        keys, limits = Access(database).all_keys(), StoredLimits(database).own_limits()
-    table = plain_table("Keys", "id", "name", "key", "may use", "when")
+    with open_database(**shared) as database:
+        keys, limits = KeyStore(database).list_keys(), StoredLimits(database).own_limits()
+    table = build_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
         table.columns[column].no_wrap = True
     now = time.time()
@@ -81,36 +81,40 @@ def list_keys(**shared: Any) -> None:
             key.key_id,
             escape(key.name),
             f"{key.prefix}…",
-            escape("\n".join([_rights(key, ",\n", all_=False), *_limits(limits.pop(key.key_id, None))])),
-            _times(key, now),
+            escape(
+                "\n".join(
+                    [_format_rights(key, ",\n", all_=False), *_format_limits(limits.pop(key.key_id, None))]
+                )
+            ),
+            _format_times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
     for key_id, key_limits in limits.items():  # of "all", services, and keys of the settings
-        console.print(f"{key_id}: {', '.join(_limits(key_limits))}")
+        console.print(f"{key_id}: {', '.join(_format_limits(key_limits))}")
 
 
-def _times(key: StoredKey, now: float) -> str:
-    lines = [f"made {local_time(key.created)}"]
+def _format_times(key: StoredKey, now: float) -> str:
+    lines = [f"made {format_local_time(key.created)}"]
     if key.last_used is not None:
-        lines.append(f"used {local_time(key.last_used)}")
+        lines.append(f"used {format_local_time(key.last_used)}")
     if key.revoked is not None:
-        lines.append(f"[red]revoked {local_time(key.revoked)}[/]")
+        lines.append(f"[red]revoked {format_local_time(key.revoked)}[/]")
     elif not key.is_open(now):
-        lines.append(f"[red]expired {local_time(key.expires)}[/]")
+        lines.append(f"[red]expired {format_local_time(key.expires)}[/]")
     elif key.expires is not None:
-        lines.append(f"until {local_time(key.expires)}")
+        lines.append(f"until {format_local_time(key.expires)}")
     return "\n".join(lines)
 
 
-@command(app, "revoke", [DATA_DIR])
+@register_command(app, "revoke", [DATA_DIR])
 def revoke(which: Which, **shared: Any) -> None:
     """Revoke a key permanently, with immediate effect, also in a running service."""
-    with _access(**shared) as access:
-        key = access.revoke(which)
-    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {local_time(key.revoked)}")
+    with _open_access(**shared) as access:
+        key = access.revoke_key(which)
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {format_local_time(key.revoked)}")
 
 
-@command(app, "allow", [DATA_DIR])
+@register_command(app, "allow", [DATA_DIR])
 def allow(
     which: Which,
     provider: Annotated[
@@ -131,18 +135,18 @@ def allow(
     **shared: Any,
 ) -> None:
     """Set the rights of a key. Rights without an option stay unchanged."""
-    with _access(**shared) as access:
-        key_before = access.get(which)
-        key = access.allow(
+    with _open_access(**shared) as access:
+        key_before = access.resolve_key(which)
+        key = access.set_rights(
             key_before.key_id,
-            providers=key_before.providers if provider is None else _checked_providers(provider),
+            providers=key_before.providers if provider is None else _check_providers(provider),
             recognition=key_before.recognition if asr is None else asr,
-            voices=key_before.voices if voice is None else _checked_voices(voice),
+            voices=key_before.voices if voice is None else _check_voices(voice),
         )
-    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_rights(key))}")
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_format_rights(key))}")
 
 
-@command(app, "limit", [DATA_DIR])
+@register_command(app, "limit", [DATA_DIR])
 def limit(
     which: Annotated[
         str,
@@ -163,17 +167,17 @@ def limit(
     **shared: Any,
 ) -> None:
     """Limit the use of a key or a service, by the minute and at the same moment; effective at once."""
-    from speechlab.service import Access, StoredLimits
+    from speechlab.service import KeyStore, StoredLimits
 
-    changes = dict(map(_limit, limits))
-    with opened(**shared) as database:
+    changes = dict(map(_parse_limit, limits))
+    with open_database(**shared) as database:
         no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
-        key_id = which if no_stored_key else Access(database).get(which).key_id
+        key_id = which if no_stored_key else KeyStore(database).resolve_key(which).key_id
         now = StoredLimits(database).change(key_id, changes)
-    console.print(f"[green]✓[/] {key_id}: {', '.join(_limits(now)) or 'no limits of its own'}")
+    console.print(f"[green]✓[/] {key_id}: {', '.join(_format_limits(now)) or 'no limits of its own'}")
 
 
-def _limit(text: str) -> tuple[str, int | None]:
+def _parse_limit(text: str) -> tuple[str, int | None]:
     name, equals, number = text.partition("=")
     if not equals or not re.fullmatch(r"(-?[0-9]{1,30})?", number):
         raise InvalidRequestError(
@@ -182,7 +186,7 @@ def _limit(text: str) -> tuple[str, int | None]:
     return name, int(number) if number else None
 
 
-def _limits(limits: KeyLimits | None) -> list[str]:
+def _format_limits(limits: KeyLimits | None) -> list[str]:
     """Write each limit as text, such as ``60 requests per minute``."""
     texts = []
     for name, value in ({} if limits is None else asdict(limits)).items():
@@ -194,7 +198,7 @@ def _limits(limits: KeyLimits | None) -> list[str]:
     return texts
 
 
-def duration_s(text: str) -> float:
+def parse_duration_s(text: str) -> float:
     """Read a duration such as ``30d``, and return its seconds."""
     match = _DURATION.fullmatch(text.strip().lower())
     if match is None or int(match[1]) == 0:
@@ -204,27 +208,27 @@ def duration_s(text: str) -> float:
     return float(int(match[1]) * _UNITS_S[match[2]])
 
 
-def local_time(moment: float | None) -> str:
+def format_local_time(moment: float | None) -> str:
     """Write a Unix time as local time to the minute; None is a dash."""
     return "–" if moment is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
 
 
 @contextmanager
-def _access(data_dir: Path | None) -> Iterator[Access]:
-    from speechlab.service import Access
+def _open_access(data_dir: Path | None) -> Iterator[KeyStore]:
+    from speechlab.service import KeyStore
 
-    with opened(data_dir) as database:
-        yield Access(database)
-
-
-def opened(data_dir: Path | None) -> closing[Database]:
-    """The service's database in a folder, or in its own, for the duration of a block."""
-    from speechlab.service import Database, default_data_dir
-
-    return closing(Database(data_dir or default_data_dir()))
+    with open_database(data_dir) as database:
+        yield KeyStore(database)
 
 
-def _checked_providers(providers: list[str] | None) -> list[str] | None:
+def open_database(data_dir: Path | None) -> closing[Database]:
+    """Return the service's database in a folder, or in its own, for the duration of a block."""
+    from speechlab.service import Database, resolve_default_data_dir
+
+    return closing(Database(data_dir or resolve_default_data_dir()))
+
+
+def _check_providers(providers: list[str] | None) -> list[str] | None:
     """Check names of providers; None and ``all`` mean all of them."""
     from speechlab import engines
 
@@ -241,20 +245,20 @@ def _checked_providers(providers: list[str] | None) -> list[str] | None:
     return providers
 
 
-def _checked_voices(voices: list[str]) -> list[str] | None:
+def _check_voices(voices: list[str]) -> list[str] | None:
     """Check ids of voices; ``all`` means all of them."""
     if voices == ["all"]:
         return None
     checked = []
     for voice in voices:
-        identity = canonical_uuid(voice)
+        identity = parse_uuid(voice)
         if identity is None:
             raise InvalidRequestError(f"{voice!r} is not the id of a voice; GET /tts/voices lists them")
         checked.append(identity)
     return checked
 
 
-def _rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
+def _format_rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
     voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
     if key.voices is not None:
         voices += f" ({len(key.voices)} of their voices)"

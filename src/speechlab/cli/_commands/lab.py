@@ -17,10 +17,10 @@ from speechlab._require import require
 from speechlab.cli._console import console
 from speechlab.errors import ConfigurationError
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
-def notebooks() -> list[Path]:
+def list_notebooks() -> list[Path]:
     """Return the notebooks that come with speechlab, in order."""
     installed = Path(str(files("speechlab"))) / "cli" / "_notebooks"
     checkout = Path(__file__).parents[4] / "notebooks"
@@ -38,7 +38,7 @@ def lab(
 ) -> None:
     """Copy the example notebooks and start JupyterLab there. Existing notebooks are left unchanged."""
     require("jupyterlab")
-    paths = notebooks()
+    paths = list_notebooks()
     if not paths:
         raise ConfigurationError("this installation contains no notebooks; install speechlab again")
     try:
@@ -56,10 +56,10 @@ def lab(
         *(() if browser else ("--no-browser",)),
         *(arguments or ()),
     ]
-    raise typer.Exit(_wait_for([*command, paths[0].name], folder))
+    raise typer.Exit(_run_jupyterlab([*command, paths[0].name], folder))
 
 
-def _wait_for(command: list[str], folder: Path) -> int:
+def _run_jupyterlab(command: list[str], folder: Path) -> int:
     """Wait for the end of JupyterLab, and return its exit code. A request to end is passed on to it."""
     ending = threading.Event()
     handler = signal.signal(signal.SIGTERM, lambda *_: ending.set())
@@ -68,7 +68,7 @@ def _wait_for(command: list[str], folder: Path) -> int:
             while True:
                 try:
                     while server.poll() is None:
-                        if ending.wait(_LOOK_S):
+                        if ending.wait(_POLL_S):
                             ending.clear()
                             server.terminate()  # it ends its kernels, and then itself
                     return server.wait()

@@ -22,17 +22,17 @@ def login(
     forget: Annotated[bool, typer.Option("--forget", help="Remove the key from the keyring.")] = False,
 ) -> None:
     """Keep the API key of a service in the system's keyring. The key is typed at a prompt, or read from stdin."""
-    from speechlab.client import BASE_URL_VARIABLE, Client, Secret, plain_url, remember_key
+    from speechlab.client import BASE_URL_VARIABLE, Client, Secret, normalize_url, save_key
 
     where = base_url or os.environ.get(BASE_URL_VARIABLE)
     if not where:
         raise ConfigurationError(f"name the service with --base-url, or set {BASE_URL_VARIABLE}")
     # problems are reported before the key is typed
     Client(where, api_key="none-yet", mode="live").close()
-    ring = _keyring_name()
-    place = plain_url(where)
+    ring = _resolve_keyring_name()
+    place = normalize_url(where)
     if forget:
-        remember_key(place, None)
+        save_key(place, None)
         errors.print(f"[green]✓[/] the keyring holds no key for {place} any more")
         return
     try:
@@ -45,11 +45,11 @@ def login(
         with Client(where, api_key=key, mode="live") as lab:
             voices = len(lab.voices())
         errors.print(f"the service takes the key; it offers {voices} voices")
-    remember_key(place, key)
+    save_key(place, key)
     errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {place}")
 
 
-def _keyring_name() -> str:
+def _resolve_keyring_name() -> str:
     """Return the name of the keyring in use."""
     keyring = require("keyring")
     try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from speechlab.cli._options import option, with_parameters
+from speechlab.cli._options import option, wrap_with_parameters
 
 _OPTIONS = [
     option("host", str | None, None, metavar="ADDRESS", help="Address to listen on. [default: 127.0.0.1]"),
@@ -50,13 +50,13 @@ def _serve(
         typer.echo(service.make_key())
         return
     settings |= {"api_keys": tuple(api_key) if api_key else None, "preload": preload or None}
-    settings |= service.given_settings(setting or (), engine or ())
+    settings |= service.parse_settings(setting or (), engine or ())
     loaded, warnings = service.load_config(config, settings)
     for warning in warnings:
         typer.echo(warning, err=True)
     if loaded.data_dir is None:
-        loaded = loaded.model_copy(update={"data_dir": service.default_data_dir()})
-    service.serve(loaded)
+        loaded = loaded.model_copy(update={"data_dir": service.resolve_default_data_dir()})
+    service.run_until_stopped(loaded)
 
 
-serve = with_parameters(_serve, _OPTIONS)
+serve = wrap_with_parameters(_serve, _OPTIONS)

@@ -12,12 +12,12 @@ from typing import Any
 
 from rich.markup import escape
 
-from speechlab.cli._commands.keys import DATA_DIR, duration_s, local_time, opened
-from speechlab.cli._console import console, plain_table
-from speechlab.cli._options import option, with_parameters
+from speechlab.cli._commands.keys import DATA_DIR, format_local_time, open_database, parse_duration_s
+from speechlab.cli._console import build_table, console
+from speechlab.cli._options import option, wrap_with_parameters
 
 # Columns of the table, without bytes, which are in the CSV.
-_SHOWN = {
+_FIGURES = {
     "calls": "operations",
     "failed": "failed",
     "cut\noff": "cancelled",
@@ -28,7 +28,7 @@ _SHOWN = {
 }
 _ROW_TEXTS = ("time", "key", "operation", "model")
 _ROW_FIGURES = {
-    name: figure for name, figure in _SHOWN.items() if figure not in {"operations", "failed", "cancelled"}
+    name: figure for name, figure in _FIGURES.items() if figure not in {"operations", "failed", "cancelled"}
 }
 
 
@@ -57,11 +57,11 @@ def _usage(
     from speechlab.service import Ledger, UsageRow, UsageTotal
 
     groups = tuple(by) if by else ("key", "operation")
-    first = 0.0 if since is None else time.time() - duration_s(since)
-    with opened(data_dir) as database:
+    first = 0.0 if since is None else time.time() - parse_duration_s(since)
+    with open_database(data_dir) as database:
         ledger = Ledger(database)
-        usage_rows = ledger.rows(since=first, key_id=key) if rows else []
-        totals = [] if rows else ledger.totals(groups, since=first, key_id=key)
+        usage_rows = ledger.list_rows(since=first, key_id=key) if rows else []
+        totals = [] if rows else ledger.sum_usage(groups, since=first, key_id=key)
     if as_csv and rows:
         _write_csv([field.name for field in fields(UsageRow)], map(astuple, usage_rows))
     elif as_csv:
@@ -72,14 +72,14 @@ def _usage(
         for row in usage_rows:
             how = row.operation if row.transport == "http" else f"{row.operation} ws"
             ended = "" if row.status == "completed" else "\n" + row.status.replace("_", "\n")
-            at = local_time(row.time).replace(" ", "\n")
+            at = format_local_time(row.time).replace(" ", "\n")
             lines.append(((at, row.key_id, how + ended, row.model), row))
         _print_table(_ROW_TEXTS, _ROW_FIGURES, lines)
     else:
-        _print_table(groups, _SHOWN, [(total.group, total) for total in totals])
+        _print_table(groups, _FIGURES, [(total.group, total) for total in totals])
 
 
-usage = with_parameters(_usage, _OPTIONS)
+usage = wrap_with_parameters(_usage, _OPTIONS)
 
 
 def _print_table(
@@ -93,15 +93,17 @@ def _print_table(
     used = {
         head: name for head, name in figures.items() if any(getattr(amounts, name) for _, amounts in lines)
     }
-    table = plain_table("Usage", *names, *used, right=tuple(used))
+    table = build_table("Usage", *names, *used, right=tuple(used))
     for column in table.columns:
         column.no_wrap = column.header != "model"
     for texts, amounts in lines:
-        table.add_row(*map(escape, texts), *(_shown(getattr(amounts, name)) for name in used.values()))
+        table.add_row(
+            *map(escape, texts), *(_format_figure(getattr(amounts, name)) for name in used.values())
+        )
     console.print(table)
 
 
-def _shown(value: float) -> str:
+def _format_figure(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 

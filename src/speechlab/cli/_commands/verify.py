@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from speechlab.cli._console import console, plain_table, say
+from speechlab.cli._console import build_table, console, say
 from speechlab.errors import InvalidRequestError, StoreError
 
-_LISTED = 20
-"""Maximum number of places that are listed."""
+# Maximum number of places that are listed.
+_MAX_PLACES = 20
 
 
 def verify(
@@ -35,8 +35,8 @@ def verify(
         raise InvalidRequestError(str(error), parameter="path") from error
     say(str(verdict))
     if len(verdict.unequal) > 1:
-        table = plain_table("", "place", "stands", "follows")
-        for row in verdict.unequal.head(_LISTED).itertuples(index=False):
+        table = build_table("", "place", "stands", "follows")
+        for row in verdict.unequal.head(_MAX_PLACES).itertuples(index=False):
             table.add_row(*(f"{cell:.80}" for cell in row))
         console.print(table)
     return 0 if verdict else 1

@@ -8,16 +8,23 @@ from dataclasses import replace
 from typing import Any, Self, Unpack
 
 from speechlab.client._api.perform import Performer
-from speechlab.client._operations.call import BytesBody, HttpCall, RawResponse, Timeouts, form_body, json_body
-from speechlab.client._operations.operation import takes, time_of
+from speechlab.client._operations.call import (
+    BytesBody,
+    HttpCall,
+    RawResponse,
+    Timeouts,
+    build_form_body,
+    build_json_body,
+)
+from speechlab.client._operations.operation import accept_arguments_of, resolve_timeout
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._secret import Secret, as_secret
-from speechlab.client._settings.resolve import settings_for
-from speechlab.client._settings.settings import ClientOptions, check_names
+from speechlab.client._secret import Secret, to_secret
+from speechlab.client._settings.resolve import resolve_settings
+from speechlab.client._settings.settings import ClientOptions, check_option_names
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
@@ -73,13 +80,13 @@ class AsyncClient(Performer):
             ConfigurationError: An argument is not usable.
             ServiceStartError: The embedded service could not be started.
         """
-        key, api_key = as_secret(api_key), None
-        check_names(options)
+        key, api_key = to_secret(api_key), None
+        check_option_names(options)
         return cls.from_settings(
-            await asyncio.to_thread(settings_for, base_url, ws_base_url, key, dict(options))
+            await asyncio.to_thread(resolve_settings, base_url, ws_base_url, key, dict(options))
         )
 
-    @takes(Synthesize)
+    @accept_arguments_of(Synthesize)
     async def synthesize(self, operation: Synthesize) -> SpeechClip:
         """Speak a text (section 4.1 of the contract).
 
@@ -95,7 +102,7 @@ class AsyncClient(Performer):
         """
         return await self.perform(operation)
 
-    @takes(StreamSpeech)
+    @accept_arguments_of(StreamSpeech)
     def stream_speech(self, operation: StreamSpeech) -> AsyncSpeechStream:
         """Speak a text, and stream the audio while it is made.
 
@@ -107,11 +114,11 @@ class AsyncClient(Performer):
         """
 
         async def prepare() -> StreamSpeech:
-            return self._settings.fitted(await self._with_known_voice(operation))
+            return self._settings.adapt_operation(await self._resolve_voice(operation))
 
-        return AsyncSpeechStream(self._sender, prepare, self._stored_call)
+        return AsyncSpeechStream(self._sender, prepare, self._build_stored_call)
 
-    @takes(Transcribe)
+    @accept_arguments_of(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
         """Transcribe a recording (section 4.4 of the contract).
 
@@ -126,7 +133,7 @@ class AsyncClient(Performer):
         """
         return await self.perform(operation)
 
-    @takes(Translate)
+    @accept_arguments_of(Translate)
     async def translate(self, operation: Translate) -> Translation:
         """Translate a text (section 4.5 of the contract).
 
@@ -138,7 +145,7 @@ class AsyncClient(Performer):
         """
         return await self.perform(operation)
 
-    @takes(StreamTranslation)
+    @accept_arguments_of(StreamTranslation)
     def stream_translation(self, operation: StreamTranslation) -> AsyncTranslationStream:
         """Translate a text, and stream the translation while it is made.
 
@@ -151,9 +158,11 @@ class AsyncClient(Performer):
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
-        return AsyncTranslationStream(self._sender, self._settings.fitted(operation), self._stored_call)
+        return AsyncTranslationStream(
+            self._sender, self._settings.adapt_operation(operation), self._build_stored_call
+        )
 
-    @takes(RealtimeOptions)
+    @accept_arguments_of(RealtimeOptions)
     def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:
         """Open a realtime session (section 4.3 of the contract): one connection that speaks text after text.
 
@@ -163,10 +172,10 @@ class AsyncClient(Performer):
         """
 
         async def prepare() -> RealtimeConfig:
-            return (await self._with_known_voice(options)).config()
+            return (await self._resolve_voice(options)).build_config()
 
         settings = self._settings
-        settings = replace(settings, timeout=time_of(options.timeout, settings.timeout))
+        settings = replace(settings, timeout=resolve_timeout(options.timeout, settings.timeout))
         return AsyncRealtimeSession(replace(self._sender, settings=settings), prepare, self.identity)
 
     async def request(
@@ -198,16 +207,16 @@ class AsyncClient(Performer):
         _check_request(method, path, form, content, headers)
         bodies: list[BytesBody] = []
         if json is not None:
-            bodies.append(json_body(json))
+            bodies.append(build_json_body(json))
         if form is not None:
-            bodies.append(form_body(form))
+            bodies.append(build_form_body(form))
         if content is not None:
             bodies.append(BytesBody(content))
         if len(bodies) > 1:
             raise InvalidRequestError(
                 "json, form and content are three forms of the body; give at most one of them"
             )
-        time_s = time_of(timeout, self._settings.timeout)
+        time_s = resolve_timeout(timeout, self._settings.timeout)
         read = time_s or 300.0
         call = HttpCall(
             "request",

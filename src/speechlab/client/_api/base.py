@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Self, Unpack
 
-from speechlab.client._secret import Secret, as_secret
-from speechlab.client._settings.resolve import configured_settings, described, settings_from
-from speechlab.client._settings.settings import ClientOptions, Settings, changed, check_names
+from speechlab.client._secret import Secret, to_secret
+from speechlab.client._settings.resolve import dump_settings, find_settings, load_settings
+from speechlab.client._settings.settings import ClientOptions, Settings, change_settings, check_option_names
 from speechlab.client._systems.functions import FunctionSystem
 from speechlab.errors import ConfigurationError
 
 
-class Configured(ABC):
+class ClientBase(ABC):
     """What both clients do with their settings: read them, change them in a copy, take them along in a pickle."""
 
     _settings: Settings
@@ -27,9 +27,9 @@ class Configured(ABC):
         **options: Unpack[ClientOptions],
     ) -> None:
         # From here on no local variable contains the key: tracebacks in notebooks show locals.
-        key, api_key = as_secret(api_key), None
-        check_names(options)
-        settings = configured_settings(base_url, ws_base_url, key, dict(options))
+        key, api_key = to_secret(api_key), None
+        check_option_names(options)
+        settings = find_settings(base_url, ws_base_url, key, dict(options))
         if settings is None:
             raise ConfigurationError(
                 "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts "
@@ -59,7 +59,7 @@ class Configured(ABC):
         return self._settings.ws_base_url
 
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
-        """A client of the same service with the same connections and other options.
+        """Return a client of the same service with the same connections and other options.
 
         The connections belong to the original client: closing the copy leaves them open.
 
@@ -69,8 +69,10 @@ class Configured(ABC):
         Raises:
             ConfigurationError: An option does not exist, or its value is not usable.
         """
-        check_names(changes, change=True)
-        return self.from_settings(changed(self._settings, changes) if changes else self._settings, self)
+        check_option_names(changes, change=True)
+        return self.from_settings(
+            change_settings(self._settings, changes) if changes else self._settings, self
+        )
 
     def __copy__(self) -> Self:
         return self.with_options()
@@ -79,11 +81,11 @@ class Configured(ABC):
         return self.with_options()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._rebuilt, (described(self._settings),)
+        return self._rebuild, (dump_settings(self._settings),)
 
     @classmethod
-    def _rebuilt(cls, description: Mapping[str, Any]) -> Self:
-        return cls.from_settings(settings_from(description))
+    def _rebuild(cls, description: Mapping[str, Any]) -> Self:
+        return cls.from_settings(load_settings(description))
 
     def __repr__(self) -> str:
         if not hasattr(self, "_settings"):  # repr in a traceback through the constructor

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterator
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.base import Configured
+from speechlab.client._api.base import ClientBase
 from speechlab.client._api.portal import (
-    Face,
-    StreamFace,
-    described_as,
-    each_of,
-    faced,
-    following,
-    mirrored,
-    waited,
+    SyncIterator,
+    SyncWrapper,
+    copy_docstring,
+    iterate_sync,
+    sync_property,
+    to_sync,
+    to_sync_next,
+    to_sync_returning,
 )
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
-from speechlab.client._secret import Secret, as_secret
-from speechlab.client._settings.resolve import settings_for
-from speechlab.client._settings.settings import ClientOptions, Settings, check_names
+from speechlab.client._secret import Secret, to_secret
+from speechlab.client._settings.resolve import resolve_settings
+from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
 from speechlab.client._streams.base import Playable
 from speechlab.client._streams.speech import AsyncSpeechStream
 from speechlab.client._streams.translation import AsyncTranslationStream
@@ -35,90 +35,90 @@ if TYPE_CHECKING:
     from speechlab.notebook import Playback
 
 
-class SpeechStream(Playable, StreamFace[AsyncSpeechStream]):
+class SpeechStream(Playable, SyncIterator[AsyncSpeechStream]):
     """Speech while it is made: iterate for its bytes, or :meth:`clips` for sound.
 
     Use it with ``with``; leaving it early stops the service's work.
     """
 
-    partial = mirrored(AsyncSpeechStream.partial)
-    content_type = mirrored(AsyncSpeechStream.content_type)
-    timing = mirrored(AsyncSpeechStream.timing)
-    status = mirrored(AsyncSpeechStream.status)
-    headers = mirrored(AsyncSpeechStream.headers)
-    open = waited(AsyncSpeechStream.open)
-    close = waited(AsyncSpeechStream.aclose)
-    __next__ = following(AsyncSpeechStream.__anext__)
-    collect = waited(AsyncSpeechStream.collect)
+    partial = sync_property(AsyncSpeechStream.partial)
+    content_type = sync_property(AsyncSpeechStream.content_type)
+    timing = sync_property(AsyncSpeechStream.timing)
+    status = sync_property(AsyncSpeechStream.status)
+    headers = sync_property(AsyncSpeechStream.headers)
+    open = to_sync(AsyncSpeechStream.open)
+    close = to_sync(AsyncSpeechStream.aclose)
+    __next__ = to_sync_next(AsyncSpeechStream.__anext__)
+    collect = to_sync(AsyncSpeechStream.collect)
 
-    @described_as(AsyncSpeechStream.save_to)
+    @copy_docstring(AsyncSpeechStream.save_to)
     def save_to(self, path: str | os.PathLike[str]) -> Self:
         self._async.save_to(path)
         return self
 
-    @described_as(AsyncSpeechStream.clips)
+    @copy_docstring(AsyncSpeechStream.clips)
     def clips(self) -> Iterator[AudioClip]:
-        yield from each_of(self._async.clips())
+        yield from iterate_sync(self._async.clips())
 
 
-class TranslationStream(StreamFace[AsyncTranslationStream]):
+class TranslationStream(SyncIterator[AsyncTranslationStream]):
     """A translation while it is made: iterate for its chunks; ``text`` is the translation so far.
 
     Use it with ``with``; leaving it early stops the service's work.
     """
 
-    text = mirrored(AsyncTranslationStream.text)
-    translation = mirrored(AsyncTranslationStream.translation)
-    timing = mirrored(AsyncTranslationStream.timing)
-    status = mirrored(AsyncTranslationStream.status)
-    headers = mirrored(AsyncTranslationStream.headers)
-    open = waited(AsyncTranslationStream.open)
-    close = waited(AsyncTranslationStream.aclose)
-    __next__ = following(AsyncTranslationStream.__anext__)
-    collect = waited(AsyncTranslationStream.collect)
+    text = sync_property(AsyncTranslationStream.text)
+    translation = sync_property(AsyncTranslationStream.translation)
+    timing = sync_property(AsyncTranslationStream.timing)
+    status = sync_property(AsyncTranslationStream.status)
+    headers = sync_property(AsyncTranslationStream.headers)
+    open = to_sync(AsyncTranslationStream.open)
+    close = to_sync(AsyncTranslationStream.aclose)
+    __next__ = to_sync_next(AsyncTranslationStream.__anext__)
+    collect = to_sync(AsyncTranslationStream.collect)
 
 
-class SpeechEvents(Playable, StreamFace[AsyncSpeechEvents]):
+class SpeechEvents(Playable, SyncIterator[AsyncSpeechEvents]):
     """Events of one text: iterate for them in order, or :meth:`collect` a clip."""
 
-    text = mirrored(AsyncSpeechEvents.text)
-    partial = mirrored(AsyncSpeechEvents.partial)
-    timing = mirrored(AsyncSpeechEvents.timing)
+    text = sync_property(AsyncSpeechEvents.text)
+    partial = sync_property(AsyncSpeechEvents.partial)
+    timing = sync_property(AsyncSpeechEvents.timing)
 
-    @described_as(AsyncSpeechEvents.clips)
+    @copy_docstring(AsyncSpeechEvents.clips)
     def clips(self) -> Iterator[AudioClip]:
-        yield from each_of(self._async.clips())
+        yield from iterate_sync(self._async.clips())
 
-    __next__ = following(AsyncSpeechEvents.__anext__)
-    collect = waited(AsyncSpeechEvents.collect)
-    close = waited(AsyncSpeechEvents.aclose)
+    __next__ = to_sync_next(AsyncSpeechEvents.__anext__)
+    collect = to_sync(AsyncSpeechEvents.collect)
+    close = to_sync(AsyncSpeechEvents.aclose)
 
 
-class RealtimeSession(Face[AsyncRealtimeSession]):
+class RealtimeSession(SyncWrapper[AsyncRealtimeSession]):
     """A realtime session: several texts, one voice, one connection.
 
     Use it with ``with``. Texts are spoken one after the other; several threads may send texts at once.
     """
 
-    info = mirrored(AsyncRealtimeSession.info)
-    is_open = mirrored(AsyncRealtimeSession.is_open)
-    open = waited(AsyncRealtimeSession.open)
-    say = waited(AsyncRealtimeSession.say)
-    close = waited(AsyncRealtimeSession.aclose)
+    info = sync_property(AsyncRealtimeSession.info)
+    is_open = sync_property(AsyncRealtimeSession.is_open)
+    open = to_sync(AsyncRealtimeSession.open)
+    say = to_sync(AsyncRealtimeSession.say)
+    close = to_sync(AsyncRealtimeSession.aclose)
 
-    @described_as(AsyncRealtimeSession.speak)
+    @copy_docstring(AsyncRealtimeSession.speak)
     def speak(self, text: str, *, timeout: float | None = None) -> SpeechEvents:
         async def begin() -> AsyncSpeechEvents:  # its task belongs to the loop
             return self._async.speak(text, timeout=timeout)
 
         return SpeechEvents(_portal.run(begin))
 
-    @described_as(AsyncRealtimeSession.play)
+    @copy_docstring(AsyncRealtimeSession.play)
     def play(self, text: str, *, timeout: float | None = None) -> Playback:
         return self.speak(text, timeout=timeout).play()
 
 
-class Client(Configured, Face[AsyncClient]):
+class Client(ClientBase, SyncWrapper[AsyncClient]):
     """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.
 
     One client is enough for a program, and all threads may use it: it keeps connections, and adapts the number of
@@ -141,7 +141,7 @@ class Client(Configured, Face[AsyncClient]):
         self._async = AsyncClient.from_settings(settings, behind)
 
     @classmethod
-    @described_as(AsyncClient.connect)
+    @copy_docstring(AsyncClient.connect)
     def connect(
         cls,
         base_url: str | None = None,
@@ -150,26 +150,26 @@ class Client(Configured, Face[AsyncClient]):
         api_key: str | Secret | Callable[[], str] | None = None,
         **options: Unpack[ClientOptions],
     ) -> Self:
-        key, api_key = as_secret(api_key), None
-        check_names(options)
-        return cls.from_settings(settings_for(base_url, ws_base_url, key, dict(options)))
+        key, api_key = to_secret(api_key), None
+        check_option_names(options)
+        return cls.from_settings(resolve_settings(base_url, ws_base_url, key, dict(options)))
 
-    usage = mirrored(AsyncClient.usage)
+    usage = sync_property(AsyncClient.usage)
 
-    voices = waited(AsyncClient.voices)
-    identity = waited(AsyncClient.identity)
-    synthesize = waited(AsyncClient.synthesize)
-    stream_speech = faced(AsyncClient.stream_speech, SpeechStream)
-    transcribe = waited(AsyncClient.transcribe)
-    translate = waited(AsyncClient.translate)
-    stream_translation = faced(AsyncClient.stream_translation, TranslationStream)
-    realtime = faced(AsyncClient.realtime, RealtimeSession)
-    perform = waited(AsyncClient.perform)
-    request = waited(AsyncClient.request)
-    close = waited(AsyncClient.aclose)
+    voices = to_sync(AsyncClient.voices)
+    identity = to_sync(AsyncClient.identity)
+    synthesize = to_sync(AsyncClient.synthesize)
+    stream_speech = to_sync_returning(AsyncClient.stream_speech, SpeechStream)
+    transcribe = to_sync(AsyncClient.transcribe)
+    translate = to_sync(AsyncClient.translate)
+    stream_translation = to_sync_returning(AsyncClient.stream_translation, TranslationStream)
+    realtime = to_sync_returning(AsyncClient.realtime, RealtimeSession)
+    perform = to_sync(AsyncClient.perform)
+    request = to_sync(AsyncClient.request)
+    close = to_sync(AsyncClient.aclose)
 
     @property
-    @described_as(AsyncClient.with_raw_response)
+    @copy_docstring(AsyncClient.with_raw_response)
     def with_raw_response(self) -> Any:
         client = self.with_options()
         client._async = self._async.with_raw_response  # noqa: SLF001 - of the same class
@@ -184,8 +184,8 @@ if Client.__doc__ and AsyncClient.__doc__:  # python -OO keeps no descriptions
     Client.__doc__ = f"{cleandoc(Client.__doc__)}\n\nArgs:\n{_arguments}"
 
 
-@briefly
-@described_as(AsyncClient.connect)
+@shorten_tracebacks
+@copy_docstring(AsyncClient.connect)
 def connect(
     base_url: str | None = None,
     *,
@@ -193,6 +193,6 @@ def connect(
     api_key: str | Secret | Callable[[], str] | None = None,
     **options: Unpack[ClientOptions],
 ) -> Client:
-    key, api_key = as_secret(api_key), None
-    check_names(options)
+    key, api_key = to_secret(api_key), None
+    check_option_names(options)
     return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)

@@ -11,19 +11,19 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
-from speechlab.client._api.base import Configured
+from speechlab.client._api.base import ClientBase
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals, Timing, attach_timing
-from speechlab.client._operations.call import RawResponse, about_reply
-from speechlab.client._operations.operation import Operation, TimeLeft, time_of, whole_s
+from speechlab.client._operations.call import RawResponse, attach_reply
+from speechlab.client._operations.operation import Operation, TimeLeft, get_full_timeout, resolve_timeout
 from speechlab.client._operations.speech import SpeechOptions
-from speechlab.client._operations.voices import VoiceCatalogue, read_catalogue, voices_call
+from speechlab.client._operations.voices import VoiceCatalogue, build_voices_call, parse_catalogue
 from speechlab.client._realtime.dial import RealtimeOptions
-from speechlab.client._settings.settings import Settings, nothing_is_sent
-from speechlab.client._stored_calls import Memory, StoredCall, miss
+from speechlab.client._settings.settings import Settings, build_not_replayable_error
+from speechlab.client._stored_calls import Memory, StoredCall, build_replay_miss
 from speechlab.client._transport.connections import ConnectionPool
 from speechlab.client._transport.sender import Sender
-from speechlab.contract import Voice, VoiceList, canonical_uuid
+from speechlab.contract import Voice, VoiceList, parse_uuid
 from speechlab.errors import (
     APIConnectionError,
     APIError,
@@ -36,18 +36,18 @@ from speechlab.errors import (
 )
 
 T = TypeVar("T")
-Question = tuple[str, str]
-"""The place where the result is kept, and its key."""
-_OF_SERVICE = (APIConnectionError, RateLimitError, ServerError)
-"""Failures of the service, after which each waiting call sends its own request."""
-_under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Question, asyncio.Future[bool]]] = (
+# The place where the result is kept, and its key.
+CallKey = tuple[str, str]
+# Failures of the service, after which each waiting call sends its own request.
+_SERVICE_FAILURES = (APIConnectionError, RateLimitError, ServerError)
+# The questions that are being asked on each loop; True once there is a result or a failure of the call alone.
+_under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[CallKey, asyncio.Future[bool]]] = (
     WeakKeyDictionary()
 )
-"""The questions that are being asked on each loop; True once there is a result or a failure of the call alone."""
 
 
-def _too_late(waited_s: float, time_s: float | None) -> APITimeoutError:
-    text = f"the call's time of {whole_s(time_s or 0.0):g} s was up while it waited for another call of this process"
+def _build_wait_error(waited_s: float, time_s: float | None) -> APITimeoutError:
+    text = f"the call's time of {get_full_timeout(time_s or 0.0):g} s was up while it waited for another call of this process"
     error = APITimeoutError(f"{text} with the same request, which started before", attempts=0)
     error.advice = "give a longer time as timeout= of the call, or by with_options(timeout=...)"
     attach_timing(error, Timing(attempts=0, latency_s=waited_s))
@@ -56,10 +56,10 @@ def _too_late(waited_s: float, time_s: float | None) -> APITimeoutError:
 
 R = TypeVar("R")
 V = TypeVar("V", bound=SpeechOptions)
-_LARGE = 4_000_000
-"""Bytes from which work on a body moves to a thread."""
-_NO_CATALOGUE = frozenset({403, 404, 405, 501})
-"""Statuses of services without speech, or whose voices are not open to this key."""
+# Bytes from which work on a body moves to a thread.
+_LARGE_BYTES = 4_000_000
+# Statuses of services without speech, or whose voices are not open to this key.
+_NO_CATALOGUE_STATUSES = frozenset({403, 404, 405, 501})
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class RawReply(RawResponse):
     _result: Any = field(default=None, repr=False)
 
     def parse(self) -> Any:
-        """The result, as the call without ``with_raw_response`` returns it."""
+        """Return the result, as the call without ``with_raw_response`` returns it."""
         return self._result
 
 
-class Performer(Configured, AsyncClosable):
+class Performer(ClientBase, AsyncClosable):
     """The part of :class:`AsyncClient` that performs operations."""
 
     _raw = False
@@ -119,8 +119,8 @@ class Performer(Configured, AsyncClosable):
         client._raw = True  # noqa: SLF001 - of the same class
         return client
 
-    def _given(self, reply: RawResponse, result: T) -> T:
-        """What a call returns: its result, or its raw reply."""
+    def _wrap_result(self, reply: RawResponse, result: T) -> T:
+        """Return what a call returns: its result, or its raw reply."""
         if not self._raw:
             return result
         return cast("T", RawReply(reply.status, reply.headers, reply.content, reply.timing, result))
@@ -142,29 +142,31 @@ class Performer(Configured, AsyncClosable):
             APIConnectionError: No reply came.
             ContractError: The reply breaks the contract.
         """
-        return self._given(*await self._answer(operation))
+        return self._wrap_result(*await self._fetch_result(operation))
 
-    async def _answer(self, operation: Operation[R]) -> tuple[RawResponse, R]:
-        """The reply to an operation, and its result."""
+    async def _fetch_result(self, operation: Operation[R]) -> tuple[RawResponse, R]:
+        """Return the reply to an operation, and its result."""
         if isinstance(operation, SpeechOptions):
-            operation = await self._with_known_voice(operation)
-        operation = self._settings.fitted(operation)
-        stored = await self._stored_call(operation)
+            operation = await self._resolve_voice(operation)
+        operation = self._settings.adapt_operation(operation)
+        stored = await self._build_stored_call(operation)
         if stored is None:
-            return await self._ask(operation, None)
+            return await self._request_result(operation, None)
 
-        async def look() -> tuple[RawResponse, R] | None:
-            reply = await asyncio.to_thread(stored.reply, operation)
-            return None if reply is None else (reply, await _result(operation, reply))
+        async def look_up() -> tuple[RawResponse, R] | None:
+            reply = await asyncio.to_thread(stored.load_reply, operation)
+            return None if reply is None else (reply, await _parse_reply(operation, reply))
 
-        ask = partial(self._ask, operation, stored)
+        ask = partial(self._request_result, operation, stored)
         if not stored.memory.asks:
-            return await look() or await ask()
-        return await self._once((str(stored.memory.store.path), stored.key), look, ask, operation.timeout)
+            return await look_up() or await ask()
+        return await self._share_equal_calls(
+            (str(stored.memory.store.path), stored.key), look_up, ask, operation.timeout
+        )
 
-    async def _once(
+    async def _share_equal_calls(
         self,
-        question: Question,
+        question: CallKey,
         look: Callable[[], Awaitable[T | None]],
         ask: Callable[[float | None], Awaitable[T]],
         timeout_s: float | None,
@@ -172,7 +174,9 @@ class Performer(Configured, AsyncClosable):
         """The result of a call: kept, of an equal call under way, or of an own request if the service failed that."""
         clock = self._settings.clock
         # in a batch, the timeout of a call is for its attempts
-        time_s = None if self._sender.group is not None else time_of(timeout_s, self._settings.timeout)
+        time_s = (
+            None if self._sender.group is not None else resolve_timeout(timeout_s, self._settings.timeout)
+        )
         began, left_s, together = clock.monotonic(), time_s, True
         loop = asyncio.get_running_loop()
         under_way = _under_way.setdefault(loop, {})
@@ -183,7 +187,7 @@ class Performer(Configured, AsyncClosable):
                 try:
                     result = await look()
                     return await ask(left_s) if result is None else result
-                except _OF_SERVICE:
+                except _SERVICE_FAILURES:
                     end.set_result(False)
                     raise
                 finally:
@@ -197,34 +201,34 @@ class Performer(Configured, AsyncClosable):
                 async with asyncio.timeout(left_s):
                     together = await asyncio.shield(asking)
             except TimeoutError:
-                raise _too_late(clock.monotonic() - began, time_s) from None
+                raise _build_wait_error(clock.monotonic() - began, time_s) from None
             if time_s is not None:
-                left_s = TimeLeft(time_s - (clock.monotonic() - began), whole_s(time_s))
+                left_s = TimeLeft(time_s - (clock.monotonic() - began), get_full_timeout(time_s))
         return await ask(left_s)
 
-    async def _ask(
+    async def _request_result(
         self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None
     ) -> tuple[RawResponse, R]:
         """Make a call within the rest of its timeout, count it, and keep its result."""
         if isinstance(left_s, TimeLeft):
             operation = replace(cast("Any", operation), timeout=left_s)
-        call = await in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
+        call = await run_in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
         reply = await self._sender.send(call)
-        result = await _result(operation, reply)
+        result = await _parse_reply(operation, reply)
         self._sender.totals.add(**operation.spent(result))
         if stored is not None:
-            await asyncio.to_thread(stored.keep_result, operation, reply, result)
+            await asyncio.to_thread(stored.save_result, operation, reply, result)
         return reply, result
 
-    async def _stored_call(self, operation: Operation[Any]) -> StoredCall | None:
-        """The form of an operation in the store; None for a client without a store."""
+    async def _build_stored_call(self, operation: Operation[Any]) -> StoredCall | None:
+        """Return the form of an operation in the store; None for a client without a store."""
         if self._memory is None:
             return None
-        parameters = await in_thread_if_large(operation.effort, getattr, operation, "parameters")
+        parameters = await run_in_thread_if_large(operation.effort, getattr, operation, "parameters")
         try:
-            service = await self.identity(timeout=operation.time_s(self._settings.timeout))
+            service = await self.identity(timeout=operation.resolve_timeout(self._settings.timeout))
         except ReplayMiss:  # of the catalogue, which the user did not request
-            raise miss(self._memory.store, operation.name, parameters, "") from None
+            raise build_replay_miss(self._memory.store, operation.name, parameters, "") from None
         return StoredCall(self._memory, operation.name, parameters, service)
 
     async def voices(self, *, timeout: float | None = None) -> VoiceCatalogue:  # noqa: ASYNC109 - of the request, retries included
@@ -238,29 +242,29 @@ class Performer(Configured, AsyncClosable):
             APIConnectionError: No reply came.
             ContractError: The reply is not a catalogue.
         """
-        return self._given(*await self._list_voices(timeout))
+        return self._wrap_result(*await self._list_voices(timeout))
 
     async def _list_voices(self, timeout_s: float | None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            service, body = await asyncio.to_thread(memory.catalogue, home)
+            service, body = await asyncio.to_thread(memory.load_catalogue, home)
             if body is None:
-                raise nothing_is_sent("voices")
+                raise build_not_replayable_error("voices")
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self._catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return reply, self._catalogue
-        reply = await self._sender.send(voices_call(time_of(timeout_s, self._settings.timeout)))
+        reply = await self._sender.send(build_voices_call(resolve_timeout(timeout_s, self._settings.timeout)))
         try:
-            self._catalogue = catalogue = read_catalogue(reply)
+            self._catalogue = catalogue = parse_catalogue(reply)
         except SpeechLabError as error:
-            about_reply(error, reply.headers, reply.timing)
+            attach_reply(error, reply.headers, reply.timing)
             raise
         if memory is not None:
-            await asyncio.to_thread(memory.keep_catalogue, home, catalogue.service or home, reply.json())
+            await asyncio.to_thread(memory.save_catalogue, home, catalogue.service or home, reply.json())
         return reply, catalogue
 
     async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of the request, retries included
-        """The identity of the service, part of the keys under which its results are kept.
+        """Return the identity of the service, part of the keys under which its results are kept.
 
         Args:
             timeout: Seconds, if a request is necessary; None is the client's.
@@ -276,28 +280,30 @@ class Performer(Configured, AsyncClosable):
         """
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            return (await asyncio.to_thread(memory.catalogue, home))[0]
+            return (await asyncio.to_thread(memory.load_catalogue, home))[0]
 
-        async def look() -> str | None:
+        async def look_up() -> str | None:
             if self._unlisted or self._catalogue is None:
                 return home if self._unlisted else None
             return self._catalogue.service or home
 
-        async def ask(left_s: float | None) -> str:
+        async def request_identity(left_s: float | None) -> str:
             try:
                 return (await self._list_voices(left_s))[1].service or home
             except APIError as error:
-                if error.status not in _NO_CATALOGUE:
+                if error.status not in _NO_CATALOGUE_STATUSES:
                     raise
             self._unlisted = True
             if memory is not None:
-                await asyncio.to_thread(memory.keep_catalogue, home, home, None)
+                await asyncio.to_thread(memory.save_catalogue, home, home, None)
             return home
 
-        return await self._once((f"client {id(self)}", "voices"), look, ask, timeout)
+        return await self._share_equal_calls(
+            (f"client {id(self)}", "voices"), look_up, request_identity, timeout
+        )
 
-    async def _with_known_voice(self, options: V) -> V:
-        """The options with the voice of the catalogue, which is requested only to look up a description."""
+    async def _resolve_voice(self, options: V) -> V:
+        """Return the options with the voice of the catalogue, which is requested only to look up a description."""
         voice: object = options.voice
         if isinstance(voice, Voice):
             return options
@@ -305,13 +311,13 @@ class Performer(Configured, AsyncClosable):
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
         catalogue = self._catalogue
-        if canonical_uuid(voice.strip()) is not None:
+        if parse_uuid(voice.strip()) is not None:
             listed = catalogue.get(voice.strip()) if catalogue is not None else None
             return options if listed is None else replace(options, voice=listed)
         if catalogue is not None:
             return replace(options, voice=catalogue.one(voice))
         clock, name = self._settings.clock, getattr(options, "name", "realtime")
-        time_s = time_of(getattr(options, "timeout", None), self._settings.timeout)
+        time_s = resolve_timeout(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
         try:
             _, catalogue = await self._list_voices(time_s)
@@ -326,16 +332,16 @@ class Performer(Configured, AsyncClosable):
         raise ReplayMiss(text, operation=name, parameter="voice_id")
 
 
-async def _result(operation: Operation[R], reply: RawResponse) -> R:
+async def _parse_reply(operation: Operation[R], reply: RawResponse) -> R:
     """Read a reply."""
     try:
-        return await in_thread_if_large(len(reply.content), operation.read, reply)
+        return await run_in_thread_if_large(len(reply.content), operation.read, reply)
     except SpeechLabError as error:
         # the request was sent and may be billed, even if the reply is not usable
-        about_reply(error, reply.headers, reply.timing)
+        attach_reply(error, reply.headers, reply.timing)
         raise
 
 
-async def in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
+async def run_in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
     """Call a function, in a thread if the work is large enough to block the event loop noticeably."""
-    return function(*args) if size < _LARGE else await asyncio.to_thread(function, *args)
+    return function(*args) if size < _LARGE_BYTES else await asyncio.to_thread(function, *args)

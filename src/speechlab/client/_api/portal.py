@@ -19,36 +19,37 @@ from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
-from speechlab._platform import after_fork
-from speechlab.client._closable import own_methods
+from speechlab._platform import register_after_fork
+from speechlab.client._closable import wrap_public_methods
 from speechlab.client._transport.connections import close_all
 from speechlab.errors import ConfigurationError
 
 T = TypeVar("T")
 _STOP_S = 5.0
+# Seconds that an interrupt waits for the cancelled call, and the end of the program for open calls.
 _UNWIND_S = 2.0
-"""Seconds that an interrupt waits for the cancelled call, and the end of the program for open calls."""
 _LOOK_S = 0.002
+# Seconds of one wait. An interrupt does not end a wait without a limit where a library's handler of signals
+# restarts
+# it, as that of polars does, nor on Windows.
 _WAIT_S = 0.1
-"""Seconds of one wait. An interrupt does not end a wait without a limit where a library's handler of signals restarts
-it, as that of polars does, nor on Windows."""
 
 
-class _Portal:
+class _LoopThread:
     """A thread that runs an event loop until it is stopped."""
 
     def __init__(self) -> None:
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self.thread = threading.Thread(target=self._serve, name="speechlab-client", daemon=True)
+        self.thread = threading.Thread(target=self._run_loop, name="speechlab-client", daemon=True)
         self.thread.start()
         self.loop, self.stop = self._started.result()
 
-    def _serve(self) -> None:
+    def _run_loop(self) -> None:
         # When the event is set, the runner cancels the remaining tasks and closes what is open.
         try:
             with asyncio.Runner() as runner:
                 loop = runner.get_loop()
-                waiting = loop.create_task(self._wait())
+                waiting = loop.create_task(self._wait_for_stop())
                 while not waiting.done():
                     # sys.exit() in a user's function ends the call that contains it, not all other calls
                     with suppress(SystemExit, KeyboardInterrupt):
@@ -58,7 +59,7 @@ class _Portal:
             if not _over:
                 raise
 
-    async def _wait(self) -> None:
+    async def _wait_for_stop(self) -> None:
         stop = asyncio.Event()
         self._started.set_result((asyncio.get_running_loop(), stop))
         await stop.wait()
@@ -68,19 +69,19 @@ class _Portal:
 
 
 _lock = threading.Lock()
-_portal: _Portal | None = None
-_parents: list[_Portal | None] = []
-"""Loops of the parent processes before a fork. They are kept, because their finalizers would touch them."""
+_portal: _LoopThread | None = None
+# Loops of the parent processes before a fork. They are kept, because their finalizers would touch them.
+_parents: list[_LoopThread | None] = []
+# Whether the program has ended and only daemon threads still run.
 _over = False
-"""Whether the program has ended and only daemon threads still run."""
 
 
-def _loop() -> asyncio.AbstractEventLoop:
+def _ensure_loop() -> asyncio.AbstractEventLoop:
     global _portal  # noqa: PLW0603 - one for the process
-    _end_with_program()
+    _exit_if_program_over()
     with _lock:
         if _portal is None:
-            _portal = _Portal()
+            _portal = _LoopThread()
         portal = _portal
     if threading.current_thread() is portal.thread:
         raise ConfigurationError(
@@ -89,13 +90,13 @@ def _loop() -> asyncio.AbstractEventLoop:
     return portal.loop
 
 
-def begin(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
+def start(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> Future[T]:
     """Start a coroutine function on the private loop; the caller is responsible for its end."""
-    loop = _loop()
+    loop = _ensure_loop()
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
-def result_of(future: Future[T]) -> T:
+def wait_for_result(future: Future[T]) -> T:
     """Wait for the result of a call that :func:`begin` started; at the end of the program, end a daemon thread."""
     try:
         while not future.done():
@@ -103,13 +104,13 @@ def result_of(future: Future[T]) -> T:
                 future.exception(_WAIT_S)
         return future.result()
     except BaseException:
-        _end_with_program()
+        _exit_if_program_over()
         raise
     finally:
         del future  # its error has a traceback that refers to this frame: a cycle
 
 
-def _end_with_program() -> None:
+def _exit_if_program_over() -> None:
     """End a daemon thread after the end of the program, when there is no loop any more."""
     if _over and threading.current_thread() is not threading.main_thread():
         raise SystemExit from None
@@ -117,11 +118,11 @@ def _end_with_program() -> None:
 
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result; an end of the wait cancels the call."""
-    loop = _loop()
+    loop = _ensure_loop()
     call = function(*args, **kwargs)
     future = asyncio.run_coroutine_threadsafe(call, loop)
     try:
-        return result_of(future)
+        return wait_for_result(future)
     except BaseException:
         if future.cancel():
             # A cancelled future counts as done at once, although its coroutine may still run.
@@ -134,7 +135,7 @@ def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: A
 
 
 @atexit.register
-def _stop() -> None:
+def _stop_loop() -> None:
     global _over, _portal  # noqa: PLW0603 - one for the process
     _over = True
     with _lock:
@@ -144,7 +145,7 @@ def _stop() -> None:
         portal.thread.join(_STOP_S)
 
 
-@after_fork
+@register_after_fork
 def _forget_after_fork() -> None:
     # A fork does not copy the thread of the loop.
     global _lock, _over, _portal  # noqa: PLW0603 - a forked child needs its own
@@ -161,7 +162,7 @@ F = TypeVar("F", bound="Callable[..., Any]")
 P = ParamSpec("P")
 
 
-class Face(Generic[A_co]):
+class SyncWrapper(Generic[A_co]):
     """Base of the synchronous classes: calls run on the private loop while the caller waits."""
 
     def __init__(self, behind: A_co) -> None:
@@ -169,7 +170,7 @@ class Face(Generic[A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        own_methods(cls)
+        wrap_public_methods(cls)
 
     def __enter__(self) -> Self:
         behind: Any = self._async
@@ -186,30 +187,30 @@ class Face(Generic[A_co]):
         return repr(self._async).replace("Async", "")
 
 
-class StreamFace(Face[A_co]):
+class SyncIterator(SyncWrapper[A_co]):
     """A face with iteration; its class defines ``__next__`` by :func:`following`."""
 
     def __iter__(self) -> Self:
         return self
 
 
-def waited(
+def to_sync(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method without ``await``."""
+) -> Callable[Concatenate[SyncWrapper[A], P], T]:
+    """Return the same method without ``await``."""
 
     @wraps(method)
-    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: SyncWrapper[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return run(method, self._async, *args, **kwargs)
 
     return call
 
 
-def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A]], T]:
+def to_sync_next(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[SyncWrapper[A]], T]:
     """``__next__``, from ``__anext__``."""
 
     @wraps(method)
-    def call(self: Face[A], /) -> T:
+    def call(self: SyncWrapper[A], /) -> T:
         try:
             return run(method, self._async)
         except StopAsyncIteration:
@@ -218,25 +219,25 @@ def following(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[Face[A
     return call
 
 
-def each_of(items: AsyncIterator[T]) -> Iterator[T]:
+def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
     """Iterate without ``await``."""
 
-    async def following_item() -> tuple[T] | None:
+    async def fetch_item() -> tuple[T] | None:
         async for item in items:
             return (item,)
         return None
 
-    while (item := run(following_item)) is not None:
+    while (item := run(fetch_item)) is not None:
         yield item[0]
 
 
-def faced(
+def to_sync_returning(
     method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
-) -> Callable[Concatenate[Face[A], P], T]:
-    """The same method, returning a face of its result without waiting."""
+) -> Callable[Concatenate[SyncWrapper[A], P], T]:
+    """Return the same method, returning a face of its result without waiting."""
 
     @wraps(method)
-    def call(self: Face[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: SyncWrapper[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return face(method(self._async, *args, **kwargs))
 
     described: Any = call
@@ -245,7 +246,7 @@ def faced(
     return call
 
 
-class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
+class sync_property(property, Generic[T]):  # noqa: N801 - used as ``property`` is
     """The same property of the object behind the face."""
 
     def __init__(self, original: Callable[[Any], T]) -> None:
@@ -262,11 +263,11 @@ class mirrored(property, Generic[T]):  # noqa: N801 - used as ``property`` is
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
 
 
-def described_as(original: Callable[..., Any] | property) -> Callable[[F], F]:
+def copy_docstring(original: Callable[..., Any] | property) -> Callable[[F], F]:
     """Take over the description of another function."""
 
-    def describe(function: F) -> F:
+    def set_docstring(function: F) -> F:
         function.__doc__ = original.__doc__
         return function
 
-    return describe
+    return set_docstring

@@ -9,16 +9,22 @@ from typing import Any, Unpack
 from urllib.parse import quote
 
 from speechlab._arguments import is_whole_number
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab.client._api.client import Client
-from speechlab.client._settings.settings import ClientOptions, Settings, check_names, check_number, with_mode
-from speechlab.client._systems.functions import FunctionSystem, SystemFunction, named_voices
+from speechlab.client._settings.settings import (
+    ClientOptions,
+    Settings,
+    check_number,
+    check_option_names,
+    resolve_mode,
+)
+from speechlab.client._systems.functions import FunctionSystem, SystemFunction, to_voice_languages
 from speechlab.errors import ConfigurationError
 
-_OF_A_SERVICE = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
+_SERVICE_OPTIONS = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
 
 
-@briefly
+@shorten_tracebacks
 def system(
     name: str,
     *,
@@ -50,7 +56,7 @@ def system(
         transcribe: ``transcribe(clip, language=None, …)``; returns a text, a ``Transcript``, segments (dicts, tuples
             or objects with start, end, text), segments with an info, or a dict, also the reply of a vendor.
         transcribe_stream: ``transcribe_stream(clips, language=None, …)``; takes an iterator of clips that come as
-            they are spoken (an async function: ``async for``), and yields ``(text, final)``: what is recognised of a
+            they are spoken (an async function: ``async for``), and yields ``(text, final)``: what is recognized of a
             segment so far, and whether that is final; the text after it is of the next segment. It is called by
             ``transcribe(…, stream=True)``.
         synthesize: ``synthesize(text, voice)``; returns an ``AudioClip``, ``(samples, rate)``, the bytes of a file,
@@ -81,24 +87,26 @@ def system(
         >>> loud.transcribe(([0.0, 0.9], 8_000)).text
         'loud'
     """
-    check_names(options)
-    if option := next((each for each in _OF_A_SERVICE if each in options), None):
+    check_option_names(options)
+    if option := next((each for each in _SERVICE_OPTIONS if each in options), None):
         raise ConfigurationError(f"{option} is for services; a system of functions has none, so leave it out")
     callables = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
     callables["transcribe_stream"] = transcribe_stream
-    functions = {kind: SystemFunction.of(kind, each) for kind, each in callables.items() if each is not None}
-    _check(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
+    functions = {
+        kind: SystemFunction.from_callable(kind, each) for kind, each in callables.items() if each is not None
+    }
+    _check_arguments(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
     if voices is None:
         voices = ["default"] if synthesize is not None else []
     adapter = FunctionSystem(
         name=name,
         functions=functions,
-        voices=named_voices(voices, "any language"),
+        voices=to_voice_languages(voices, "any language"),
         places=processes or concurrency,
         processes=processes,
         sample_rate=sample_rate,
         pace=(playback_rate, piece_s),
-        identity=_identity(name, functions, version, sample_rate),
+        identity=_build_identity(name, functions, version, sample_rate),
     )
     if playback_rate is not None:
         check_number("playback_rate", playback_rate, least=0, advice="give a number above 0")
@@ -106,13 +114,13 @@ def system(
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     if processes:
         pickle.dumps(adapter.functions)  # what cannot be sent is told now
-    most: Any = {"max_concurrency": adapter.places, **with_mode(dict(options))}
+    most: Any = {"max_concurrency": adapter.places, **resolve_mode(dict(options))}
     return Client.from_settings(
         Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)
     )
 
 
-def _check(name: object, functions: Mapping[str, object], **numbers: object) -> None:
+def _check_arguments(name: object, functions: Mapping[str, object], **numbers: object) -> None:
     if not isinstance(name, str) or not name.strip():
         raise ConfigurationError(f"name is {name!r:.60}; give a text that names the system in reports")
     if not functions:
@@ -129,16 +137,18 @@ def _check(name: object, functions: Mapping[str, object], **numbers: object) -> 
         )
 
 
-def _identity(
+def _build_identity(
     name: str, functions: Mapping[str, SystemFunction], version: object, sample_rate: int | None
 ) -> str:
     at = f" at {sample_rate} Hz" if sample_rate is not None else ""
     if version is not None:
         return f"{name} {version}{at}"
-    from speechlab.text import function_hash, unhashed
+    from speechlab.text import hash_function, list_unhashed_values
 
     unseen = {
-        what: kind for function in functions.values() for what, kind in unhashed(function.given).items()
+        what: kind
+        for function in functions.values()
+        for what, kind in list_unhashed_values(function.given).items()
     }
     if unseen:
         values = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())
@@ -147,5 +157,5 @@ def _identity(
             "keep results of another model apart",
             stacklevel=4,
         )
-    hashes = (f"{kind} {function_hash(function.given, module=True)}" for kind, function in functions.items())
+    hashes = (f"{kind} {hash_function(function.given, module=True)}" for kind, function in functions.items())
     return f"{name} ({', '.join(hashes)}){at}"

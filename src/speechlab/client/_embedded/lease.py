@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from speechlab._platform import after_fork, package_version
+from speechlab._platform import package_version, register_after_fork
 from speechlab._require import EXTRAS
-from speechlab.client._embedded.state import EmbeddedService, StateDir, process_runs
+from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
 from speechlab.client._events import logger
 from speechlab.client._secret import Secret, redact
 from speechlab.errors import ConfigurationError, ServiceStartError
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 
+# Seconds until the service ends after its last user; a restarted kernel finds its models loaded.
 IDLE_EXIT_VARIABLE = "SPEECHLAB_IDLE_EXIT_S"
-"""Seconds until the service ends after its last user; a restarted kernel finds its models loaded."""
 _IDLE_EXIT_S = 20.0
 _START_S = 120.0
 _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
-_MISSING = re.compile(r"No module named '([^']+)'")
-_NEEDED = ("starlette", "uvicorn", "httptools")
+_MISSING_MODULE = re.compile(r"No module named '([^']+)'")
+_SERVICE_MODULES = ("starlette", "uvicorn", "httptools")
 # A key from the environment would not be on the ready line, and only this process needs one.
-_OWN_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
+_KEY_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
-def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
+def launch_service(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
     """Start the service, and wait until it accepts requests."""
-    command = _command(state)
+    command = _build_command(state)
     if before is not None:
         command += ["--port", str(urlsplit(before.base_url).port)]
     if state.log.exists() and state.log.stat().st_size > _LOG_MAX_BYTES:
@@ -63,7 +63,7 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=_environment(state, before),
+            env=_build_environment(state, before),
             start_new_session=True,  # an interrupt of the kernel must not reach it
             cwd=state.path,
         )
@@ -74,10 +74,10 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
     if problem is not None:
         raise ServiceStartError(f"the embedded service could not be started: {problem}")
     try:
-        service = _wait_ready(process, state, log_start, before)
+        service = _wait_until_ready(process, state, log_start, before)
         service.write(state.service_file)  # without it, no process could find the service
     except BaseException:
-        _end(process)
+        _terminate(process)
         raise
     finally:
         # It outlives this process; a thread collects its status if it ends first.
@@ -88,17 +88,17 @@ def launch(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedSe
     return service
 
 
-def _environment(state: StateDir, before: EmbeddedService | None) -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if name not in _OWN_VARIABLES}
+def _build_environment(state: StateDir, before: EmbeddedService | None) -> dict[str, str]:
+    environment = {name: value for name, value in os.environ.items() if name not in _KEY_VARIABLES}
     if state.engines:
         environment["SPEECHLAB_SERVICE_ENGINES"] = state.engines
     if before is not None:
-        environment[_OWN_VARIABLES[0]] = before.api_key.reveal()
+        environment[_KEY_VARIABLES[0]] = before.api_key.reveal()
     return environment
 
 
-def _command(state: StateDir) -> list[str]:
-    absent = [name for name in _NEEDED if find_spec(name) is None]
+def _build_command(state: StateDir) -> list[str]:
+    absent = [name for name in _SERVICE_MODULES if find_spec(name) is None]
     if absent:
         extra = EXTRAS.get(absent[0], "local")
         raise ServiceStartError(
@@ -116,7 +116,7 @@ def _command(state: StateDir) -> list[str]:
     return [*command, "--idle-exit-s", f"{idle_s:g}", "--data-dir", str(state.data)]
 
 
-def _wait_ready(
+def _wait_until_ready(
     process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: EmbeddedService | None
 ) -> EmbeddedService:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -143,9 +143,9 @@ def _wait_ready(
         reason = f"its ready line is invalid ({type(error).__name__})"
     else:
         reason = f"it ended with status {process.wait(10)}"
-    log = _log_tail(state, log_start)
+    log = _read_log_tail(state, log_start)
     advice = "set SPEECHLAB_BASE_URL to use a service that runs elsewhere"
-    modules = [name.partition(".")[0] for name in _MISSING.findall(log)]
+    modules = [name.partition(".")[0] for name in _MISSING_MODULE.findall(log)]
     if modules and modules[-1] != "speechlab":  # no extra installs a missing module of speechlab itself
         extra = EXTRAS.get(modules[-1], "local")
         advice = f"install {modules[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
@@ -162,7 +162,7 @@ def _read_lines(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     lines.put(b"")
 
 
-def _log_tail(state: StateDir, start: int) -> str:
+def _read_log_tail(state: StateDir, start: int) -> str:
     try:
         with state.log.open("rb") as file:
             file.seek(start)
@@ -172,7 +172,7 @@ def _log_tail(state: StateDir, start: int) -> str:
     return redact(text[-_LOG_CHARS:].strip()) or "(empty)"
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _terminate(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(10)
@@ -182,13 +182,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 _LOCK_WAIT_S = 180.0
+# Minimum time between two starts, so that a service that keeps failing is not restarted without end.
 _PAUSE_S = 60.0
-"""Minimum time between two starts, so that a service that keeps failing is not restarted without end."""
 
 
 _holds_lock = threading.Lock()
+# The locks that mark this process as a user of a service, by its folder; each is taken once for each client.
 _holds: dict[Path, FileLock] = {}
-"""The locks that mark this process as a user of a service, by its folder; each is taken once for each client."""
 
 
 @dataclass(eq=False)
@@ -205,9 +205,9 @@ class Lease:
         """End the lease; the last one of this process also releases the lock."""
         if self._open:
             self._open = False
-            _let_go(self.state)
+            _release_hold(self.state)
 
-    def revive(self, pid: int) -> bool:
+    def restart_if_ended(self, pid: int) -> bool:
         """Restart the service if its process has ended; may take as long as a start."""
         if not self._open:
             return False
@@ -216,12 +216,12 @@ class Lease:
         before, state = self.service, self.state
         if before.pid != pid:
             return True  # another call has restarted it meanwhile
-        if process_runs(pid):
+        if is_process_running(pid):
             return False
         try:
             # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
             with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-                service = _running(state)
+                service = _find_running(state)
                 if service is None:
                     if time.monotonic() - self.revived_at < _PAUSE_S:
                         return False
@@ -231,7 +231,7 @@ class Lease:
                         before.pid,
                         state.log,
                     )
-                    service = launch(state, before)
+                    service = launch_service(state, before)
                     logger.warning("the embedded service runs again (process %d)", service.pid)
         except (ServiceStartError, Timeout, OSError) as error:
             self.trouble = str(error)
@@ -243,9 +243,9 @@ class Lease:
         self.service, self.trouble = service, ""
         return True
 
-    def explain(self) -> str:
-        """The possible reason for a missing reply, and advice, for error messages."""
-        if process_runs(self.service.pid):
+    def describe_failure(self) -> str:
+        """Return the possible reason for a missing reply, and advice, for error messages."""
+        if is_process_running(self.service.pid):
             return f"the embedded service (process {self.service.pid}) runs; see its log, {self.state.log}"
         why = f" and was not started again: {self.trouble}" if self.trouble else ""
         return (
@@ -259,7 +259,7 @@ def take_lease(engines: str) -> Lease:
     from filelock import FileLock, Timeout
 
     state = StateDir(engines)
-    state.prepare()
+    state.create_folders()
     held = False
     try:
         # Before the lookup: a service whose last user is leaving must see that there is a new one.
@@ -270,49 +270,49 @@ def take_lease(engines: str) -> Lease:
             _holds[state.path].acquire()
         held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            lease = Lease(_running(state) or launch(state), state)
+            lease = Lease(_find_running(state) or launch_service(state), state)
             held = False
             return lease
     except Timeout:
         reason = f"another process has been starting it for {_LOCK_WAIT_S:.0f} seconds; see {state.log}"
         failure = ServiceStartError(f"the embedded service could not be started: {reason}")
     except OSError as error:  # such as a full disk
-        failure = ServiceStartError(state.advice(error.strerror or str(error)))
+        failure = ServiceStartError(state.describe_problem(error.strerror or str(error)))
     finally:
         if held:
-            _let_go(state)
+            _release_hold(state)
     raise failure
 
 
-def _running(state: StateDir) -> EmbeddedService | None:
-    """The running service; an outdated description is deleted. The caller holds the start lock."""
+def _find_running(state: StateDir) -> EmbeddedService | None:
+    """Return the running service; an outdated description is deleted. The caller holds the start lock."""
     service = EmbeddedService.read(state.service_file)
     # Another version of speechlab, or one in another environment, may behave differently.
     ours = (package_version(), sys.prefix)
-    if service is not None and (service.version, service.environment) == ours and service.answers():
+    if service is not None and (service.version, service.environment) == ours and service.is_reachable():
         return service
     state.service_file.unlink(missing_ok=True)
     return None
 
 
-def _let_go(state: StateDir) -> None:
+def _release_hold(state: StateDir) -> None:
     with _holds_lock:
         hold = _holds.get(state.path)
         if hold is not None and hold.lock_counter > 1:
             hold.release()
         elif hold is not None:
             del _holds[state.path]
-            _drop(hold)
+            _release_lock(hold)
 
 
 @atexit.register
-def _drop_all() -> None:
+def _release_all() -> None:
     with _holds_lock:
         while _holds:
-            _drop(_holds.popitem()[1])
+            _release_lock(_holds.popitem()[1])
 
 
-def _drop(hold: FileLock) -> None:
+def _release_lock(hold: FileLock) -> None:
     with suppress(OSError):
         # Deleted before its release: afterwards another process could have locked the same file.
         Path(hold.lock_file).unlink(missing_ok=True)
@@ -320,7 +320,7 @@ def _drop(hold: FileLock) -> None:
         hold.release(force=True)
 
 
-@after_fork
+@register_after_fork
 def _renew_after_fork() -> None:
     """Drop the parent's lock in a forked child, which takes its own at its next use of the service."""
     global _holds_lock  # noqa: PLW0603 - a forked child needs its own

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from speechlab._files import whole_file
+from speechlab._files import write_atomically
 from speechlab._platform import package_version
 from speechlab.client._secret import Secret
 from speechlab.contract import VOICES_PATH
@@ -61,14 +61,14 @@ class EmbeddedService:
     def write(self, path: Path) -> None:
         """Write the description in one step, readable for the user alone."""
         fields = {**vars(self), "api_key": self.api_key.reveal()}
-        with whole_file(path) as draft:
+        with write_atomically(path) as draft:
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
 
-    def answers(self) -> bool:
-        """Whether it accepts its key; another program may use its port by now."""
-        if not process_runs(self.pid):
+    def is_reachable(self) -> bool:
+        """Return whether it accepts its key; another program may use its port by now."""
+        if not is_process_running(self.pid):
             return False
         address = urlsplit(self.base_url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PROBE_S)
@@ -86,8 +86,8 @@ class EmbeddedService:
             connection.close()
 
 
-def process_runs(pid: int) -> bool:
-    """Whether a process runs; a zombie does not."""
+def is_process_running(pid: int) -> bool:
+    """Return whether a process runs; a zombie does not."""
     import psutil
 
     try:
@@ -126,20 +126,20 @@ class StateDir:
         environment = f"{package_version()} {sys.prefix}"
         self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
 
-    def prepare(self) -> None:
+    def create_folders(self) -> None:
         """Make the folders, accessible for the user alone."""
         try:
             for folder in (self.path, self.users, self.data):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if os.name == "posix":
                 if self.path.stat().st_uid != os.getuid():
-                    raise ServiceStartError(self.advice("it belongs to another user"))
+                    raise ServiceStartError(self.describe_problem("it belongs to another user"))
                 self.path.chmod(0o700)
         except OSError as error:
-            reason = self.advice(error.strerror or str(error))
+            reason = self.describe_problem(error.strerror or str(error))
             raise ServiceStartError(reason) from error
 
-    def advice(self, reason: str) -> str:
+    def describe_problem(self, reason: str) -> str:
         """The reason why the folder cannot be used, and advice, for error messages."""
         return (
             f"the folder {str(self.path)!r} cannot be used: {reason}; set {STATE_DIR_VARIABLE} to a folder of "

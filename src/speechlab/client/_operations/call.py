@@ -12,16 +12,16 @@ import orjson
 
 from speechlab import contract
 from speechlab.client._events import Timing, attach_timing
-from speechlab.client._operations.failures import attach_head, error_from_reply, request_id
+from speechlab.client._operations.failures import attach_headers, error_from_reply, find_request_id
 from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.client._secret import Secret
 
 
-def about_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:
+def attach_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:
     """Attach the headers and the timing of a reply to an error about it."""
-    attach_head(error, headers)
+    attach_headers(error, headers)
     attach_timing(error, timing)
     return error
 
@@ -34,7 +34,7 @@ class Body(ABC):
 
     @abstractmethod
     def open(self) -> bytes | AsyncIterator[bytes]:
-        """The bytes, whole or in pieces."""
+        """Return the bytes, whole or in pieces."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class BytesBody(Body):
         return len(self.content)
 
     def open(self) -> bytes:
-        """The bytes."""
+        """Return the bytes."""
         return self.content
 
 
-def json_body(value: object) -> BytesBody:
-    """A JSON body."""
+def build_json_body(value: object) -> BytesBody:
+    """Return a JSON body."""
     try:
         return BytesBody(orjson.dumps(value), "application/json")
     except TypeError as error:  # among them integers of more than 64 bits, and half a surrogate pair
@@ -65,9 +65,9 @@ def json_body(value: object) -> BytesBody:
     )
 
 
-def form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:
-    """A multipart/form-data body without files; names may repeat, and values keep their line breaks."""
-    return BytesBody(*contract.form_body(pairs, secrets.token_hex(16)))
+def build_form_body(pairs: Sequence[tuple[str, str]]) -> BytesBody:
+    """Return a multipart/form-data body without files; names may repeat, and values keep their line breaks."""
+    return BytesBody(*contract.encode_form(pairs, secrets.token_hex(16)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class HttpCall:
     fields: Any = field(default=None, repr=False)  # of the body; of a form, pairs of names and values
     asked: Any = field(default=None, repr=False)  # the call of a function, in place of HTTP
 
-    def where(self, base_url: str) -> str:
-        """Where the call goes, for messages."""
+    def describe_target(self, base_url: str) -> str:
+        """Return where the call goes, for messages."""
         if self.asked is not None:
             return f"{self.operation} of {base_url}"
         return f"{self.method} {base_url.rstrip('/')}{self.path}"
@@ -134,7 +134,7 @@ class RawResponse:
     @property
     def request_id(self) -> str | None:
         """The service's id of the request, if a header has it."""
-        return request_id(self.headers)
+        return find_request_id(self.headers)
 
     @property
     def text(self) -> str:
@@ -142,7 +142,7 @@ class RawResponse:
         return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON."""
+        """Return the body as JSON."""
         try:
             return contract.read_json_reply(self.content)
         except ValueError:
@@ -150,7 +150,7 @@ class RawResponse:
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"
             text = f"the service answered {self.status}, but the body is {what}: {start[:200]!r}"
         broken = ContractError(text, body=start)
-        attach_head(broken, self.headers)
+        attach_headers(broken, self.headers)
         raise broken
 
     def raise_for_status(self) -> RawResponse:

@@ -35,13 +35,13 @@ _ADVICE = {
     403: "the key is valid, but may not do this; ask for access, or choose another voice",
     404: "the service is not offered at this base_url",
 }
+# Advice on a 401 where no key was sent.
 NO_KEY = (
     "no API key was given; give one as api_key= or in SPEECHLAB_API_KEY, or keep one by `speechlab login`"
 )
-"""Advice on a 401 where no key was sent."""
 _REDIRECTIONS = frozenset({301, 302, 303, 307, 308})
 _REQUEST_IDS = ("x-request-id", "request-id", "x-amzn-requestid", "x-correlation-id", "x-trace-id", "cf-ray")
-_NOT_SHOWN = {"set-cookie", "www-authenticate", "proxy-authenticate"}
+_HIDDEN_HEADERS = {"set-cookie", "www-authenticate", "proxy-authenticate"}
 _TAG = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]*>")
 _TITLE = re.compile(r"(?is)<title[^>]*>(.*?)</title>")
 _BODY_CHARS = 2_000
@@ -65,7 +65,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     inner = fields.get("error")
     if isinstance(inner, dict):  # {"error": {"message": ..., "code": ...}}, as several gateways write it
         fields = {**fields, **inner, "error": inner.get("message")}
-    message = _message(fields, text) or "the service gave no reason (the body was empty)"
+    message = _extract_message(fields, text) or "the service gave no reason (the body was empty)"
     code = fields.get("code")
     name = fields.get("name") or code  # services put the name of a refused handshake into either field
     context = fields.get("context")
@@ -75,7 +75,7 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
         "name": redact(name)[:200] if isinstance(name, str) and name else None,
         "context": tuple(redact(item)[:200] for item in items[:20] if isinstance(item, str) and item),
-        "retry_after_s": retry_after_s(headers),
+        "retry_after_s": parse_retry_after(headers),
         "body": text or None,
     }
     facts["retryable"] = status in RETRYABLE_STATUS
@@ -83,46 +83,46 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     error = kind(message, **facts)
     error.advice = _ADVICE.get(status, "")
     if status in _REDIRECTIONS:
-        place = _place(headers.get("location", ""))
+        place = _redact_location(headers.get("location", ""))
         to = f" to {place!r}" if place else ""
         error.advice = (
             f"the service redirects{to}, and redirections are not followed; set base_url to the final address"
         )
-    attach_head(error, headers)
+    attach_headers(error, headers)
     return error
 
 
-def attach_head(error: SpeechLabError, headers: Mapping[str, str]) -> None:
+def attach_headers(error: SpeechLabError, headers: Mapping[str, str]) -> None:
     """Attach the headers of a reply, without keys that it may echo, and the id of the request to an error."""
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     if isinstance(body := getattr(error, "body", None), str):
         error.body = redact(body)  # type: ignore[attr-defined]  # read above
-    error.headers = {name: redact(value) for name, value in headers.items() if name not in _NOT_SHOWN}
-    error.request_id = request_id(error.headers)
+    error.headers = {name: redact(value) for name, value in headers.items() if name not in _HIDDEN_HEADERS}
+    error.request_id = find_request_id(error.headers)
 
 
-def request_id(headers: Mapping[str, str]) -> str | None:
-    """The service's id of a request, from one of the headers in use for it."""
+def find_request_id(headers: Mapping[str, str]) -> str | None:
+    """Return the service's id of a request, from one of the headers in use for it."""
     return next((headers[name][:200] for name in _REQUEST_IDS if headers.get(name)), None)
 
 
-def _message(fields: dict[Any, Any], text: str) -> str:
+def _extract_message(fields: dict[Any, Any], text: str) -> str:
     for name in ("error", "message", "detail"):
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
-            return _shortened(redact(value))
+            return _shorten(redact(value))
     if "<" in text:  # of an HTML page the visible text
         title = _TITLE.search(text)
         text = html.unescape(_TAG.sub(" ", title.group(1) if title else text))
-    return _shortened(text)
+    return _shorten(text)
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 
 
-def _place(location: str) -> str:
+def _redact_location(location: str) -> str:
     """Target of a redirection; if the address could contain a secret, only its scheme and host."""
     try:
         address = urlsplit(redact(location).strip())
@@ -133,7 +133,7 @@ def _place(location: str) -> str:
     return urlunsplit((address.scheme, host, "" if secret else address.path, "", ""))[:200]
 
 
-def retry_after_s(headers: Mapping[str, str], now: float | None = None) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Seconds to wait by the Retry-After header; None without one above 0: 0 is "later" and "now" at once."""
     value = headers.get("retry-after", "").strip()
     if not value:

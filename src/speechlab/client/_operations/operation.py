@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, ParamSpec
 
 import orjson
 
-from speechlab._arguments import check_text, is_number, plain_number
-from speechlab._brief import rename_call
+from speechlab._arguments import check_text, is_number, to_python_number
+from speechlab._brief import rename_in_error
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
-from speechlab.contract import OperationName, request_key
+from speechlab.contract import OperationName, compute_request_key
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.store import Stored
+    from speechlab.store import StoredResult
 
 P = ParamSpec("P")
 O = TypeVar("O")  # noqa: E741 - for the options of an operation
@@ -30,11 +30,11 @@ R = TypeVar("R")
 S = TypeVar("S")
 T = TypeVar("T")
 
+# Seconds; a service that was idle may first have to load its models.
 _SLACK_S = 120.0
-"""Seconds; a service that was idle may first have to load its models."""
 _STREAM_GAP_S = 120.0
-_SILENCES = 10.0
-"""Whole time of a call without a timeout, as a multiple of its longest silence."""
+# Whole time of a call without a timeout, as a multiple of its longest silence.
+_TOTAL_FACTOR = 10.0
 
 
 class Operation(ABC, Generic[R]):
@@ -68,7 +68,7 @@ class Operation(ABC, Generic[R]):
         """The parameters with the content to process, checked by themselves; the others are the options."""
 
     def key(self, service: str, repeat: int = 0) -> str:
-        """The key under which a store keeps the result.
+        """Return the key under which a store keeps the result.
 
         Args:
             service: Identity of the service, from ``Client.identity``; never a credential.
@@ -78,15 +78,15 @@ class Operation(ABC, Generic[R]):
             InvalidRequestError: An argument breaks a rule of the contract.
             OSError: A recording cannot be read.
         """
-        return key_of(self.name, self.parameters, service, repeat)
+        return compute_key(self.name, self.parameters, service, repeat)
 
-    def time_s(self, usual: float | None) -> float | None:
+    def resolve_timeout(self, usual: float | None) -> float | None:
         """Seconds for the call: its own timeout, or else the client's."""
-        return time_of(self.timeout, usual)
+        return resolve_timeout(self.timeout, usual)
 
     @abstractmethod
     def call(self, timeout: float | None) -> HttpCall:
-        """The HTTP request."""
+        """Return the HTTP request."""
 
     @abstractmethod
     def read(self, reply: RawResponse) -> R:
@@ -97,28 +97,28 @@ class Operation(ABC, Generic[R]):
         """Amounts by name, for ``Client.usage``."""
 
     @abstractmethod
-    def kept(self, result: R) -> dict[str, Any]:
-        """The values that a store keeps of a result, and that a batch's table shows."""
+    def build_record(self, result: R) -> dict[str, Any]:
+        """Return the values that a store keeps of a result, and that a batch's table shows."""
 
     def files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002 - other operations need it
-        """The files that a store keeps of a result, by role: their bytes, and the suffix of their names."""
+        """Return the files that a store keeps of a result, by role: their bytes, and the suffix of their names."""
         return {}
 
-    def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
-        """The reply as it came, rebuilt from the store."""
+    def restore_reply(self, stored: StoredResult, facts: Mapping[str, Any]) -> RawResponse:
+        """Return the reply as it came, rebuilt from the store."""
         headers = {"content-type": "application/json", **facts.get("headers", {})}
-        body = facts["body"] if "body" in facts else self.kept_body(stored.response)
+        body = facts["body"] if "body" in facts else self.restore_body(stored.response)
         return RawResponse(200, headers, orjson.dumps(body))
 
     @staticmethod
-    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        """The JSON body of a reply with these values, for results without a body in the store."""
+    def restore_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the JSON body of a reply with these values, for results without a body in the store."""
         raise NotImplementedError("the store has the bodies of all replies to this operation")
 
 
-def key_of(name: str, parameters: dict[str, Any], service: str, repeat: int = 0) -> str:
-    """The key of anything that a client keeps: an operation, a stream, a catalogue, a realtime text."""
-    return request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
+def compute_key(name: str, parameters: dict[str, Any], service: str, repeat: int = 0) -> str:
+    """Return the key of anything that a client keeps: an operation, a stream, a catalogue, a realtime text."""
+    return compute_request_key(cast("OperationName", name), parameters, service=service, repeat=repeat)
 
 
 class TimeLeft(float):
@@ -133,12 +133,12 @@ class TimeLeft(float):
         return remaining
 
 
-def whole_s(time_s: float) -> float:
-    """The timeout of a call as given, in seconds."""
+def get_full_timeout(time_s: float) -> float:
+    """Return the timeout of a call as given, in seconds."""
     return time_s.whole_s if isinstance(time_s, TimeLeft) else time_s
 
 
-def time_of(given: object, usual: float | None) -> float | None:
+def resolve_timeout(given: object, usual: float | None) -> float | None:
     """Seconds for a call: its own timeout, or else the client's."""
     if given is None or isinstance(given, TimeLeft):
         return usual if given is None else given
@@ -148,18 +148,18 @@ def time_of(given: object, usual: float | None) -> float | None:
     return float(given)
 
 
-def timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
+def build_timeouts(timeout: float | None, expected_s: float, *, stream: bool = False) -> Timeouts:
     """Timeouts for a call."""
     if timeout is not None:
         return Timeouts(read=timeout, total=timeout, given=True)
     if stream:
         return Timeouts(read=_STREAM_GAP_S, total=None)
     read = max(_SLACK_S, expected_s)
-    return Timeouts(read=read, total=_SILENCES * read)
+    return Timeouts(read=read, total=_TOTAL_FACTOR * read)
 
 
-def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode."""
+def to_sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode."""
     converted = dict(fields)
     for name, value in fields.items():
         if isinstance(value, str):
@@ -168,7 +168,7 @@ def sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
             for term in value:
                 _check_encodable(name, term)
         elif value is not None:
-            converted[name] = plain_number(value)
+            converted[name] = to_python_number(value)
     return converted
 
 
@@ -180,8 +180,8 @@ def _check_encodable(name: str, text: object) -> None:
         raise InvalidRequestError(message, parameter=name, rule="2") from None
 
 
-def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
-    """The content of an operation on a text."""
+def build_text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
+    """Return the content of an operation on a text."""
     check_text(text)
     _check_encodable("text", text)
     check(text)
@@ -189,7 +189,7 @@ def text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
 
 
 def words(name: str, value: object, *, rule: str) -> list[Any]:
-    """The terms of a list; a single text counts as one term."""
+    """Return the terms of a list; a single text counts as one term."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
@@ -198,44 +198,46 @@ def words(name: str, value: object, *, rule: str) -> list[Any]:
     raise InvalidRequestError(message, parameter=name, rule=rule)
 
 
-def takes(kind: Callable[P, O]) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
+def accept_arguments_of(
+    kind: Callable[P, O],
+) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
     """Make a method take the arguments of a class, with its signature and ``Args``, and pass it the object."""
 
     def decorate(method: Callable[[S, O], T]) -> Callable[Concatenate[S, P], T]:
-        function: Any = method  # mypy recognises coroutine functions by their return type
+        function: Any = method  # mypy recognizes coroutine functions by their return type
 
-        def made(*args: P.args, **kwargs: P.kwargs) -> O:
+        def build_options(*args: P.args, **kwargs: P.kwargs) -> O:
             try:
                 return kind(*args, **kwargs)
             except TypeError as error:  # an argument is missing, or unknown; the error names the method
                 constructor: Any = kind.__init__
-                rename_call(error, constructor.__qualname__, method.__qualname__)
+                rename_in_error(error, constructor.__qualname__, method.__qualname__)
                 raise
 
         if inspect.iscoroutinefunction(method):
 
             @wraps(method)
             async def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
-                return await function(self, made(*args, **kwargs))
+                return await function(self, build_options(*args, **kwargs))
 
         else:
 
             @wraps(method)
             def call(self: S, *args: P.args, **kwargs: P.kwargs) -> Any:
-                return function(self, made(*args, **kwargs))
+                return function(self, build_options(*args, **kwargs))
 
         signature = inspect.signature(method)
         this = next(iter(signature.parameters.values()))
         parameters = inspect.signature(kind).parameters.values()
         described: Any = call
         described.__signature__ = signature.replace(parameters=[this, *parameters])
-        described.__doc__ = _with_args(inspect.getdoc(method) or "", kind)
+        described.__doc__ = _insert_args(inspect.getdoc(method) or "", kind)
         return described  # type: ignore[no-any-return]  # call with another signature
 
     return decorate
 
 
-def _with_args(description: str, kind: Callable[..., Any]) -> str:
+def _insert_args(description: str, kind: Callable[..., Any]) -> str:
     """Insert the ``Args`` of a class and its bases into a docstring."""
     if "Args:" in description:
         return description

@@ -7,17 +7,17 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from speechlab._arguments import is_bool, is_number, refused
+from speechlab._arguments import is_bool, is_number, build_argument_error
 from speechlab._pandas import pd
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.operation import Operation, sendable, timeouts, words
+from speechlab.client._operations.operation import Operation, to_sendable, build_timeouts, words
 from speechlab.client._operations.recording import (
     AudioInput,
     Recording,
-    digest_of,
+    compute_digest,
     read_recording,
-    recognition_body,
+    build_recognition_body,
 )
 from speechlab.contract import (
     RECOGNITION_PATH,
@@ -30,9 +30,10 @@ from speechlab.contract import (
 from speechlab.display import audio_figure, table
 from speechlab.errors import InvalidRequestError
 
-_S_PER_S = 2.5
+_TIMEOUT_FACTOR = 2.5
+# Bytes assumed of a recording before it is opened: a path may be on a slow disk, and samples have to be
+# encoded.
 _UNKNOWN_SIZE = 1 << 20
-"""Bytes assumed of a recording before it is opened: a path may be on a slow disk, and samples have to be encoded."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Transcript:
 
         None if the system gave none. The contract has no words: those of OpenAI's API and of functions are read.
         """
-        times = _words_of(self.reply)
+        times = _collect_words(self.reply)
         if not times:
             return None
         table = pd.DataFrame(times, columns=["word", "start", "end", "confidence"])
@@ -93,20 +94,20 @@ class Transcript:
         Times are seconds since the first sample was spoken. A final text is that of a segment.
         """
         names = ["time_s", "text", "final"]
-        if not isinstance(texts := _extra(self.reply).get("partials"), list):
+        if not isinstance(texts := _get_extra_fields(self.reply).get("partials"), list):
             return None
-        table = pd.DataFrame(_with_fields(texts, names), columns=names)
+        table = pd.DataFrame(_select_with_fields(texts, names), columns=names)
         return table.astype({"time_s": "float64", "text": "string", "final": "bool"})
 
     @property
     def first_partial_s(self) -> float | None:
         """Seconds from the first sound to the first text with a letter or digit, of a streamed recognition."""
-        return _extra(self.reply).get("first_partial_s")
+        return _get_extra_fields(self.reply).get("first_partial_s")
 
     @property
     def finalization_s(self) -> float | None:
         """Seconds from the end of the last sound to the last final text, of a streamed recognition."""
-        return _extra(self.reply).get("finalization_s")
+        return _get_extra_fields(self.reply).get("finalization_s")
 
     def __str__(self) -> str:
         return self.text
@@ -145,7 +146,7 @@ class Transcribe(Operation[Transcript]):
         frequency_penalty: -2 to 2 (0.5).
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
-        stream: Whether the recording is recognised while it is spoken: only for a system with ``transcribe_stream``
+        stream: Whether the recording is recognized while it is spoken: only for a system with ``transcribe_stream``
             (:func:`speechlab.client.system`).
         timeout: Seconds for this call with its retries; None is the client's.
 
@@ -186,7 +187,7 @@ class Transcribe(Operation[Transcript]):
 
     @cached_property
     def _digest(self) -> str:
-        return digest_of(self.recording)
+        return compute_digest(self.recording)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -194,9 +195,9 @@ class Transcribe(Operation[Transcript]):
 
     @property
     def streams(self) -> bool:
-        """Whether the recording is recognised while it is spoken."""
+        """Whether the recording is recognized while it is spoken."""
         if not is_bool(self.stream):
-            raise refused("stream", self.stream, "True or False")
+            raise build_argument_error("stream", self.stream, "True or False")
         return self.stream
 
     @property
@@ -212,7 +213,7 @@ class Transcribe(Operation[Transcript]):
             values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
             del values["vad"]  # the default is not sent
-        checked = RecognitionRequest.parse({"audio": "AAAA", **sendable(values)})
+        checked = RecognitionRequest.parse({"audio": "AAAA", **to_sendable(values)})
         idle = [name for name in SEGMENT_FIELDS if name in values]
         if idle and checked.vad is not VadMode.SEGMENTS:
             message = (
@@ -234,8 +235,8 @@ class Transcribe(Operation[Transcript]):
     def call(self, timeout: float | None) -> HttpCall:
         recording, fields = self.recording, self.options.body()
         del fields["audio"]
-        limits = timeouts(self.time_s(timeout), _S_PER_S * recording.duration_s)
-        body, accept = recognition_body(recording, fields), "application/json"
+        limits = build_timeouts(self.resolve_timeout(timeout), _TIMEOUT_FACTOR * recording.duration_s)
+        body, accept = build_recognition_body(recording, fields), "application/json"
         return HttpCall(
             self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept=accept, fields=fields
         )
@@ -254,20 +255,22 @@ class Transcribe(Operation[Transcript]):
     def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
-    def kept(self, result: Transcript) -> dict[str, Any]:
-        values = {**fields_of(result), "processing_s": result.timing.processing_s}
-        if words := _words_of(result.reply):
+    def build_record(self, result: Transcript) -> dict[str, Any]:
+        values = {**to_contract_fields(result), "processing_s": result.timing.processing_s}
+        if words := _collect_words(result.reply):
             values["words"] = words
-        return values | {name: extra[name] for name in _STREAMED if name in (extra := _extra(result.reply))}
+        return values | {
+            name: extra[name] for name in _STREAM_FIELDS if name in (extra := _get_extra_fields(result.reply))
+        }
 
     @staticmethod
-    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("text", "language", "confidence", "segments", "words", *_STREAMED)
+    def restore_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("text", "language", "confidence", "segments", "words", *_STREAM_FIELDS)
         return {name: kept[name] for name in names if kept.get(name) is not None}
 
 
-def fields_of(transcript: Transcript) -> dict[str, Any]:
-    """The contract's fields of a transcript."""
+def to_contract_fields(transcript: Transcript) -> dict[str, Any]:
+    """Return the contract's fields of a transcript."""
     names = ("text", "language", "confidence")
     fields: dict[str, Any] = {name: getattr(transcript, name) for name in names}
     if (pieces := transcript.pieces) is not None:
@@ -275,24 +278,24 @@ def fields_of(transcript: Transcript) -> dict[str, Any]:
     return fields
 
 
-_STREAMED = ("partials", "first_partial_s", "finalization_s")
-"""Fields of a transcript that came in pieces."""
+# Fields of a transcript that came in pieces.
+_STREAM_FIELDS = ("partials", "first_partial_s", "finalization_s")
 
 
-def _extra(reply: RecognitionReply | None) -> Mapping[str, Any]:
-    """The fields of a reply beyond the contract."""
+def _get_extra_fields(reply: RecognitionReply | None) -> Mapping[str, Any]:
+    """Return the fields of a reply beyond the contract."""
     return (reply.model_extra or {}) if reply is not None else {}
 
 
-def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
-    """The words of a reply, or of its segments, beyond the contract."""
+def _collect_words(reply: RecognitionReply | None) -> list[dict[str, Any]]:
+    """Return the words of a reply, or of its segments, beyond the contract."""
     if reply is None:
         return []
-    names, lists = ("word", "start", "end"), [_extra(reply).get("words")]
+    names, lists = ("word", "start", "end"), [_get_extra_fields(reply).get("words")]
     if not lists[0]:
         lists = [(piece.model_extra or {}).get("words") for piece in reply.segments or ()]
     timed_words = []
-    for word in (word for listing in lists for word in _with_fields(listing, names)):
+    for word in (word for listing in lists for word in _select_with_fields(listing, names)):
         start, end = word["start"], word["end"]
         confidence = word.get("confidence", word.get("probability"))
         if is_number(start) and is_number(end):
@@ -303,13 +306,13 @@ def _words_of(reply: RecognitionReply | None) -> list[dict[str, Any]]:
     return timed_words
 
 
-def _with_fields(values: object, names: Iterable[str]) -> list[dict[str, Any]]:
-    """The dicts of a list that have these fields; none of what is no list."""
+def _select_with_fields(values: object, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the dicts of a list that have these fields; none of what is no list."""
     each = values if isinstance(values, list) else ()
     return [value for value in each if isinstance(value, dict) and value.keys() >= set(names)]
 
 
+# Fields of a call beside the recording.
 OPTIONS = tuple(
     option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout", "stream"}
 )
-"""Fields of a call beside the recording."""

@@ -21,23 +21,24 @@ import orjson
 import pybase64
 
 from speechlab._arguments import is_whole_number
-from speechlab._files import user_path
-from speechlab.audio import AudioClip, sniff
+from speechlab._files import expand_user_path
+from speechlab.audio import AudioClip, detect_format
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
 from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 
+# Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either
+# order.
 AudioInput: TypeAlias = (
     str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, Any] | AudioClip
 )
-"""Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either order."""
 
+# Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between.
 _SLICE = 3 * 131_072
-"""Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between."""
 _WHOLE = 2 * _SLICE
 _HEAD = 4_096
+# Lowest bit rate of compressed files in practice; the longer timeout for other files does no harm.
 _SLOWEST_BYTES_PER_S = 4_000
-"""Lowest bit rate of compressed files in practice; the longer timeout for other files does no harm."""
 _DATA = bytes | bytearray | memoryview
 
 
@@ -51,8 +52,8 @@ class Recording:
     open: Callable[[], IO[bytes]] = field(repr=False)
 
 
-def digest_of(recording: Recording) -> str:
-    """The SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
+def compute_digest(recording: Recording) -> str:
+    """Return the SHA-256 of a recording's bytes in hexadecimal; it represents the recording in a key."""
     digest = hashlib.sha256()
     with closing(recording.open()) as file:
         while data := file.read(_WHOLE):
@@ -63,30 +64,30 @@ def digest_of(recording: Recording) -> str:
 def read_recording(audio: AudioInput) -> Recording:
     """Read size, format and duration of a recording from its content."""
     if isinstance(audio, AudioClip):
-        return _from_clip(audio)
+        return _read_clip(audio)
     if isinstance(audio, _DATA):
-        return _from_bytes(bytes(audio))
+        return _read_bytes(bytes(audio))
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
-        path = user_path(audio)
+        path = expand_user_path(audio)
         with path.open("rb") as file:
             head = file.read(_HEAD)
             size = file.seek(0, os.SEEK_END)
-        return Recording(size, *_checked(head, size), open=partial(_open, path))
+        return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, path))
     if isinstance(audio, tuple) and len(audio) == 2:
         samples, rate = audio
         if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
             samples, rate = rate, samples
-        return _from_clip(AudioClip(samples, rate))
+        return _read_clip(AudioClip(samples, rate))
     if callable(getattr(audio, "read", None)):
-        return _from_file(audio)
+        return _read_file(audio)
     allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"
     message = f"audio is a {type(audio).__name__}; give {allowed}"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
-def _from_clip(clip: AudioClip) -> Recording:
+def _read_clip(clip: AudioClip) -> Recording:
     if clip.frames == 0:
         raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
     encoded = getattr(clip, "encoded", b"")
@@ -96,32 +97,32 @@ def _from_clip(clip: AudioClip) -> Recording:
     return Recording(len(data), clip.duration_s, exact=True, open=partial(BytesIO, data))
 
 
-def _from_bytes(data: bytes) -> Recording:
-    return Recording(len(data), *_checked(data[:_HEAD], len(data)), open=partial(BytesIO, data))
+def _read_bytes(data: bytes) -> Recording:
+    return Recording(len(data), *_estimate_duration(data[:_HEAD], len(data)), open=partial(BytesIO, data))
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open_path(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _from_file(file: IO[bytes]) -> Recording:
+def _read_file(file: IO[bytes]) -> Recording:
     try:
         start = file.tell()
         size = file.seek(0, os.SEEK_END) - start
         file.seek(start)
     except (OSError, AttributeError):
-        return _from_bytes(_binary(file.read()))
-    head = _binary(file.read(_HEAD))
+        return _read_bytes(_check_binary(file.read()))
+    head = _check_binary(file.read(_HEAD))
     file.seek(start)
 
     def reopen() -> IO[bytes]:
         file.seek(start)
-        return cast("IO[bytes]", _Unclosed(file))
+        return cast("IO[bytes]", _KeepOpen(file))
 
-    return Recording(size, *_checked(head, size), open=reopen)
+    return Recording(size, *_estimate_duration(head, size), open=reopen)
 
 
-class _Unclosed:
+class _KeepOpen:
     """A file that stays open, because its owner closes it."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -131,19 +132,19 @@ class _Unclosed:
         """Leave the file open."""
 
 
-def _binary(data: object) -> bytes:
+def _check_binary(data: object) -> bytes:
     if isinstance(data, bytes):
         return data
     message = "the audio file is open in text mode; open it in binary mode: open(path, 'rb')"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
-def _checked(head: bytes, size: int) -> tuple[float, bool]:
-    """The seconds of a recording, and whether they are exact; only compressed ones are estimated."""
+def _estimate_duration(head: bytes, size: int) -> tuple[float, bool]:
+    """Return the seconds of a recording, and whether they are exact; only compressed ones are estimated."""
     if size == 0:
         raise InvalidRequestError(f"{NO_AUDIO}: it is empty", parameter="audio", rule="7.1")
     try:
-        kind = sniff(head)
+        kind = detect_format(head)
     except UnsupportedAudioError as error:
         message = str(error)
     else:
@@ -170,13 +171,13 @@ class RecordingBody(Body):
         return len(self.head) + (4 * -(-size // 3) if self.base64 else size) + len(self.tail)
 
     def open(self) -> bytes | AsyncIterator[bytes]:
-        """The bytes of a short recording in base64, and the pieces of others."""
+        """Return the bytes of a short recording in base64, and the pieces of others."""
         if not self.base64 or self.recording.size > _WHOLE:
-            return self._pieces()
+            return self._iterate_pieces()
         with closing(self.recording.open()) as file:
             return self.head + pybase64.b64encode(file.read()) + self.tail
 
-    async def _pieces(self) -> AsyncIterator[bytes]:
+    async def _iterate_pieces(self) -> AsyncIterator[bytes]:
         yield self.head
         file = await asyncio.to_thread(self.recording.open)
         try:
@@ -201,7 +202,7 @@ def _read_exactly(file: IO[bytes], count: int) -> bytes:
     return data
 
 
-def recognition_body(recording: Recording, fields: dict[str, Any]) -> RecordingBody:
+def build_recognition_body(recording: Recording, fields: dict[str, Any]) -> RecordingBody:
     """The JSON body of recognition: the recording in base64, then the other fields; a short recording is read now."""
     if recording.size <= _WHOLE:
         with closing(recording.open()) as file:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import plain_rate
-from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, clip_figure, wav_chunks
+from speechlab._arguments import to_int_rate
+from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, draw_clip, list_wav_chunks
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import HttpCall, RawResponse, json_body
-from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts
+from speechlab.client._operations.call import HttpCall, RawResponse, build_json_body
+from speechlab.client._operations.operation import Operation, to_sendable, build_text_content, build_timeouts
 from speechlab.contract import (
     CONTENT_TYPES,
     DEFAULT_SAMPLE_RATE,
@@ -27,7 +27,7 @@ from speechlab.contract import (
 from speechlab.errors import AudioError, ContractError, InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.store import Stored
+    from speechlab.store import StoredResult
 
 _TITLE_CHARS = 60
 _S_PER_CHAR = 0.3
@@ -35,7 +35,7 @@ _S_PER_CHAR = 0.3
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
 class SpeechClip(AudioClip):
-    """A clip of synthesised speech: an :class:`~speechlab.audio.AudioClip` with the facts of its reply.
+    """A clip of synthesized speech: an :class:`~speechlab.audio.AudioClip` with the facts of its reply.
 
     Attributes:
         encoded: The encoded bytes as sent by the service.
@@ -71,7 +71,7 @@ class SpeechClip(AudioClip):
     def _repr_html_(self) -> str:
         voice = self.voice or (f"voice {self.voice_id[:8]}" if self.voice_id else None)
         lang = self.language or None
-        return str(clip_figure(self, title=voice or self.title, text=self.text or None, lang=lang))
+        return str(draw_clip(self, title=voice or self.title, text=self.text or None, lang=lang))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ class ExpectedSpeech:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
                 if not content_type.startswith("audio/") and _is_json(data):
                     raise not_audio(content_type or "a JSON text", data[:2000].decode("utf-8", "replace"))
-                clip = AudioClip.from_pcm(data, pcm_rate(content_type, self.sample_rate))
+                clip = AudioClip.from_pcm(data, parse_pcm_rate(content_type, self.sample_rate))
             else:
                 clip = AudioClip.from_bytes(data)
         except AudioError as error:
             kind = content_type or "a reply without a type"
             message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
-            from speechlab.text import languages_in  # slow to import, and most calls do not need it
+            from speechlab.text import find_languages  # slow to import, and most calls do not need it
 
-            languages = languages_in(self.voice.language) if self.voice else set()
+            languages = find_languages(self.voice.language) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
             language = next(iter(languages)) if len(languages) == 1 else ""
             line = " ".join(self.text.split())
@@ -127,17 +127,17 @@ class SpeechOptions:
     sample_rate: int | None = None
     temperature: float | None = None
 
-    def checked(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
-        """The checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
+    def build_request(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
+        """Return the checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
         listed = self.voice if isinstance(self.voice, Voice) else None
         values = {
             "voice_id": self.voice if listed is None else listed.id,
             "text": text,
             "format": self.format,
-            "sample_rate": plain_rate(self.sample_rate),
+            "sample_rate": to_int_rate(self.sample_rate),
             "temperature": self.temperature,
         }
-        request = SpeechRequest.parse({**sendable(values), "stream": stream})
+        request = SpeechRequest.parse({**to_sendable(values), "stream": stream})
         rate = request.sample_rate or DEFAULT_SAMPLE_RATE
         if listed is not None and listed.formats:
             rules = VoiceRules.of(listed)
@@ -171,33 +171,35 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     """The checked request and its rate, from the call until its reply is read."""
 
     @property
-    def _checked(self) -> tuple[SpeechRequest, int]:
-        return self._sent or self.checked(self.text, stream=self.stream)
+    def _request_and_rate(self) -> tuple[SpeechRequest, int]:
+        return self._sent or self.build_request(self.text, stream=self.stream)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        request, rate = self._checked
+        request, rate = self._request_and_rate
         # Arguments that were not given are left out, so that new fields change no key; temperature is older.
         values = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
         return {**values, "sample_rate": rate, "temperature": request.temperature}
 
     @property
     def content(self) -> dict[str, Any]:
-        return text_content(self.text, check_text)
+        return build_text_content(self.text, check_text)
 
     @property
     def expected(self) -> ExpectedSpeech:
         """The expected speech of the reply."""
-        request, rate = self._checked
+        request, rate = self._request_and_rate
         listed = self.voice if isinstance(self.voice, Voice) else None
         return ExpectedSpeech(request.text, request.voice_id, request.format, rate, listed)
 
     def call(self, timeout: float | None) -> HttpCall:
-        object.__setattr__(self, "_sent", self._checked)
-        request, _ = self._checked
-        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
+        object.__setattr__(self, "_sent", self._request_and_rate)
+        request, _ = self._request_and_rate
+        limits = build_timeouts(
+            self.resolve_timeout(timeout), _S_PER_CHAR * len(request.text), stream=self.stream
+        )
         fields = request.body()
-        body = json_body(fields)
+        body = build_json_body(fields)
         return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, body, accept="audio/*", fields=fields)
 
     def read(self, reply: RawResponse) -> SpeechClip:
@@ -213,9 +215,9 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return clip
 
     def spent(self, result: SpeechClip) -> dict[str, float]:
-        return spent_on_speech(self.text, len(result.encoded))
+        return count_speech_usage(self.text, len(result.encoded))
 
-    def kept(self, result: SpeechClip) -> dict[str, Any]:
+    def build_record(self, result: SpeechClip) -> dict[str, Any]:
         return {
             "duration_s": result.duration_s,
             "sample_rate": result.sample_rate,
@@ -225,7 +227,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     def files(self, result: SpeechClip) -> dict[str, tuple[bytes, str]]:
         return {"audio": (result.encoded, f".{AudioFormat(self.format)}")}
 
-    def kept_reply(self, stored: Stored, facts: Mapping[str, Any]) -> RawResponse:
+    def restore_reply(self, stored: StoredResult, facts: Mapping[str, Any]) -> RawResponse:
         kind = CONTENT_TYPES[AudioFormat(stored.request["format"])]
         headers = {"content-type": kind, **facts.get("headers", {})}
         return RawResponse(200, headers, stored.files["audio"].read_bytes())
@@ -239,13 +241,13 @@ class StreamSpeech(Synthesize):
     stream = True
 
 
-def spent_on_speech(text: str, audio_bytes: int) -> dict[str, float]:
+def count_speech_usage(text: str, audio_bytes: int) -> dict[str, float]:
     """Amounts for ``Client.usage``."""
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
-def pcm_rate(content_type: str, default: int) -> int:
-    """The rate of raw PCM: that of the media type (``audio/L16; rate=16000``), or else the requested one."""
+def parse_pcm_rate(content_type: str, default: int) -> int:
+    """Return the rate of raw PCM: that of the media type (``audio/L16; rate=16000``), or else the requested one."""
     for parameter in content_type.split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
         if name.lower() == "rate" and value.strip('"').isdecimal():
@@ -289,7 +291,7 @@ class SampleReader:
                 "collect() for the whole"
             )
             raise InvalidRequestError(message, parameter="format")
-        self._rate = pcm_rate(content_type, expected.sample_rate)
+        self._rate = parse_pcm_rate(content_type, expected.sample_rate)
         self._channels = 1
         self._in_header = expected.format is AudioFormat.WAV
         self._rest = b""
@@ -319,7 +321,7 @@ class SampleReader:
             return False
         if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
             raise ContractError(f"the service streams {data[:4]!r} in place of a WAV file")
-        for name, start, size in wav_chunks(data):
+        for name, start, size in list_wav_chunks(data):
             if name == b"data":
                 # Streams have an unknown length, and announce 0 or nearly the largest number instead.
                 self._left = size if 0 < size < OPEN_ENDED_SIZE else None
@@ -337,13 +339,13 @@ class SampleReader:
         return False
 
 
-def what_is_missing(audio_format: AudioFormat, data: bytes) -> str:
+def describe_missing(audio_format: AudioFormat, data: bytes) -> str:
     """The missing part of a PCM or WAV stream by its own header, as text for errors; empty if it is complete."""
     if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
         return "it ends within a sample" if len(data) % 2 else ""
     if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:
         return ""
-    for name, start, size in wav_chunks(data):
+    for name, start, size in list_wav_chunks(data):
         if name == b"data":
             received = len(data) - start
             short = 0 < size < OPEN_ENDED_SIZE and received < size

@@ -7,8 +7,14 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import HttpCall, RawResponse, form_body
-from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
+from speechlab.client._operations.call import HttpCall, RawResponse, build_form_body
+from speechlab.client._operations.operation import (
+    Operation,
+    build_text_content,
+    build_timeouts,
+    to_sendable,
+    words,
+)
 from speechlab.contract import (
     TRANSLATION_PATH,
     Balance,
@@ -100,7 +106,7 @@ class TranslationChunk:
         return self.text
 
 
-def read_chunk(value: object) -> TranslationChunk:
+def parse_chunk(value: object) -> TranslationChunk:
     """Read one event of a stream."""
     reply = TranslationChunkReply.parse(value)
     return TranslationChunk(
@@ -160,7 +166,7 @@ class Translate(Operation[Translation]):
             "context": self.context,
             "model": self.model,
         }
-        return TranslationRequest.parse({**sendable(values), "stream": self.stream})
+        return TranslationRequest.parse({**to_sendable(values), "stream": self.stream})
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -168,14 +174,16 @@ class Translate(Operation[Translation]):
 
     @property
     def content(self) -> dict[str, Any]:
-        return text_content(self.text, TranslationRequest.check_text)
+        return build_text_content(self.text, TranslationRequest.check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
         request = self.request
-        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(request.text), stream=self.stream)
+        limits = build_timeouts(
+            self.resolve_timeout(timeout), _S_PER_CHAR * len(request.text), stream=self.stream
+        )
         accept = "text/event-stream" if self.stream else "application/json"
         pairs = request.form()
-        body = form_body(pairs)
+        body = build_form_body(pairs)
         return HttpCall(
             self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept, fields=pairs
         )
@@ -207,7 +215,7 @@ class Translate(Operation[Translation]):
             "completion_tokens": usage.completion_tokens if usage else 0,
         }
 
-    def kept(self, result: Translation) -> dict[str, Any]:
+    def build_record(self, result: Translation) -> dict[str, Any]:
         usage = result.usage
         return {
             "text": result.text,
@@ -218,7 +226,7 @@ class Translate(Operation[Translation]):
         }
 
     @staticmethod
-    def kept_body(kept: Mapping[str, Any]) -> dict[str, Any]:
+    def restore_body(kept: Mapping[str, Any]) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": kept.get("model") or "",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": kept["text"]}}],

@@ -9,16 +9,16 @@ from typing import Any, overload
 
 from speechlab._pandas import pd
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
-from speechlab.client._operations.operation import timeouts
-from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, canonical_uuid
-from speechlab.display import Html, details, element, join, table
+from speechlab.client._operations.operation import build_timeouts
+from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, parse_uuid
+from speechlab.display import Html, render_details, element, join, table
 from speechlab.errors import InvalidRequestError
 
-_SHOWN = 6
-_NAMED = 20
-_ALIKE = 0.7
-"""Minimum similarity of a name for "did you mean"; 1 is identical."""
-_SOFT = "opacity:.74;font-size:.92em"
+_MAX_MATCHES = 6
+_MAX_NAMES = 20
+# Minimum similarity of a name for "did you mean"; 1 is identical.
+_MIN_SIMILARITY = 0.7
+_SOFT_STYLE = "opacity:.74;font-size:.92em"
 
 
 class VoiceCatalogue(Sequence[Voice]):
@@ -47,7 +47,7 @@ class VoiceCatalogue(Sequence[Voice]):
         """The service's own identity, or None; see ``Client.identity``."""
         self.translates: tuple[str, ...] = ()
         """Codes of the languages between which the service translates; empty if it does not say."""
-        self._by_id = {_key(voice.id): voice for voice in self._voices}
+        self._by_id = {_to_key(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
         return len(self._voices)
@@ -56,7 +56,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return iter(self._voices)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._voices or (isinstance(value, str) and _key(value) in self._by_id)
+        return value in self._voices or (isinstance(value, str) and _to_key(value) in self._by_id)
 
     @overload
     def __getitem__(self, index: int | str) -> Voice: ...
@@ -68,25 +68,25 @@ class VoiceCatalogue(Sequence[Voice]):
         if isinstance(index, slice):
             return VoiceCatalogue(self._voices[index])
         if not callable(getattr(index, "__index__", None)):
-            raise _not_a_text("a voice", index, "give a position, an id, or part of a description")
+            raise _build_type_error("a voice", index, "give a position, an id, or part of a description")
         if not -len(self) <= index < len(self):
             have = f"there are {len(self)} voices, at the positions 0 to {len(self) - 1}"
             raise NoVoiceError((self._why_none or "the catalogue is empty") if not self._voices else have)
         return self._voices[index]
 
     def get(self, id: str) -> Voice | None:  # noqa: A002 - the contract's name
-        """The voice with this id, or None."""
+        """Return the voice with this id, or None."""
         value: object = id
-        return self._by_id.get(_key(value)) if isinstance(value, str) else None
+        return self._by_id.get(_to_key(value)) if isinstance(value, str) else None
 
     def one(self, name: str) -> Voice:
-        """The one voice with this id, or with this text in its description (case is ignored).
+        """Return the one voice with this id, or with this text in its description (case is ignored).
 
         Raises:
             InvalidRequestError: No voice or several voices match.
         """
         if not isinstance(name, str):
-            raise _not_a_text("a voice", name, "give its id, or part of its description")
+            raise _build_type_error("a voice", name, "give its id, or part of its description")
         voice = self.get(name)
         if voice is not None:
             return voice
@@ -95,40 +95,40 @@ class VoiceCatalogue(Sequence[Voice]):
         exact = [
             voice
             for voice in self._voices
-            if text == voice.description.strip().casefold() or text in _names(voice.description)
+            if text == voice.description.strip().casefold() or text in _parse_names(voice.description)
         ]
         matches = exact or [voice for voice in self._voices if text and text in voice.description.casefold()]
         if len(matches) == 1:
             return matches[0]
-        message = self._several_fit(matches) if matches else self._none_fits(text)
+        message = self._describe_several_matches(matches) if matches else self._describe_no_match(text)
         message = f"voice {name[:60]!r} {message}"
         raise InvalidRequestError(message, parameter="voice_id", rule="2.2", code="unknown_voice_id")
 
-    def _several_fit(self, found: list[Voice]) -> str:
+    def _describe_several_matches(self, found: list[Voice]) -> str:
         """Message for a text that matches several voices: their names, with ids for names that occur twice."""
         names = [voice.short_name for voice in found]
         labels = [
             f"{voice.short_name!r}"
             if names.count(voice.short_name) == 1
             else f"{voice.short_name!r} ({voice.id})"
-            for voice in found[:_SHOWN]
+            for voice in found[:_MAX_MATCHES]
         ]
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        more = f" and {len(found) - _MAX_MATCHES} more" if len(found) > _MAX_MATCHES else ""
         return f"fits {len(found)} voices: {', '.join(labels)}{more}; give one name or id"
 
-    def _none_fits(self, wanted: str) -> str:
+    def _describe_no_match(self, wanted: str) -> str:
         """Message for a text that matches no voice: the most similar name, and the existing names."""
         if not self._voices:
             return "fits no voice; the catalogue is empty"
         by_name = {
             name: voice
             for voice in self._voices
-            for name in (*_names(voice.description), voice.short_name.casefold())
+            for name in (*_parse_names(voice.description), voice.short_name.casefold())
         }
-        near = get_close_matches(wanted, by_name, 1, _ALIKE)
+        near = get_close_matches(wanted, by_name, 1, _MIN_SIMILARITY)
         hint = f"; did you mean {by_name[near[0]].short_name!r}?" if near else "; give a name or an id."
-        names = [repr(voice.short_name) for voice in self._voices[:_NAMED]]
-        more = f" and {len(self) - _NAMED} more" if len(self) > _NAMED else ""
+        names = [repr(voice.short_name) for voice in self._voices[:_MAX_NAMES]]
+        more = f" and {len(self) - _MAX_NAMES} more" if len(self) > _MAX_NAMES else ""
         return f"fits no voice{hint} There are {', '.join(names)}{more}"
 
     def find(
@@ -139,7 +139,7 @@ class VoiceCatalogue(Sequence[Voice]):
         streaming: bool | None = None,
         format: str | None = None,  # noqa: A002 - the contract's name
     ) -> VoiceCatalogue:
-        """The voices that match all given criteria.
+        """Return the voices that match all given criteria.
 
         Args:
             language: A code such as ``"ja"``; it also matches the language's name in the catalogue's free text.
@@ -152,22 +152,28 @@ class VoiceCatalogue(Sequence[Voice]):
         """
         for what, value in (("language", language), ("gender", gender), ("format", format)):
             if value is not None and not isinstance(value, str):
-                raise _not_a_text(what, value, "give a text, or None for all")
+                raise _build_type_error(what, value, "give a text, or None for all")
         if streaming is not None and not isinstance(streaming, bool):
-            raise _not_a_text("streaming", streaming, "give True, False, or None for all")
+            raise _build_type_error("streaming", streaming, "give True, False, or None for all")
         criteria = {"language": language, "gender": gender, "streaming": streaming, "format": format}
         criteria = {name: value for name, value in criteria.items() if value is not None}
         matches = VoiceCatalogue(
-            voice for voice in self._voices if all(_fits(voice, name, criteria[name]) for name in criteria)
+            voice
+            for voice in self._voices
+            if all(_is_match(voice, name, criteria[name]) for name in criteria)
         )
         if not matches:
-            matches._why_none = self._why_none or self._no_such(criteria)
+            matches._why_none = self._why_none or self._describe_unmet_criteria(criteria)
         return matches
 
-    def _no_such(self, asked: dict[str, Any]) -> str:
+    def _describe_unmet_criteria(self, asked: dict[str, Any]) -> str:
         """Message for criteria without a match: those that no voice meets by itself, with the existing values."""
-        alone = [name for name in asked if not any(_fits(voice, name, asked[name]) for voice in self._voices)]
-        known = {name: {each for voice in self._voices for each in _values(voice, name)} for name in alone}
+        alone = [
+            name for name in asked if not any(_is_match(voice, name, asked[name]) for voice in self._voices)
+        ]
+        known = {
+            name: {each for voice in self._voices for each in _list_values(voice, name)} for name in alone
+        }
         have = [
             f"{name} is one of {', '.join(sorted(map(repr, known[name])))}" for name in alone if known[name]
         ]
@@ -176,11 +182,11 @@ class VoiceCatalogue(Sequence[Voice]):
         return f"no voice fits {sought}{together}{'; ' if have else ''}{'; '.join(have)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """The same as :meth:`frame`, by the usual name of pandas."""
+        """Return the same as :meth:`frame`, by the usual name of pandas."""
         return self.frame()
 
     def frame(self) -> pd.DataFrame:
-        """One row for each voice: id, description, language, gender, formats, sample_rates and streaming."""
+        """Return one row for each voice: id, description, language, gender, formats, sample_rates and streaming."""
         columns = ("id", "description", "language", "gender", "formats", "sample_rates", "streaming")
         return pd.DataFrame(
             {name: [getattr(voice, name) for voice in self._voices] for name in columns}, columns=columns
@@ -193,8 +199,8 @@ class VoiceCatalogue(Sequence[Voice]):
         return hash(tuple(self._by_id))
 
     def __repr__(self) -> str:
-        names = ", ".join(repr(voice.description or voice.id) for voice in self._voices[:_SHOWN])
-        more = ", …" if len(self) > _SHOWN else ""
+        names = ", ".join(repr(voice.description or voice.id) for voice in self._voices[:_MAX_MATCHES])
+        more = ", …" if len(self) > _MAX_MATCHES else ""
         return f"VoiceCatalogue({len(self)} voices: {names or self._why_none}{more})"
 
     def _repr_html_(self) -> str:
@@ -209,7 +215,7 @@ class VoiceCatalogue(Sequence[Voice]):
             name: cells[0] for name, cells in properties.items() if len(self) > 1 and len(set(cells)) == 1
         }
         columns = {name: cells for name, cells in properties.items() if name not in common}
-        names = [_named(voice) for voice in self._voices]
+        names = [_render_voice(voice) for voice in self._voices]
         caption = f"{len(self)} voices"
         if common:  # a table's caption begins with its name, up to a colon
             caption += ": " + "; ".join(f"{name} {cell}" for name, cell in common.items())
@@ -228,8 +234,8 @@ class VoiceCatalogue(Sequence[Voice]):
         )
         sections = (
             table(["voice", *columns], zip(names, *columns.values(), strict=True), caption=caption),
-            details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
-            element("div", *hint, style=_SOFT) if self._voices else None,
+            render_details("rates and ids", table(["voice", "rates (Hz)", "id"], facts)),
+            element("div", *hint, style=_SOFT_STYLE) if self._voices else None,
         )
         return str(join("", sections))
 
@@ -238,60 +244,60 @@ class NoVoiceError(InvalidRequestError, IndexError):
     """A position without a voice in a catalogue; also an IndexError, as sequences raise it."""
 
 
-def _named(voice: Voice) -> Html:
-    """A voice's short name, with the rest of its description below it."""
+def _render_voice(voice: Voice) -> Html:
+    """Return a voice's short name, with the rest of its description below it."""
     description = voice.description.strip().removesuffix(f"({voice.short_name})").strip()
     about = (
-        element("div", description, dir="auto", style=_SOFT)
+        element("div", description, dir="auto", style=_SOFT_STYLE)
         if description and description != voice.short_name
         else None
     )
     return element("div", element("strong", voice.short_name, dir="auto"), about)
 
 
-def _values(voice: Voice, name: str) -> Iterable[Any]:
-    """The values of a voice for one of the criteria."""
+def _list_values(voice: Voice, name: str) -> Iterable[Any]:
+    """Return the values of a voice for one of the criteria."""
     if name == "language":
-        from speechlab.text import languages_in
+        from speechlab.text import find_languages
 
-        return languages_in(voice.language)
+        return find_languages(voice.language)
     if name == "gender":
         return (voice.gender.casefold(),)
     return voice.formats if name == "format" else (voice.streaming,)
 
 
-def _fits(voice: Voice, name: str, value: Any) -> bool:
+def _is_match(voice: Voice, name: str, value: Any) -> bool:
     if name == "language":
-        from speechlab.text import primary_language
+        from speechlab.text import parse_primary_language
 
-        value = primary_language(value)
+        value = parse_primary_language(value)
     elif name == "gender":
         value = value.casefold()
-    return value in _values(voice, name)
+    return value in _list_values(voice, name)
 
 
-def _not_a_text(what: str, value: object, advice: str) -> InvalidRequestError:
+def _build_type_error(what: str, value: object, advice: str) -> InvalidRequestError:
     message = f"{what} is asked for by a {type(value).__name__}; {advice}"
     return InvalidRequestError(message, parameter="voice_id", rule="2.1")
 
 
-def _key(id: str) -> str:  # noqa: A002 - the contract's name
-    return canonical_uuid(id) or id
+def _to_key(id: str) -> str:  # noqa: A002 - the contract's name
+    return parse_uuid(id) or id
 
 
-def _names(description: str) -> set[str]:
+def _parse_names(description: str) -> set[str]:
     match = re.search(r"\(([^()]+)\)\s*$", description.casefold())
     return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
 
 
-def voices_call(timeout: float | None) -> HttpCall:
+def build_voices_call(timeout: float | None) -> HttpCall:
     """``GET /tts/voices`` (section 4.2)."""
     # A catalogue needs no computation; a request that takes longer than this has failed.
-    limits = Timeouts(read=30.0, total=90.0) if timeout is None else timeouts(timeout, 0.0)
+    limits = Timeouts(read=30.0, total=90.0) if timeout is None else build_timeouts(timeout, 0.0)
     return HttpCall("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
 
 
-def read_catalogue(reply: RawResponse) -> VoiceCatalogue:
+def parse_catalogue(reply: RawResponse) -> VoiceCatalogue:
     """Read the reply of ``GET /tts/voices`` in either documented form."""
     catalogue = VoiceCatalogue(VoiceList.parse(reply.json()).voices, reply.headers.get("x-speechlab-service"))
     languages = reply.headers.get(TRANSLATES_HEADER, "")

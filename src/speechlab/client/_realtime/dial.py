@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import HttpCall, Timeouts
-from speechlab.client._operations.operation import TimeLeft, whole_s
+from speechlab.client._operations.operation import TimeLeft, get_full_timeout
 from speechlab.client._operations.speech import SpeechOptions
-from speechlab.client._realtime.protocol import error_from_event, read_message
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._realtime.protocol import error_from_event, parse_message
+from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._settings.settings import Settings, nothing_is_sent
+from speechlab.client._settings.settings import Settings, build_not_replayable_error
 from speechlab.client._transport.exchange import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
@@ -62,14 +62,14 @@ class RealtimeOptions(SpeechOptions):
     audio_transport: str = "binary"
     timeout: float | None = None
 
-    def config(self) -> RealtimeConfig:
+    def build_config(self) -> RealtimeConfig:
         """Check the settings of a session (section 4.3); a voice by its description has to be looked up first."""
         transport: object = self.audio_transport
         if not isinstance(transport, str) or transport not in list(AudioTransport):
             names = " or ".join(map(repr, map(str, AudioTransport)))
             message, code = f"audio_transport is {transport!r}; it is {names}", "unsupported_audio_transport"
             raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
-        request, rate = self.checked("-", stream=True)
+        request, rate = self.build_request("-", stream=True)
         fields = request.body()
         del fields["text"], fields["stream"]
         if transport != AudioTransport.BINARY:
@@ -77,19 +77,19 @@ class RealtimeOptions(SpeechOptions):
         return RealtimeConfig(SessionSettings.parse(fields), rate)
 
 
-async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
+async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:
     """Connect and configure a session."""
     clock = sender.settings.clock
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
-    socket, deadline = await _dial(sender)
-    within_s = _within_s(sender.settings, deadline)
+    socket, deadline = await _connect(sender)
+    within_s = _compute_time_left(sender.settings, deadline)
     until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
     try:
-        await socket.send(update.message())
+        await socket.send(update.to_message())
         while True:
             frame = await socket.receive(max(0.0, until - clock.monotonic()))
-            message = None if isinstance(frame, bytes) else read_message(frame)
+            message = None if isinstance(frame, bytes) else parse_message(frame)
             if isinstance(message, SessionCreated):
                 return socket, message.session
             if isinstance(message, TtsError | RouterError):
@@ -99,7 +99,7 @@ async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Soc
         problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
     except TimeoutError:
         problem = APITimeoutError(
-            f"no session.created came within {whole_s(within_s):g} s; give a longer time by with_options(timeout=...)"
+            f"no session.created came within {get_full_timeout(within_s):g} s; give a longer time by with_options(timeout=...)"
         )
     except BaseException:
         await socket.close(wait=False)
@@ -108,24 +108,24 @@ async def configured_socket(sender: Sender, config: RealtimeConfig) -> tuple[Soc
     raise problem
 
 
-def _within_s(settings: Settings, deadline: float | None) -> float:
+def _compute_time_left(settings: Settings, deadline: float | None) -> float:
     """Seconds for the handshake or the configuration: the rest of the timeout, if one was given."""
     if deadline is None or settings.timeout is None:
         return OPEN_S
-    return TimeLeft(deadline - settings.clock.monotonic(), whole_s(settings.timeout))
+    return TimeLeft(deadline - settings.clock.monotonic(), get_full_timeout(settings.timeout))
 
 
-async def _dial(sender: Sender) -> tuple[Socket, float | None]:
-    """A connection, and the deadline of its timeout, if one was given."""
+async def _connect(sender: Sender) -> tuple[Socket, float | None]:
+    """Return a connection, and the deadline of its timeout, if one was given."""
     settings = sender.settings
     if settings.mode == "replay":
-        raise nothing_is_sent("realtime")
+        raise build_not_replayable_error("realtime")
     if settings.adapter is not None:
         whose = "OpenAI's API" if isinstance(settings.adapter, OpenAIAdapter) else "a system of functions"
         raise ConfigurationError(
             f"{whose} has no realtime session of the contract; use stream_speech instead"
         )
-    sender.connections.check()
+    sender.connections.bind_to_loop()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
     progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
     progress.address = settings.ws_base_url
@@ -134,18 +134,18 @@ async def _dial(sender: Sender) -> tuple[Socket, float | None]:
 
     async def attempt(place: CallPlace) -> Socket | Failure:
         progress.attempts += 1
-        progress.tell("request")
+        progress.report("request")
         outcome: Socket | Failure | None = None
         try:
-            outcome = await open_socket(settings, _within_s(settings, progress.deadline))
+            outcome = await open_socket(settings, _compute_time_left(settings, progress.deadline))
         finally:
             if not isinstance(outcome, Failure):
-                place.end(Ended(End.UNKNOWN if outcome is None else End.ANSWERED))
+                place.end(AttemptEnd(End.UNKNOWN if outcome is None else End.ANSWERED))
         if isinstance(outcome, Socket):
-            progress.tell("response", status=101)
+            progress.report("response", status=101)
         return outcome
 
-    scheduled = sender.scheduled("tts", free=True, light=True)
-    socket = await sender.until_answered(scheduled, progress, attempt)
-    progress.tell("done", status=101)
+    scheduled = sender.build_scheduled_call("tts", free=True, light=True)
+    socket = await sender.retry_until_answered(scheduled, progress, attempt)
+    progress.report("done", status=101)
     return socket, progress.deadline

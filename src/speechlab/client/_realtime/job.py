@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
-from speechlab.client._operations.operation import TimeLeft, whole_s
-from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, SpeechClip, spent_on_speech
+from speechlab.client._operations.operation import TimeLeft, get_full_timeout
+from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, SpeechClip, count_speech_usage
 from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
 from speechlab.client._streams.base import Playable
 from speechlab.contract import AudioFormat
@@ -50,7 +50,7 @@ class Job:
         self._ended: float | None = None
         self._time_s = time_s
         loop = asyncio.get_running_loop()
-        self._timer = None if time_s is None else loop.call_later(time_s, self._late)
+        self._timer = None if time_s is None else loop.call_later(time_s, self._time_out)
 
     @property
     def left_s(self) -> float | None:
@@ -58,9 +58,9 @@ class Job:
         if self._timer is None or self._time_s is None:
             return None
         left_s = self._timer.when() - asyncio.get_running_loop().time()
-        return TimeLeft(left_s, whole_s(self._time_s))
+        return TimeLeft(left_s, get_full_timeout(self._time_s))
 
-    def came(self, frame: str | bytes) -> None:
+    def record_frame(self, frame: str | bytes) -> None:
         """Record a message, with its time."""
         now = self._clock.monotonic()
         self.frames.append((round(now - (self.sent_at or now), 6), frame))
@@ -73,11 +73,11 @@ class Job:
         if event is not None:
             self.events.put_nowait(event)
 
-    def end(self) -> None:
+    def complete(self) -> None:
         """Report to the reader that the text is complete."""
         if self._finish():
             if self.recorded is None:
-                self._sender.totals.add(**spent_on_speech(self.text, len(self.synthesis.audio)))
+                self._sender.totals.add(**count_speech_usage(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
@@ -85,39 +85,39 @@ class Job:
         if self._finish():
             self.events.put_nowait(error)
 
-    def about(self, error: SpeechLabError) -> SpeechLabError:
+    def attach_facts(self, error: SpeechLabError) -> SpeechLabError:
         """Attach the facts of the text to an error; an error of the connection has its own timing."""
         if error.timing is None:
-            attach_timing(error, self.timing())
+            attach_timing(error, self.build_timing())
         if self.synthesis.start is not None:
             error.request_id = self.synthesis.start.request_id or None
         return error
 
-    def in_vain(self, why: str) -> SpeechLabError:
-        """The error of a text whose wait ended without a result."""
+    def build_timeout_error(self, why: str) -> SpeechLabError:
+        """Return the error of a text whose wait ended without a result."""
         why = f"{why} while the text waited for"
         if not self.sent:
             return APITimeoutError(f"{why} {self.waits_for}; it was not sent", attempts=0)
         phase, came = self.synthesis.phase, self.synthesis.audio
         if phase is Phase.SENT:
-            text = f"{why} its first sound{self._noted()}; it may have been counted"
-            return self.may_be_counted(APITimeoutError(text))
+            text = f"{why} its first sound{self._describe_noted_error()}; it may have been counted"
+            return self.count_possibly_metered(APITimeoutError(text))
         awaited = "its tts.usage" if phase is Phase.USAGE else "the rest of its audio"
-        text = f"{why} {awaited}, after {len(came):,} bytes{self._noted()}; it may have been counted"
-        return self.may_be_counted(StreamTruncatedError(text, partial=came))
+        text = f"{why} {awaited}, after {len(came):,} bytes{self._describe_noted_error()}; it may have been counted"
+        return self.count_possibly_metered(StreamTruncatedError(text, partial=came))
 
-    def closed_early(self, error: SocketClosedError) -> SpeechLabError:
-        """The error of a text whose connection closed."""
+    def build_closed_error(self, error: SocketClosedError) -> SpeechLabError:
+        """Return the error of a text whose connection closed."""
         came = self.synthesis.audio
-        text = f"the session ended after {len(came):,} bytes of audio: {error}{self._noted()}"
+        text = f"the session ended after {len(came):,} bytes of audio: {error}{self._describe_noted_error()}"
         text += "; the text is not sent again"
-        return self.may_be_counted(StreamTruncatedError(text, partial=came, close_code=error.code))
+        return self.count_possibly_metered(StreamTruncatedError(text, partial=came, close_code=error.code))
 
-    def _noted(self) -> str:
+    def _describe_noted_error(self) -> str:
         noted = self.synthesis.noted
         return f"; the service had said: {noted.code}: {noted.message}" if noted is not None else ""
 
-    def may_be_counted(self, error: SpeechLabError) -> SpeechLabError:
+    def count_possibly_metered(self, error: SpeechLabError) -> SpeechLabError:
         """Count a text that was sent and whose outcome is unknown as possibly metered, and mark its error so."""
         self._sender.totals.add(possibly_metered=1)
         error.possibly_metered = True
@@ -134,7 +134,7 @@ class Job:
         self.stop_clock()
         return not was
 
-    def timing(self) -> Timing:
+    def build_timing(self) -> Timing:
         """Duration so far, or as recorded."""
         if self.recorded is not None:
             return self.recorded
@@ -143,17 +143,17 @@ class Job:
         first = None if self._first is None else self._first - sent
         return Timing(int(self.sent), now - self._began, first, sent - self._began, None)
 
-    def give_up(self) -> None:
+    def cancel(self) -> None:
         """Cancel the text, which has no reader any more."""
         if not self.over:
-            self._stop(ConfigurationError("the events of this text were closed"))
+            self._fail_and_cancel(ConfigurationError("the events of this text were closed"))
 
-    def _late(self) -> None:
+    def _time_out(self) -> None:
         """End the text after its timeout."""
-        why = f"the time of {whole_s(self._time_s or 0.0):g} s was up"
-        self._stop(self.about(self.in_vain(why)))
+        why = f"the time of {get_full_timeout(self._time_s or 0.0):g} s was up"
+        self._fail_and_cancel(self.attach_facts(self.build_timeout_error(why)))
 
-    def _stop(self, error: SpeechLabError) -> None:
+    def _fail_and_cancel(self, error: SpeechLabError) -> None:
         self.fail(error)
         if self.task is not None:
             self.task.cancel()
@@ -167,7 +167,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         self._error: SpeechLabError | None = None
         self._ended = False
         # If the events are garbage-collected, cancel the synthesis.
-        weakref.finalize(self, _drop, asyncio.get_running_loop(), job).atexit = False
+        weakref.finalize(self, _cancel_dropped, asyncio.get_running_loop(), job).atexit = False
 
     @property
     def partial(self) -> bytes:
@@ -182,13 +182,13 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
     @property
     def timing(self) -> Timing:
         """Duration so far; ``first_byte_s`` is the time to the first piece of audio."""
-        return self._job.timing()
+        return self._job.build_timing()
 
     def __aiter__(self) -> AsyncIterator[RealtimeEvent]:
         return self
 
     async def __anext__(self) -> RealtimeEvent:
-        """The next event as it arrives; the last one is the record of usage.
+        """Return the next event as it arrives; the last one is the record of usage.
 
         Raises:
             RealtimeError: The service could not speak the text; ``code`` is the reason.
@@ -204,7 +204,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         try:
             event = await self._job.events.get()
         except asyncio.CancelledError:
-            self._job.give_up()
+            self._job.cancel()
             raise
         if isinstance(event, SpeechLabError):
             self._error = event
@@ -215,7 +215,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         return event
 
     async def clips(self) -> AsyncIterator[AudioClip]:
-        """The sound in short clips as it arrives, for the formats pcm and wav.
+        """Yield the sound in short clips as it arrives, for the formats pcm and wav.
 
         It begins with the sound that came with the events read so far.
 
@@ -226,7 +226,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         reader, position = None, 0
         async for _ in self:
             if reader is None:
-                reader = SampleReader(*self._expected())
+                reader = SampleReader(*self._build_expected())
             came = self._job.synthesis.audio
             if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
@@ -242,10 +242,10 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         """
         async for _ in self:
             pass
-        expected, kind = self._expected()
+        expected, kind = self._build_expected()
         return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
 
-    def _expected(self) -> tuple[ExpectedSpeech, str]:
+    def _build_expected(self) -> tuple[ExpectedSpeech, str]:
         job, start = self._job, self._job.synthesis.start
         assert job.config is not None  # it is set before the first event
         settings = job.config.settings
@@ -255,14 +255,14 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
 
     async def aclose(self) -> None:
         """Stop the text if it is not complete; the service then stops its synthesis."""
-        self._job.give_up()
+        self._job.cancel()
 
     def __repr__(self) -> str:
         state = "over" if self._job.over else "running"
         return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"
 
 
-def _drop(loop: asyncio.AbstractEventLoop, job: Job) -> None:
+def _cancel_dropped(loop: asyncio.AbstractEventLoop, job: Job) -> None:
     if not job.over:
         with suppress(RuntimeError):  # the loop is closed, and the session with it
-            loop.call_soon_threadsafe(job.give_up)
+            loop.call_soon_threadsafe(job.cancel)

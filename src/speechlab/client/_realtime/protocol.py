@@ -43,8 +43,8 @@ class AudioDelta:
     request_id: str = ""
 
 
+# Events of a text, in this order: one start, pieces of audio, one end, one usage record.
 RealtimeEvent = AudioStart | AudioDelta | AudioDone | Usage
-"""Events of a text, in this order: one start, pieces of audio, one end, one usage record."""
 
 
 class Phase(StrEnum):
@@ -60,7 +60,7 @@ class Phase(StrEnum):
     """The next text may be sent."""
 
 
-def read_message(text: str) -> ServiceMessage:
+def parse_message(text: str) -> ServiceMessage:
     """Read a text message."""
     try:
         value = read_json_reply(text)
@@ -72,7 +72,7 @@ def read_message(text: str) -> ServiceMessage:
 
 
 def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -> RealtimeError:
-    """The exception for an error event."""
+    """Return the exception for an error event."""
     code = redact(message.code)[:100]
     retryable = code in set(RealtimeCode) and RealtimeCode(code).retryable
     reason = redact(message.message)[:300] or "the service gave no reason"
@@ -101,9 +101,9 @@ class Synthesis:
     def feed(self, frame: str | bytes) -> RealtimeEvent | None:
         """Process a message."""
         if isinstance(frame, bytes):
-            return self._piece(frame)
-        message = read_message(frame)
-        if self._is_of_another(message):
+            return self._add_piece(frame)
+        message = parse_message(frame)
+        if self._is_for_other_text(message):
             return None
         handlers: dict[type, Callable[..., RealtimeEvent | None]] = {
             AudioStart: self._on_start,
@@ -119,8 +119,8 @@ class Synthesis:
             return None
         return handler(message)
 
-    def _is_of_another(self, message: ServiceMessage) -> bool:
-        """Whether a message is about another text; errors are told apart by their handlers."""
+    def _is_for_other_text(self, message: ServiceMessage) -> bool:
+        """Return whether a message is about another text; errors are told apart by their handlers."""
         if not isinstance(message, AudioStart | AudioDeltaMessage | AudioDone | Usage):
             return False
         client_id = message.client_id if isinstance(message, Usage) else message.id
@@ -129,7 +129,7 @@ class Synthesis:
         request = self.start.request_id if self.start is not None else ""
         return bool(message.request_id and request) and message.request_id != request
 
-    def _piece(self, data: bytes, seq: int | None = None) -> AudioDelta:
+    def _add_piece(self, data: bytes, seq: int | None = None) -> AudioDelta:
         if self.phase is not Phase.AUDIO or self.start is None:
             text = f"the service sent {len(data):,} bytes of audio while none was due ({self.phase})"
             raise ContractError(text)
@@ -155,7 +155,7 @@ class Synthesis:
             data = None
         if data is None:
             raise ContractError(f"the audio of tts.audio.delta {message.seq} is not base64")
-        return self._piece(data, message.seq)
+        return self._add_piece(data, message.seq)
 
     def _on_done(self, message: AudioDone) -> AudioDone:
         if self.phase is not Phase.AUDIO:

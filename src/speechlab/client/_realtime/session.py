@@ -17,11 +17,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
-from speechlab.client._operations.operation import sendable, time_of
-from speechlab.client._realtime.dial import RealtimeConfig, configured_socket
+from speechlab.client._operations.operation import resolve_timeout, to_sendable
+from speechlab.client._realtime.dial import RealtimeConfig, open_session
 from speechlab.client._realtime.job import AsyncSpeechEvents, Job
 from speechlab.client._realtime.protocol import Phase, Synthesis
-from speechlab.client._stored_calls import Memory, StoredCall, timing_from, wait_until
+from speechlab.client._stored_calls import Memory, StoredCall, load_timing, wait_until
 from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]
 
-_GAP_S = 120.0
-"""Seconds between two messages: a service that was idle may first have to load its models."""
-_USAGE_S = 20.0
-_THROTTLED = {RealtimeCode.RATE_LIMITED, RealtimeCode.SERVICE_RATE_LIMITED}
+# Seconds between two messages: a service that was idle may first have to load its models.
+_MESSAGE_GAP_S = 120.0
+_USAGE_WAIT_S = 20.0
+_RATE_LIMIT_CODES = {RealtimeCode.RATE_LIMITED, RealtimeCode.SERVICE_RATE_LIMITED}
 
 
 class AsyncRealtimeSession(AsyncOpenable):
@@ -57,7 +57,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         self._tape = RealtimeTape(sender.settings, identity)
         self._config: RealtimeConfig | None = None
         self._info: SessionInfo | None = None
-        self._line = _Line()
+        self._line = _Connection()
         self._watched = False
         self._jobs: deque[Job] = deque()
         self._worker: asyncio.Task[None] | None = None
@@ -85,9 +85,9 @@ class AsyncRealtimeSession(AsyncOpenable):
             RealtimeError: The service refused the settings.
         """
         check_process(self._pid, "realtime session")
-        self._info = await self._tape.session(await self._prepared())
+        self._info = await self._tape.load_session(await self._ensure_config())
         if self._info is None:
-            await self._connected()
+            await self._ensure_connected()
 
     def speak(self, text: str, *, timeout: float | None = None) -> AsyncSpeechEvents:
         """Speak a text; it is sent after the texts before it.
@@ -106,15 +106,15 @@ class AsyncRealtimeSession(AsyncOpenable):
             ConfigurationError: The session is closed.
         """
         check_text(text)
-        sendable({"text": text})
+        to_sendable({"text": text})
         check_process(self._pid, "realtime session")
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
-        time_s = time_of(timeout, self._sender.settings.timeout)
+        time_s = resolve_timeout(timeout, self._sender.settings.timeout)
         job = Job(text, f"say_{secrets.token_hex(8)}", self._sender, time_s)
         self._jobs.append(job)
         if self._worker is None or self._worker.done():
-            self._worker = asyncio.ensure_future(self._work())
+            self._worker = asyncio.ensure_future(self._run_jobs())
         return AsyncSpeechEvents(job)
 
     def play(self, text: str, *, timeout: float | None = None) -> Playback:
@@ -166,49 +166,49 @@ class AsyncRealtimeSession(AsyncOpenable):
         if worker is not None and worker is not asyncio.current_task() and self._pid == os.getpid():
             worker.cancel()
             await asyncio.wait({worker})
-        await self._hang_up(wait=True)
+        await self._disconnect(wait=True)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self.is_open else "not connected"
         return f"{type(self).__name__}({state}, {len(self._jobs)} waiting)"
 
-    async def _connected(self, job: Job | None = None) -> Socket:
+    async def _ensure_connected(self, job: Job | None = None) -> Socket:
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
         async with self._connecting:
             socket = self._line.socket
             if socket is None or not socket.is_open:
-                await self._hang_up()
-                config = await self._prepared()
+                await self._disconnect()
+                config = await self._ensure_config()
                 sender, left_s = self._sender, None if job is None else job.left_s
                 if left_s is not None:
                     sender = replace(sender, settings=replace(sender.settings, timeout=left_s))
-                self._line.socket, self._info = socket, info = await configured_socket(sender, config)
+                self._line.socket, self._info = socket, info = await open_session(sender, config)
                 # The connection closes with the client, and when the last reference to the session is dropped.
                 self._sender.connections.sessions.add(self)
                 if not self._watched:
                     self._watched = True
                     loop = asyncio.get_running_loop()
-                    weakref.finalize(self, _dropped, loop, os.getpid(), self._line).atexit = False
-                await self._tape.keep_session(config, info)
+                    weakref.finalize(self, _close_dropped, loop, os.getpid(), self._line).atexit = False
+                await self._tape.save_session(config, info)
             return socket
 
-    async def _prepared(self) -> RealtimeConfig:
+    async def _ensure_config(self) -> RealtimeConfig:
         if self._config is None:
             self._config = await self._prepare()
         return self._config
 
-    async def _hang_up(self, *, wait: bool = False) -> None:
+    async def _disconnect(self, *, wait: bool = False) -> None:
         socket, self._line.socket = self._line.socket, None
         if socket is not None and self._pid == os.getpid():
             await socket.close(wait=wait)
 
-    async def _work(self) -> None:
+    async def _run_jobs(self) -> None:
         while self._jobs:
             job = self._jobs.popleft()
             if job.over:
                 continue
-            job.task = asyncio.ensure_future(self._one(job))
+            job.task = asyncio.ensure_future(self._run_job(job))
             try:
                 await asyncio.wait({job.task})
             except asyncio.CancelledError:
@@ -216,80 +216,80 @@ class AsyncRealtimeSession(AsyncOpenable):
                 await asyncio.wait({job.task})
                 raise
 
-    async def _one(self, job: Job) -> None:
+    async def _run_job(self, job: Job) -> None:
         """Speak one text; its reader gets the result or the error."""
         try:
             job.waits_for = "the settings of its session"
-            job.config = await self._prepared()
-            if await self._tape.played(job):
+            job.config = await self._ensure_config()
+            if await self._tape.replay(job):
                 return
             job.waits_for = "its place among the calls under way"
-            place = await self._sender.place("tts", job.left_s)
+            place = await self._sender.wait_for_place("tts", job.left_s)
         except SpeechLabError as error:
             job.fail(error)
             return
         except BaseException:
-            job.fail(_interrupted(job))
+            job.fail(_build_interrupted_error(job))
             raise
         job.sent_at = place.started
         try:
-            await self._perform(job)
+            await self._speak_job(job)
         except SpeechLabError as error:
             job.stop_clock()
-            job.about(error)
+            job.attach_facts(error)
             # After a terminal error event the session continues; after other errors its state is unknown.
             try:
                 if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
-                    await self._hang_up()
+                    await self._disconnect()
             finally:  # also where the session closes meanwhile
                 code = error.code if isinstance(error, RealtimeError) else None
-                place.release(throttled=code in _THROTTLED)
+                place.release(throttled=code in _RATE_LIMIT_CODES)
                 job.fail(error)
         except BaseException as error:
-            job.fail(_interrupted(job))
-            await self._hang_up()
+            job.fail(_build_interrupted_error(job))
+            await self._disconnect()
             if not isinstance(error, Exception):
                 raise
         else:
             place.release(success=True)
             job.stop_clock()
             try:
-                await self._tape.keep(job)
+                await self._tape.save(job)
             except SpeechLabError as error:  # of the store, such as a full disk
                 job.fail(error)
-            job.end()
+            job.complete()
         finally:
             place.release()
 
-    async def _perform(self, job: Job) -> None:
+    async def _speak_job(self, job: Job) -> None:
         job.waits_for = "a connection"
-        socket = await self._connected(job)
+        socket = await self._ensure_connected(job)
         problem: SpeechLabError
         within_s = 0.0
         job.sent = True
         try:
-            await socket.send(Speak(id=job.synthesis.client_id, text=job.text).message())
+            await socket.send(Speak(id=job.synthesis.client_id, text=job.text).to_message())
             while job.synthesis.phase is not Phase.OVER:
-                within_s = _USAGE_S if job.synthesis.phase is Phase.USAGE else _GAP_S
+                within_s = _USAGE_WAIT_S if job.synthesis.phase is Phase.USAGE else _MESSAGE_GAP_S
                 frame = await socket.receive(within_s)
-                job.came(frame)
+                job.record_frame(frame)
                 job.feed(frame)
         except SocketClosedError as error:
-            problem = job.closed_early(error)
+            problem = job.build_closed_error(error)
         except TimeoutError:
-            problem = job.in_vain(f"nothing came for {within_s:g} s")
+            problem = job.build_timeout_error(f"nothing came for {within_s:g} s")
         else:
             return
         raise problem
 
 
-class _Line:
+class _Connection:
     """The connection of a session; it outlives a dropped session until it is closed."""
 
     socket: Socket | None = None
 
 
-def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
+def _close_dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Connection) -> None:
     socket, line.socket = line.socket, None
     if socket is None or pid != os.getpid():
         return
@@ -301,7 +301,7 @@ def _dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Line) -> None:
     close_soon(loop, pid, socket.close)
 
 
-def _interrupted(job: Job) -> SpeechLabError:
+def _build_interrupted_error(job: Job) -> SpeechLabError:
     text = "the text was given up before it was spoken to its end"
     return StreamTruncatedError(text, partial=job.synthesis.audio)
 
@@ -314,7 +314,9 @@ class RealtimeTape:
         self._identity = identity
         self._clock = settings.clock
 
-    async def _call(self, operation: str, config: RealtimeConfig, **more: Any) -> StoredCall | None:
+    async def _build_stored_call(
+        self, operation: str, config: RealtimeConfig, **more: Any
+    ) -> StoredCall | None:
         if self._memory is None:
             return None
         # As for texts over HTTP: arguments that were not given are left out, except temperature.
@@ -322,28 +324,32 @@ class RealtimeTape:
         parameters |= {"sample_rate": config.sample_rate, "temperature": config.settings.temperature}
         return StoredCall(self._memory, operation, parameters | more, await self._identity())
 
-    async def session(self, config: RealtimeConfig) -> SessionInfo | None:
-        """The kept description of a session with these settings; None if one has to be opened."""
-        call = await self._call("realtime_session", config)
-        recalled = None if call is None else await asyncio.to_thread(call.recall)
+    async def load_session(self, config: RealtimeConfig) -> SessionInfo | None:
+        """Return the kept description of a session with these settings; None if one has to be opened."""
+        call = await self._build_stored_call("realtime_session", config)
+        recalled = None if call is None else await asyncio.to_thread(call.load)
         return None if recalled is None else SessionInfo.parse(recalled[0].response)
 
-    async def keep_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
+    async def save_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
         """Keep the service's description of the first session with these settings."""
-        call = await self._call("realtime_session", config)
-        if call is not None and await asyncio.to_thread(call.recall) is None:
-            await asyncio.to_thread(call.keep, info.model_dump(mode="json"), {})
+        call = await self._build_stored_call("realtime_session", config)
+        if call is not None and await asyncio.to_thread(call.load) is None:
+            await asyncio.to_thread(call.save, info.model_dump(mode="json"), {})
 
-    async def played(self, job: Job) -> bool:
+    async def replay(self, job: Job) -> bool:
         """Replay a text from the store; False if it has to be spoken."""
-        call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
-        recalled = None if call is None else await asyncio.to_thread(call.recall)
+        call = (
+            None
+            if job.config is None
+            else await self._build_stored_call("realtime", job.config, text=job.text)
+        )
+        recalled = None if call is None else await asyncio.to_thread(call.load)
         if call is None or recalled is None:
             return False
         stored, facts = recalled
         audio = await asyncio.to_thread(stored.files["audio"].read_bytes)
         job.stop_clock()  # a kept text cannot time out
-        job.recorded = timing_from(facts)
+        job.recorded = load_timing(facts)
         job.synthesis = Synthesis(facts["client_id"])
         began, position = self._clock.monotonic(), 0
         for at_s, message in facts["frames"]:
@@ -354,16 +360,20 @@ class RealtimeTape:
                 frame = audio[position : position + message]
                 position += message
             job.feed(frame)
-        job.end()
+        job.complete()
         return True
 
-    async def keep(self, job: Job) -> None:
+    async def save(self, job: Job) -> None:
         """Keep a completely spoken text."""
-        call = None if job.config is None else await self._call("realtime", job.config, text=job.text)
+        call = (
+            None
+            if job.config is None
+            else await self._build_stored_call("realtime", job.config, text=job.text)
+        )
         if call is None or job.config is None:
             return
         frames = [(at_s, frame if isinstance(frame, str) else len(frame)) for at_s, frame in job.frames]
         audio = b"".join(frame for _, frame in job.frames if isinstance(frame, bytes))
-        facts = {"client_id": job.synthesis.client_id, "frames": frames, "timing": asdict(job.timing())}
+        facts = {"client_id": job.synthesis.client_id, "frames": frames, "timing": asdict(job.build_timing())}
         files = {"audio": (audio, f".{job.config.settings.format}")}
-        await asyncio.to_thread(call.keep, {"audio_bytes": len(audio)}, facts, files)
+        await asyncio.to_thread(call.save, {"audio_bytes": len(audio)}, facts, files)

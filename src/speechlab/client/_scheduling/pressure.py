@@ -14,39 +14,41 @@ from random import Random
 from typing import Protocol
 
 _START = 4.0
+# Growth of the width with each success until the first refusal. The width is the limit of concurrent
+# attempts.
 _GROWTH = 0.5
-"""Growth of the width with each success until the first refusal. The width is the limit of concurrent attempts."""
+# Minimum growth with each success after the first refusal.
 _REGROWTH = 0.1
-"""Minimum growth with each success after the first refusal."""
+# A requested wait of at least this length applies to all calls; a shorter one only to the refused call.
 _QUOTA_S = 5.0
-"""A requested wait of at least this length applies to all calls; a shorter one only to the refused call."""
 _FIRST_S = 0.5
 _LONGEST_S = 60.0
 _FIRST_GONE_S = 0.25
 _LONGEST_GONE_S = 5.0
+# Maximum wait for the next probe, as a share of the time for which the service has refused or been
+# unreachable.
 _SHARE = 0.3
-"""Maximum wait for the next probe, as a share of the time for which the service has refused or been unreachable."""
 _JITTER = 0.05
+# Time without another attempt at a refused width, as a multiple of the wait of the refused call.
 _HOLD = 10.0
-"""Time without another attempt at a refused width, as a multiple of the wait of the refused call."""
+# Assumed wait of such a call if the service asked for none.
 _HOLD_S = 0.1
-"""Assumed wait of such a call if the service asked for none."""
 _LONGEST_HOLD_S = 60.0
-_LATELY = 64
-"""Attempts in the history of widths and their outcomes."""
+# Attempts in the history of widths and their outcomes.
+_HISTORY = 64
+# Refusals among two assumed attempts, so that a few accepted attempts do not imply that all are accepted.
 _PRIOR = 0.3
-"""Refusals among two assumed attempts, so that a few accepted attempts do not imply that all are accepted."""
+# Ratio of the refusal rate at a width to that at smaller ones from which the width is the reason.
 _MORE = 5.0
-"""Ratio of the refusal rate at a width to that at smaller ones from which the width is the reason."""
+# Share of the longest silence from which the time of a call matters: below it, a queue is harmless.
 _STRAIN = 0.25
-"""Share of the longest silence from which the time of a call matters: below it, a queue is harmless."""
+# Share of the growth of times in a pure queue, where they double with the width, from which it is one.
 _QUEUED = 0.6
-"""Share of the growth of times in a pure queue, where they double with the width, from which it is one."""
+# Attempts sent beyond what a service says to work on at once, so that it never waits for the next.
 _AHEAD = 1
-"""Attempts sent beyond what a service says to work on at once, so that it never waits for the next."""
 _TRUST = 4.0
+# An attempt counts as accepted after this time, or this many times the duration of the last refusal.
 _TRUST_S = 0.03
-"""An attempt counts as accepted after this time, or this many times the duration of the last refusal."""
 
 
 class End(Enum):
@@ -67,7 +69,7 @@ class End(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class AttemptEnd:
     """The end of an attempt."""
 
     end: End
@@ -113,7 +115,7 @@ class Pressure:
         self._rng = rng
         self._paused_s = 0.0
         self._refusal_s = 0.0
-        self._lately: deque[tuple[int, bool]] = deque(maxlen=_LATELY)
+        self._lately: deque[tuple[int, bool]] = deque(maxlen=_HISTORY)
         self._refused = math.inf
         self._held = -math.inf
         self._fresh = True
@@ -123,23 +125,23 @@ class Pressure:
         self._strains: dict[int, float] = {}
         self._queues = False
 
-    def serves(self, at_once: int) -> None:
+    def set_capacity(self, at_once: int) -> None:
         """Follow a service that says how many calls it works on at once."""
         self._most = float(at_once + _AHEAD)
         self.width = min(self.width, self._most) if self._lately else self._most
 
-    def unpaused(self, now: float) -> float:
-        """The time without the pauses: a clock that stops while nothing may be sent."""
+    def compute_unpaused_time(self, now: float) -> float:
+        """Return the time without the pauses: a clock that stops while nothing may be sent."""
         pause = self.pause
         return now - self._paused_s - (now - pause.closed if pause is not None else 0.0)
 
-    def jittered(self, seconds: float) -> float:
-        """A wait that a service asked for, with a little jitter, so that calls do not come back together."""
+    def add_jitter(self, seconds: float) -> float:
+        """Return a wait that a service asked for, with a little jitter, so that calls do not come back together."""
         return seconds + self._rng.uniform(0.0, min(0.25, _JITTER * seconds))
 
-    def ended(
+    def record_end(
         self,
-        ended: Ended,
+        ended: AttemptEnd,
         attempt: SentAttempt,
         now: float,
         under_way: Collection[SentAttempt],
@@ -158,13 +160,13 @@ class Pressure:
             strained = self._is_strained(beside, ended.strain)
             # Only a width in use is evidence for a greater one.
             if at_once >= int(self.width) and not strained:
-                self._grow(beside, now)
+                self._grow_width(beside, now)
         if ended.end is End.BEGUN and at_once >= int(self.width) and at_once + 1 < self._refused:
             # A stream holds its place for long, so one more than the accepted ones may be tried at once.
             self.width = min(at_once + 1.0, self._most)
         if ended.end in {End.OK, End.BEGUN, End.ANSWERED}:
             if pause is not None and began >= pause.closed:
-                self._open(pause, now)
+                self._end_pause(pause, now)
             elif began >= self._row_since:
                 self._row = 0
             return
@@ -175,25 +177,27 @@ class Pressure:
             self._lately.append((count, False))
             held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
             accepted = [
-                (attempt.beside, True) for attempt in under_way if now - attempt.started > self._accepted_s()
+                (attempt.beside, True)
+                for attempt in under_way
+                if now - attempt.started > self._compute_acceptance_s()
             ]
-            self._shrink(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
+            self._shrink_width(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
-            self._prolong(pause, ended, now, old=began < pause.closed)
+            self._prolong_pause(pause, ended, now, old=began < pause.closed)
         elif self._is_down(ended, began, now, borne, under_way):
             since = self._row_since
             self.pause = Pause(since, now, now, gone=ended.end is End.FAILED, reason=ended.reason)
-            self._prolong(self.pause, ended, now, old=False)
+            self._prolong_pause(self.pause, ended, now, old=False)
 
     def probe(self, now: float) -> None:
         """Start a probe, or end the pause if the current probe has lasted longer than refusals do."""
         pause = self.pause
         if pause is not None and pause.probing:
-            self._open(pause, now)
+            self._end_pause(pause, now)
         elif pause is not None:
-            pause.probing, pause.trusted = True, now + self._accepted_s()
+            pause.probing, pause.trusted = True, now + self._compute_acceptance_s()
 
-    def _open(self, pause: Pause, now: float) -> None:
+    def _end_pause(self, pause: Pause, now: float) -> None:
         self._paused_s += now - pause.closed
         self.pause, self._row = None, 0
         self.width = min(self.width, max(_START, self.width / 2))
@@ -213,11 +217,11 @@ class Pressure:
             self.width = max(1.0, min(self.width, beside * _STRAIN / typical))
         return self._queues
 
-    def _grow(self, beside: int, now: float) -> None:
-        """Grow with each success: fastest until the first refusal, slowest towards a refused width."""
+    def _grow_width(self, beside: int, now: float) -> None:
+        """Grow with each success: fastest until the first refusal, slowest toward a refused width."""
         if beside >= self._refused and now >= self._held:
             borne = [(count, well) for count, well in self._lately if well or count > beside]
-            self._lately = deque(borne, maxlen=_LATELY)
+            self._lately = deque(borne, maxlen=_HISTORY)
             self._refused = math.inf
         if self._refused == math.inf:
             width = self.width + (_GROWTH if self._fresh else max(1.0 / self.width, _REGROWTH))
@@ -227,16 +231,16 @@ class Pressure:
         if now >= self._held or width < self._refused:
             self.width = min(width, self._most)
 
-    def _shrink(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
+    def _shrink_width(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
         """Shrink below a width that is refused more often than smaller ones, and hold it for a while."""
         self._fresh = False
-        self._refused = _too_much(known)
+        self._refused = _compute_refused_width(known)
         if count >= self._refused:
             self._held = max(self._held, held)
             self.width = min(self.width, self._refused - 1.0)
 
     def _is_down(
-        self, ended: Ended, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
+        self, ended: AttemptEnd, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
     ) -> bool:
         """Count failures in a row; a full width of them starts a pause, unless one since then counts as accepted."""
         if self._row == 0:
@@ -247,20 +251,20 @@ class Pressure:
             oldest = next(
                 (attempt.started for attempt in under_way if attempt.started >= self._row_since), math.inf
             )
-            if now - oldest <= self._accepted_s():
+            if now - oldest <= self._compute_acceptance_s():
                 return True
             self._row = 0
         return (ended.retry_after_s or 0.0) >= _QUOTA_S
 
-    def _accepted_s(self) -> float:
+    def _compute_acceptance_s(self) -> float:
         """Duration after which an attempt counts as accepted, because refusals are quicker."""
         return max(_TRUST_S, _TRUST * self._refusal_s)
 
-    def _prolong(self, pause: Pause, ended: Ended, now: float, *, old: bool) -> None:
+    def _prolong_pause(self, pause: Pause, ended: AttemptEnd, now: float, *, old: bool) -> None:
         unreachable = ended.end is End.FAILED
         if ended.retry_after_s is not None:
             if now + ended.retry_after_s > pause.until:
-                pause.until = now + self.jittered(ended.retry_after_s)
+                pause.until = now + self.add_jitter(ended.retry_after_s)
         elif not old:
             shortest, longest = (_FIRST_GONE_S, _LONGEST_GONE_S) if unreachable else (_FIRST_S, _LONGEST_S)
             step_s = min(longest, max(shortest, _SHARE * (now - pause.since)))
@@ -269,7 +273,7 @@ class Pressure:
             pause.gone, pause.reason = unreachable, ended.reason
 
 
-def _too_much(known: list[tuple[int, bool]]) -> float:
+def _compute_refused_width(known: list[tuple[int, bool]]) -> float:
     """The smallest width that is refused mostly, and far more often than smaller ones, of (beside, accepted)."""
     for least in sorted({count for count, well in known if not well and count > 1}):
         wide = [well for count, well in known if count >= least]

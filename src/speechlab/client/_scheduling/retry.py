@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._scheduling.pressure import End, AttemptEnd
 from speechlab.client._scheduling.waiting import CallGroup, CallPlace, Patience, WaitingCall
 from speechlab.contract import RETRYABLE_STATUS, UNREACHED_STATUS
 from speechlab.errors import (
@@ -19,14 +19,14 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from speechlab.client._scheduling.scheduler import Scheduler
 
+# Retries after a 500: the recording may be the cause, and each attempt may be metered.
 _MAX_500_RETRIES = 2
-"""Retries after a 500: the recording may be the cause, and each attempt may be metered."""
+# Retries of requests that were sent in full and may have been processed.
 _MAX_METERED_RETRIES = 4
-"""Retries of requests that were sent in full and may have been processed."""
-GONE_S = 10.0
-"""Seconds that a single call waits for a service that cannot be reached."""
-FAILURES = 4
-"""Retries of a single call after failures."""
+# Seconds that a single call waits for a service that cannot be reached.
+UNREACHABLE_S = 10.0
+# Retries of a single call after failures.
+MAX_FAILURES = 4
 _BASE_S = 0.25
 _FAILED_CAP_S = 2.0
 _REFUSED_CAP_S = 0.5
@@ -44,7 +44,7 @@ class Failure:
     final: bool = False  # a retry is excluded, regardless of the other fields
 
     @classmethod
-    def of(cls, error: SpeechLabError) -> Failure | None:
+    def from_error(cls, error: SpeechLabError) -> Failure | None:
         """The failure for the error of a call with one attempt; None if it is no evidence about the service."""
         if isinstance(error, APIError):
             return cls(error, status=error.status, retry_after_s=error.retry_after_s)
@@ -57,22 +57,22 @@ class Failure:
         return None
 
     @property
-    def later(self) -> bool:
+    def asks_to_wait(self) -> bool:
         """Whether the service says "later", which is not the call's own failure."""
         return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
 
-    def ended(self, *, spared: bool = False) -> Ended:
-        """The end of the attempt, as evidence about the service."""
+    def to_attempt_end(self, *, spared: bool = False) -> AttemptEnd:
+        """Return the end of the attempt, as evidence about the service."""
         reason = str(self.error)
-        if self.later:
-            return Ended(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
+        if self.asks_to_wait:
+            return AttemptEnd(End.LATER, crowded=True, retry_after_s=self.retry_after_s, reason=reason)
         if self.status in UNREACHED_STATUS or (spared and self.status == 500):
-            return Ended(End.FAILED, retry_after_s=self.retry_after_s, reason=reason)
+            return AttemptEnd(End.FAILED, retry_after_s=self.retry_after_s, reason=reason)
         if self.status is not None:
-            return Ended(End.ANSWERED)
+            return AttemptEnd(End.ANSWERED)
         if self.final or (self.timed_out and self.sent and not spared):
-            return Ended(End.UNKNOWN)
-        return Ended(End.FAILED, reason=reason)
+            return AttemptEnd(End.UNKNOWN)
+        return AttemptEnd(End.FAILED, reason=reason)
 
 
 class ScheduledCall(WaitingCall):
@@ -108,46 +108,48 @@ class ScheduledCall(WaitingCall):
         self._refusals = 0
         self._refused_at: float | None = None
 
-    async def place(self) -> CallPlace:
+    async def wait_for_place(self) -> CallPlace:
         """Wait until an attempt may be sent."""
         if self._direct:
-            return CallPlace.nowhere(self._scheduler)
+            return CallPlace.build_unscheduled(self._scheduler)
         try:
-            return await self._scheduler.place(self)
+            return await self._scheduler.wait_for_place(self)
         finally:
             if self._repeats and self.group is not None:
                 self._repeats = False
-                self.group.repeats(-1)
+                self.group.count_repeats(-1)
 
-    def again(self, failure: Failure, place: CallPlace) -> float | None:
+    def schedule_retry(self, failure: Failure, place: CallPlace) -> float | None:
         """Return a place after a failure, and give the wait before the next attempt."""
-        place.end(failure.ended(spared=self._spared))
-        delay_s = self._delay_s(failure, place)
+        place.end(failure.to_attempt_end(spared=self._spared))
+        delay_s = self._compute_delay(failure, place)
         if delay_s is not None and self.group is not None:
             self._repeats = True
-            self.group.repeats(1)
+            self.group.count_repeats(1)
         return delay_s
 
-    def _delay_s(self, failure: Failure, place: CallPlace) -> float | None:
+    def _compute_delay(self, failure: Failure, place: CallPlace) -> float | None:
         scheduler = self._scheduler
         now = scheduler.clock.monotonic()
         with scheduler.lock:
             pressure = scheduler.pressure
             others = pressure.successes > place.successes
-            if not self.goes_on(failure, unpaused=pressure.unpaused(now), others=others):
+            if not self.record_failure(failure, unpaused=pressure.compute_unpaused_time(now), others=others):
                 return None
             asked_s = failure.retry_after_s
             if asked_s:
-                earliest = now + pressure.jittered(asked_s)
+                earliest = now + pressure.add_jitter(asked_s)
             else:
                 count, cap_s = (
-                    (self._refusals, _REFUSED_CAP_S) if failure.later else (self._failures, _FAILED_CAP_S)
+                    (self._refusals, _REFUSED_CAP_S)
+                    if failure.asks_to_wait
+                    else (self._failures, _FAILED_CAP_S)
                 )
                 longest_s = min(cap_s, _BASE_S * 2.0 ** min(max(count - 1, 0), 10))
                 earliest = now + scheduler.rng.uniform(0.0, longest_s)
             if pressure.pause is not None:
                 earliest = max(earliest, pressure.pause.until)
-                self.lost = scheduler.is_lost(self, earliest)
+                self.lost = scheduler.is_beyond_patience(self, earliest)
             if self.lost or (pressure.pause is None and (asked_s or 0.0) > self.patience.later_s):
                 return None
             if self.deadline is not None and earliest >= self.deadline:
@@ -159,20 +161,20 @@ class ScheduledCall(WaitingCall):
             self.earliest = earliest
             return earliest - now
 
-    def goes_on(self, failure: Failure, *, unpaused: float, others: bool) -> bool:
+    def record_failure(self, failure: Failure, *, unpaused: float, others: bool) -> bool:
         """Count a failure, at a time without the pauses, while others succeed or not; True if a retry is left."""
         most = self.patience.retries
         if failure.final or (most is not None and self._retries >= most):
             return False
         self._retries += 1
-        if not failure.later:
-            return self._failed(failure, others=others)
+        if not failure.asks_to_wait:
+            return self._record_own_failure(failure, others=others)
         if self._refused_at is None:
             self._refused_at = unpaused
         self._refusals += 1
         return unpaused - self._refused_at <= self.patience.call_s
 
-    def _failed(self, failure: Failure, *, others: bool) -> bool:
+    def _record_own_failure(self, failure: Failure, *, others: bool) -> bool:
         if failure.status is None:
             # After a timeout the service may still be working on the request; a retry would double work and cost.
             if failure.timed_out and failure.sent and not self._free:

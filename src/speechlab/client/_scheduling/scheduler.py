@@ -18,11 +18,11 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from speechlab._platform import after_fork
+from speechlab._platform import register_after_fork
 from speechlab.client._clock import Clock, SystemClock
-from speechlab.client._scheduling.pressure import End, Ended, Pressure
+from speechlab.client._scheduling.pressure import AttemptEnd, End, Pressure
 from speechlab.client._scheduling.waiting import (
-    NOWHERE,
+    NO_QUEUE,
     Alarm,
     CallGroup,
     CallPlace,
@@ -32,14 +32,15 @@ from speechlab.client._scheduling.waiting import (
     WaitingCall,
 )
 
+# Lateness of a timer that a rate makes up for.
 _LATE_S = 0.05
-"""Lateness of a timer that a rate makes up for."""
+# Seconds without a reader after which a stream's place goes to a waiting call.
 _IDLE_S = 1.0
-"""Seconds without a reader after which a stream's place goes to a waiting call."""
+# Interval of the check, while no place is free, that the event loops of the attempts still run.
 _LOOPS_S = 5.0
-"""Interval of the check, while no place is free, that the event loops of the attempts still run."""
+# Tolerance of patience: a pause may be longer by this factor, so that 60 s of patience cover a quota per
+# minute.
 _SLACK = 1.1
-"""Tolerance of patience: a pause may be longer by this factor, so that 60 s of patience cover a quota per minute."""
 
 
 class Scheduler:
@@ -72,8 +73,8 @@ class Scheduler:
         """Maximum of concurrent attempts."""
         return int(min(self.pressure.width, self._most))
 
-    def paused(self) -> tuple[str, float] | None:
-        """The reason of the current pause, and its remaining seconds; None without a pause."""
+    def find_pause(self) -> tuple[str, float] | None:
+        """Return the reason of the current pause, and its remaining seconds; None without a pause."""
         with self.lock:
             pause = self.pressure.pause
             if pause is None:
@@ -81,20 +82,20 @@ class Scheduler:
             what = "the service to come back" if pause.gone else "the service's quota"
             return what, max(0.0, pause.until - self.clock.monotonic())
 
-    def serves(self, at_once: int) -> None:
+    def set_capacity(self, at_once: int) -> None:
         """Follow a service that says how many calls it works on at once."""
         with self.lock:
-            self.pressure.serves(at_once)
+            self.pressure.set_capacity(at_once)
 
-    async def place(self, call: WaitingCall) -> CallPlace:
+    async def wait_for_place(self, call: WaitingCall) -> CallPlace:
         """Wait until an attempt of a call may be sent."""
         loop = asyncio.get_running_loop()
         with self.lock:
             now = self.clock.monotonic()
-            self._check(call, now)
-            queue = self._queue(call)
-            if not self.waiting and call.earliest <= now and self._next_queue(now, queue) is queue:
-                return self._place(queue, now, loop)
+            self._check_can_wait(call, now)
+            queue = self._get_queue(call)
+            if not self.waiting and call.earliest <= now and self._choose_queue(now, queue) is queue:
+                return self._assign_place(queue, now, loop)
             waiter = Waiter(call, loop, loop.create_future())
             self.waiting += 1
             if call.earliest > now:
@@ -103,7 +104,7 @@ class Scheduler:
                 heapq.heappush(queue.ready, (call.number, waiter))
             alarm = self._alarms.get(loop)
             if alarm is None:
-                alarm = self._alarms[loop] = Alarm(loop, self.clock, self.look)
+                alarm = self._alarms[loop] = Alarm(loop, self.clock, self.send_ready)
             alarm.waiters += 1
             self._dispatch(now)
         try:
@@ -114,10 +115,10 @@ class Scheduler:
             async with asyncio.timeout(max(0.0, call.deadline - now)):
                 return await waiter.future
         except TimeoutError:
-            self._abandon(waiter)
-            raise NotSentError(self._full(call)) from None
+            self._abandon_waiter(waiter)
+            raise NotSentError(self._describe_wait(call)) from None
         except BaseException:
-            self._abandon(waiter)
+            self._abandon_waiter(waiter)
             raise
         finally:
             with self.lock:
@@ -126,17 +127,17 @@ class Scheduler:
                     alarm.stop()
                     self._alarms.pop(loop, None)
 
-    def stop(self, group: CallGroup) -> None:
+    def stop_group(self, group: CallGroup) -> None:
         """End the waiting calls of a run at once."""
         with self.lock:
-            self._fail(lambda call: _stopped() if call.group is group else None)
+            self._fail_waiters(lambda call: _build_stopped_error() if call.group is group else None)
 
     def forget_group(self, group: CallGroup) -> None:
         """Drop the queue of a run that has ended."""
         with self.lock:
             self._queues.pop(group, None)
 
-    def ended(self, place: CallPlace, ended: Ended) -> None:
+    def take_back_place(self, place: CallPlace, ended: AttemptEnd) -> None:
         """Take a place back, and learn from the end of its attempt."""
         if ended.end is End.OK:
             self.answered_at = time.monotonic()
@@ -144,35 +145,35 @@ class Scheduler:
             now = self.clock.monotonic()
             pause = self.pressure.pause
             until = None if pause is None else pause.until
-            self.pressure.ended(ended, place, now, self._under_way, self.waiting)
-            self._free(place)
+            self.pressure.record_end(ended, place, now, self._under_way, self.waiting)
+            self._free_place(place)
             pause = self.pressure.pause
             if pause is not None and pause.until != until:
-                self._fail(lambda call: self._hopeless(call, pause.until))
+                self._fail_waiters(lambda call: self._find_problem(call, pause.until))
             self._dispatch(now)
 
-    def streams(self, place: CallPlace) -> None:
+    def mark_streaming(self, place: CallPlace) -> None:
         """Note that the headers of a stream have come: the service accepts this number of attempts."""
         with self.lock:
             now = self.clock.monotonic()
             place.idle_since = now
             self._streams.add(place)
-            self.pressure.ended(Ended(End.BEGUN), place, now, self._under_way)
+            self.pressure.record_end(AttemptEnd(End.BEGUN), place, now, self._under_way)
             self._dispatch(now)
 
-    def look(self) -> None:
+    def send_ready(self) -> None:
         """Send the calls that may be sent now."""
         with self.lock:
             self._dispatch(self.clock.monotonic())
 
-    def is_lost(self, call: WaitingCall, until: float) -> bool:
-        """Whether a pause until then is longer than a call's patience."""
+    def is_beyond_patience(self, call: WaitingCall, until: float) -> bool:
+        """Return whether a pause until then is longer than a call's patience."""
         pause, patience = self.pressure.pause, call.patience
         assert pause is not None
         longest = patience.gone_s if pause.gone else patience.later_s
         return until > max(pause.since, call.began) + _SLACK * longest
 
-    def _queue(self, call: WaitingCall) -> CallQueue:
+    def _get_queue(self, call: WaitingCall) -> CallQueue:
         if call.light:
             return self._light
         group = call.group
@@ -186,20 +187,20 @@ class Scheduler:
             queue.gap_s = group.gap_s
         return queue
 
-    def _check(self, call: WaitingCall, now: float) -> None:
+    def _check_can_wait(self, call: WaitingCall, now: float) -> None:
         if call.group is not None and call.group.stopped:
-            raise _stopped()
+            raise _build_stopped_error()
         if call.deadline is not None and now >= call.deadline:
-            raise NotSentError(self._full(call))
+            raise NotSentError(self._describe_wait(call))
         pause = self.pressure.pause
-        if pause is not None and (problem := self._hopeless(call, pause.until)) is not None:
+        if pause is not None and (problem := self._find_problem(call, pause.until)) is not None:
             if not pause.gone or call.group is not None or call.earliest > -math.inf:
                 raise problem
             pause.until = now  # a new call without patience for an unreachable service probes it at once
 
-    def _hopeless(self, call: WaitingCall, until: float) -> NotSentError | None:
+    def _find_problem(self, call: WaitingCall, until: float) -> NotSentError | None:
         """The reason why a call cannot wait until then, or None."""
-        beyond = self.is_lost(call, until)
+        beyond = self.is_beyond_patience(call, until)
         if not beyond and (call.deadline is None or until < call.deadline):
             return None
         pause = self.pressure.pause
@@ -213,7 +214,7 @@ class Scheduler:
         text = f"the service {what} (the last answer: {pause.reason}); the next attempt is in {seconds:.0f} s"
         return NotSentError(f"{text}, beyond {why}", lost=beyond)
 
-    def _full(self, call: WaitingCall) -> str:
+    def _describe_wait(self, call: WaitingCall) -> str:
         pause = self.pressure.pause
         if pause is not None:
             return f"it waited {call.time_s:g} s for the service, which answered: {pause.reason}"
@@ -228,21 +229,21 @@ class Scheduler:
         while delayed and (delayed[0][0] <= now or delayed[0][2].done):
             waiter = heapq.heappop(delayed)[2]
             if not waiter.done:
-                heapq.heappush(self._queue(waiter.call).ready, (waiter.call.number, waiter))
-        self._take_back(now)
-        while (queue := self._next_queue(now)) is not None:
+                heapq.heappush(self._get_queue(waiter.call).ready, (waiter.call.number, waiter))
+        self._free_idle_places(now)
+        while (queue := self._choose_queue(now)) is not None:
             waiter = heapq.heappop(queue.ready)[1]
             waiter.done = True
             self.waiting -= 1
-            waiter.place = self._place(queue, now, waiter.loop)
+            waiter.place = self._assign_place(queue, now, waiter.loop)
             if not waiter.wake():
-                self._undo(waiter.place)
-        if self.waiting and (when := self._next_time(now)) < math.inf:
+                self._undo_place(waiter.place)
+        if self.waiting and (when := self._compute_next_time(now)) < math.inf:
             for alarm in [*self._alarms.values()]:
                 alarm.set(when)
 
-    def _next_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
-        """The queue whose first call has waited longest, among those that may send."""
+    def _choose_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
+        """Return the queue whose first call has waited longest, among those that may send."""
         pause = self.pressure.pause
         if pause is not None and now < pause.next:
             return None
@@ -257,16 +258,16 @@ class Scheduler:
                 continue
             if queue is entered:
                 return queue
-            first = queue.first()
+            first = queue.find_first()
             if first is not None and (best is None or first.call.number < oldest):
                 best, oldest = queue, first.call.number
         return best
 
-    def _place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
+    def _assign_place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
         place = CallPlace(self, queue, now, loop, probe=self.pressure.pause is not None)
         self.pressure.probe(now)
         if queue is self._light:
-            place.queue = NOWHERE
+            place.queue = NO_QUEUE
             return place
         self._under_way[place] = None
         queue.under_way += 1
@@ -274,40 +275,40 @@ class Scheduler:
             queue.next_at = max(queue.next_at, now - _LATE_S) + queue.gap_s
         return place
 
-    def _undo(self, place: CallPlace) -> None:
+    def _undo_place(self, place: CallPlace) -> None:
         """Take back a place that was not used."""
         place.given_back = True
         if place.probe and self.pressure.pause is not None:
             self.pressure.pause.probing = False
-        self._free(place)
+        self._free_place(place)
 
-    def _free(self, place: CallPlace) -> None:
+    def _free_place(self, place: CallPlace) -> None:
         self._streams.discard(place)
         queue = place.queue
-        if queue is not NOWHERE:
-            place.queue = NOWHERE
+        if queue is not NO_QUEUE:
+            place.queue = NO_QUEUE
             queue.under_way -= 1
             del self._under_way[place]
 
-    def _take_back(self, now: float) -> None:
+    def _free_idle_places(self, now: float) -> None:
         """Take back the places of unread streams and, if none is free, of attempts on loops that no longer run."""
         for place in [*self._streams] if self._streams else ():
             if place.idle_since is not None and now >= place.idle_since + _IDLE_S:
-                self._free(place)
+                self._free_place(place)
         if self.under_way >= self._width:
             for place in [place for place in self._under_way if not place.loop.is_running()]:
-                self._free(place)
+                self._free_place(place)
 
-    def _abandon(self, waiter: Waiter) -> None:
+    def _abandon_waiter(self, waiter: Waiter) -> None:
         with self.lock:
             if waiter.place is not None:  # admitted and cancelled at the same time: the place is free again
-                self._undo(waiter.place)
+                self._undo_place(waiter.place)
                 self._dispatch(self.clock.monotonic())
             elif not waiter.done:
                 waiter.done = True
                 self.waiting -= 1
 
-    def _fail(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
+    def _fail_waiters(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
         """End the waiting calls that have a problem."""
         waiters = [waiter for *_, waiter in self._delayed]
         waiters += [waiter for queue in self._queues.values() for _, waiter in queue.ready]
@@ -317,11 +318,11 @@ class Scheduler:
                 self.waiting -= 1
                 waiter.wake(problem)
 
-    def _next_time(self, now: float) -> float:
-        """The time at which the next call may be sent."""
+    def _compute_next_time(self, now: float) -> float:
+        """Return the time at which the next call may be sent."""
         times = [self._delayed[0][0]] if self._delayed else []
         pause = self.pressure.pause
-        ready = [queue for queue in self._queues.values() if queue.first() is not None]
+        ready = [queue for queue in self._queues.values() if queue.find_first() is not None]
         if ready and pause is not None:
             times.append(pause.next)
         if pause is not None or self.under_way < self._width:
@@ -332,7 +333,7 @@ class Scheduler:
         return min((when for when in times if when > now), default=math.inf)
 
 
-def _stopped() -> NotSentError:
+def _build_stopped_error() -> NotSentError:
     return NotSentError("its run was stopped", stopped=True)
 
 
@@ -340,10 +341,10 @@ _schedulers: dict[tuple[Any, ...], Scheduler] = {}
 _schedulers_lock = threading.Lock()
 
 
-def scheduler_for(
+def get_scheduler(
     base_url: str, key: str, service: str, clock: Clock, rng: Random, most: int | None = None
 ) -> Scheduler:
-    """The one scheduler of this process for a service and key."""
+    """Return the one scheduler of this process for a service and key."""
     whose = None if isinstance(clock, SystemClock) else clock
     with _schedulers_lock:
         whole_key = base_url.rstrip("/"), key, service, whose, most
@@ -352,7 +353,7 @@ def scheduler_for(
         return _schedulers[whole_key]
 
 
-@after_fork
+@register_after_fork
 def _forget_after_fork() -> None:
     # Another thread may have held a lock when the process was forked; the parent's calls do not exist in the child.
     global _schedulers_lock  # noqa: PLW0603 - a forked child needs its own

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from speechlab.client._scheduling.pressure import End, Ended, Pressure
+from speechlab.client._scheduling.pressure import AttemptEnd, End, Pressure
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
@@ -46,7 +46,7 @@ class CallGroup:
         """Set the maximum of attempts started per second; it applies from the next attempt on."""
         self.gap_s = 0.0 if rate is None else 1.0 / rate
 
-    def repeats(self, change: int) -> None:
+    def count_repeats(self, change: int) -> None:
         """Count a call that starts (1) or ends (-1) its wait for a retry."""
         self.repeating += change
         for listener in tuple(self.on_repeat) if change > 0 else ():
@@ -56,7 +56,7 @@ class CallGroup:
         """Send no more calls: waiting calls raise NotSentError, and calls under way continue."""
         self.stopped = True
         for scheduler in tuple(self.schedulers):
-            scheduler.stop(self)
+            scheduler.stop_group(self)
 
     def end(self) -> None:
         """Stop, and remove the group from the schedulers."""
@@ -64,9 +64,9 @@ class CallGroup:
         for scheduler in tuple(self.schedulers):
             scheduler.forget_group(self)
 
-    def paused(self) -> tuple[str, float] | None:
-        """The reason for which all calls wait, and the remaining seconds; None if they do not wait."""
-        pauses = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.paused())]
+    def find_pause(self) -> tuple[str, float] | None:
+        """Return the reason for which all calls wait, and the remaining seconds; None if they do not wait."""
+        pauses = [paused for scheduler in tuple(self.schedulers) if (paused := scheduler.find_pause())]
         return max(pauses, key=lambda one: one[1]) if pauses else None
 
 
@@ -111,16 +111,16 @@ class Waiter:
 
     def wake(self, problem: NotSentError | None = None) -> bool:
         """End the wait, with a place or a problem; False if its loop is closed."""
-        if self.loop is running_loop():
-            self._tell(problem)
+        if self.loop is find_running_loop():
+            self._set_outcome(problem)
             return True
         try:
-            self.loop.call_soon_threadsafe(self._tell, problem)
+            self.loop.call_soon_threadsafe(self._set_outcome, problem)
         except RuntimeError:
             return False
         return True
 
-    def _tell(self, problem: NotSentError | None) -> None:
+    def _set_outcome(self, problem: NotSentError | None) -> None:
         if self.future.done():
             return
         if problem is not None:
@@ -139,15 +139,15 @@ class CallQueue:
     under_way: int = 0
     ready: list[tuple[int, Waiter]] = field(default_factory=list)
 
-    def first(self) -> Waiter | None:
-        """The call that has waited longest, among those still waiting."""
+    def find_first(self) -> Waiter | None:
+        """Return the call that has waited longest, among those still waiting."""
         while self.ready and self.ready[0][1].done:
             heapq.heappop(self.ready)
         return self.ready[0][1] if self.ready else None
 
 
-NOWHERE = CallQueue(0)
-"""The queue of places that were taken back."""
+# The queue of places that were taken back.
+NO_QUEUE = CallQueue(0)
 
 
 class PlaceKeeper(Protocol):
@@ -162,22 +162,22 @@ class PlaceKeeper(Protocol):
     def under_way(self) -> int:
         """Number of attempts that have a place."""
 
-    def paused(self) -> tuple[str, float] | None:
-        """The reason of the current pause, and its remaining seconds; None without a pause."""
+    def find_pause(self) -> tuple[str, float] | None:
+        """Return the reason of the current pause, and its remaining seconds; None without a pause."""
 
-    def stop(self, group: CallGroup) -> None:
+    def stop_group(self, group: CallGroup) -> None:
         """End the waiting calls of a group at once."""
 
     def forget_group(self, group: CallGroup) -> None:
         """Drop the queue of a group that has ended."""
 
-    def ended(self, place: CallPlace, ended: Ended) -> None:
+    def take_back_place(self, place: CallPlace, ended: AttemptEnd) -> None:
         """Take a place back, and learn from the end of its attempt."""
 
-    def streams(self, place: CallPlace) -> None:
+    def mark_streaming(self, place: CallPlace) -> None:
         """Note that the headers of a stream have come."""
 
-    def look(self) -> None:
+    def send_ready(self) -> None:
         """Send the calls that may be sent now."""
 
 
@@ -200,36 +200,36 @@ class CallPlace:
         self.successes = self.scheduler.pressure.successes
 
     @classmethod
-    def nowhere(cls, scheduler: PlaceKeeper) -> CallPlace:
-        """A place outside all schedulers, whose end is not reported."""
+    def build_unscheduled(cls, scheduler: PlaceKeeper) -> CallPlace:
+        """Return a place outside all schedulers, whose end is not reported."""
         now, loop = scheduler.clock.monotonic(), asyncio.get_running_loop()
-        return cls(scheduler, NOWHERE, now, loop, probe=False, given_back=True)
+        return cls(scheduler, NO_QUEUE, now, loop, probe=False, given_back=True)
 
-    def end(self, ended: Ended) -> None:
+    def end(self, ended: AttemptEnd) -> None:
         """Return the place, with the end of the attempt."""
         if not self.given_back:
             self.given_back = True
-            self.scheduler.ended(self, ended)
+            self.scheduler.take_back_place(self, ended)
 
     def release(self, *, success: bool = False, throttled: bool = False) -> None:
         """Return the place after a success, after a refusal for overload, or without evidence."""
         end = End.OK if success else End.LATER if throttled else End.UNKNOWN
-        self.end(Ended(end, crowded=throttled, reason="the service says that there is too much at once"))
+        self.end(AttemptEnd(end, crowded=throttled, reason="the service says that there is too much at once"))
 
-    def streams(self) -> None:
+    def mark_streaming(self) -> None:
         """Note that the headers of a stream have come: the place may now be taken back while nobody reads."""
         if not self.given_back:
-            self.scheduler.streams(self)
+            self.scheduler.mark_streaming(self)
 
-    def reads(self, *, reading: bool) -> None:
+    def set_reading(self, *, reading: bool) -> None:
         """Note that the reader of a stream waits for its next piece, or has received it."""
         self.idle_since = None if reading else self.scheduler.clock.monotonic()
         if not reading and self.scheduler.waiting:
-            self.scheduler.look()
+            self.scheduler.send_ready()
 
 
-def running_loop() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs in this thread, or None."""
+def find_running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs in this thread, or None."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -251,7 +251,7 @@ class Alarm:
         if when >= self._when:
             return
         self._when = when
-        if running_loop() is self.loop:
+        if find_running_loop() is self.loop:
             self._start()
             return
         with suppress(RuntimeError):  # the loop is closed, and no call waits on it any more
@@ -269,9 +269,9 @@ class Alarm:
             self._task.cancel()
             self._task = None
         if self.waiters:
-            self._task = self.loop.create_task(self._sleep(self._when))
+            self._task = self.loop.create_task(self._wake_at(self._when))
 
-    async def _sleep(self, when: float) -> None:
+    async def _wake_at(self, when: float) -> None:
         while (seconds := when - self._clock.monotonic()) > 0:
             await self._clock.sleep(seconds)
         self._when, self._task = math.inf, None

@@ -17,33 +17,33 @@ from speechlab._platform import is_loopback
 from speechlab._require import require
 from speechlab.client._embedded.lease import take_lease
 from speechlab.client._events import logger
-from speechlab.client._secret import Secret, as_secret
+from speechlab.client._secret import Secret, to_secret
 from speechlab.client._settings.settings import (
-    NOWHERE,
+    REPLAY_URL,
     ClientOptions,
     Settings,
     check_url,
-    engines_json,
     is_sensitive,
+    normalize_url,
     open_store,
-    plain_url,
-    with_mode,
+    resolve_mode,
+    to_engines_json,
 )
-from speechlab.contract import realtime_base
+from speechlab.contract import to_realtime_url
 from speechlab.errors import ConfigurationError
 
 API_KEY_VARIABLE = "SPEECHLAB_API_KEY"
-_ENTRY = "speechlab"
+_KEYRING_SERVICE = "speechlab"
 _DOTENV_BYTES = 1 << 16
 
 
-def found_key(place: str) -> Secret | None:
+def find_key(place: str) -> Secret | None:
     """The key for a service: from the environment, from ``.env`` in the working folder, or from the keyring."""
-    value = os.environ.get(API_KEY_VARIABLE) or _from_dotenv()
-    return Secret(value) if value else remembered_key(place)
+    value = os.environ.get(API_KEY_VARIABLE) or _read_dotenv_key()
+    return Secret(value) if value else load_key(place)
 
 
-def _from_dotenv() -> str | None:
+def _read_dotenv_key() -> str | None:
     """The key in the ``NAME=value`` lines of ``.env``. No address is read: a foreign one would receive the key."""
     path = Path(".env")
     try:
@@ -62,56 +62,56 @@ def _from_dotenv() -> str | None:
     return None
 
 
-def _places_file() -> Path:
+def _get_logins_path() -> Path:
     import platformdirs
 
     folder = os.environ.get("SPEECHLAB_STATE_DIR") or platformdirs.user_state_path("speechlab")
     return Path(folder) / "logins.json"
 
 
-def logged_in() -> list[str]:
+def list_logins() -> list[str]:
     """The services whose key ``speechlab login`` has put into the keyring. The list itself contains no key."""
     try:
-        places = orjson.loads(_places_file().read_bytes())
+        places = orjson.loads(_get_logins_path().read_bytes())
     except (OSError, RuntimeError, orjson.JSONDecodeError):  # RuntimeError: a user without a home
         return []
     return [place for place in places if isinstance(place, str)] if isinstance(places, list) else []
 
 
-def remembered_key(place: str) -> Secret | None:
-    """The key in the keyring for a service."""
+def load_key(place: str) -> Secret | None:
+    """Return the key in the keyring for a service."""
     # A lookup may open a window, or wait for a desktop that does not exist; so it is done for listed services only.
-    if place not in logged_in():
+    if place not in list_logins():
         return None
     try:
-        password = require("keyring").get_password(_ENTRY, place)
+        password = require("keyring").get_password(_KEYRING_SERVICE, place)
     except Exception as error:  # noqa: BLE001 - each keyring raises its own errors
         logger.warning("the keyring cannot be read (%s); set %s", type(error).__name__, API_KEY_VARIABLE)
         return None
     return Secret(str(password)) if password else None
 
 
-def remember_key(place: str, key: Secret | None) -> None:
+def save_key(place: str, key: Secret | None) -> None:
     """Put the key for a service into the system's keyring, or remove it."""
     keyring = require("keyring")
     problem = ""
     try:
         if key is not None:
-            keyring.set_password(_ENTRY, place, key.reveal())
-        elif place in logged_in():
-            keyring.delete_password(_ENTRY, place)
+            keyring.set_password(_KEYRING_SERVICE, place, key.reveal())
+        elif place in list_logins():
+            keyring.delete_password(_KEYRING_SERVICE, place)
     except Exception as error:  # noqa: BLE001 - each keyring raises its own errors, which may contain the key
         problem = type(error).__name__
     if problem:
         message = f"the keyring of this machine cannot be used ({problem}); set {API_KEY_VARIABLE} instead"
         raise ConfigurationError(message)
-    places = sorted({*logged_in(), place} if key is not None else set(logged_in()) - {place})
-    path = _places_file()
+    places = sorted({*list_logins(), place} if key is not None else set(list_logins()) - {place})
+    path = _get_logins_path()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.write_bytes(orjson.dumps(places))
 
 
-def ask_for_key(place: str) -> Secret | None:
+def prompt_for_key(place: str) -> Secret | None:
     """Ask the user for a key without echo, in an interactive session; an empty input is no key."""
     if not hasattr(sys, "ps1"):
         try:
@@ -130,18 +130,18 @@ def ask_for_key(place: str) -> Secret | None:
     return key
 
 
+# Environment variable with the HTTP base URL of the service.
 BASE_URL_VARIABLE = "SPEECHLAB_BASE_URL"
-"""Environment variable with the HTTP base URL of the service."""
 _WS_BASE_URL_VARIABLE = "SPEECHLAB_WS_BASE_URL"
-_STAY_BEHIND = frozenset({"on_event", "transport", "clock", "rng", "store", "default_headers"})
-"""Options that are valid in this process only; a store is described by its path."""
+# Options that are valid in this process only; a store is described by its path.
+_PROCESS_OPTIONS = frozenset({"on_event", "transport", "clock", "rng", "store", "default_headers"})
 
 
-def configured_settings(
+def find_settings(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings | None:
     """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
-    options = with_mode(options)
+    options = resolve_mode(options)
     urls: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
     for name, url in urls:
         if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
@@ -154,11 +154,11 @@ def configured_settings(
             raise ConfigurationError(
                 f"engines= is for the embedded service, and {beside}= for a service elsewhere; leave one of them out"
             )
-        engines_json(options["engines"])
+        to_engines_json(options["engines"])
     base = None if separate else base_url or os.environ.get(BASE_URL_VARIABLE) or None
     replaying = options.get("mode") == "replay"
     if base is None and replaying:
-        base = NOWHERE
+        base = REPLAY_URL
     if base is None and options.get("adapter") is not None:
         raise ConfigurationError(
             "an adapter was given but no base_url; give that of the service, with its /v1"
@@ -167,23 +167,23 @@ def configured_settings(
         return None
     # The WebSocket address of the environment belongs to the base URL of the environment, not to another one.
     from_environment = None if base_url else os.environ.get(_WS_BASE_URL_VARIABLE) or None
-    realtime = ws_base_url or from_environment or realtime_base(str(base))
+    realtime = ws_base_url or from_environment or to_realtime_url(str(base))
     check_url("base_url", base)
-    key = api_key or (None if replaying else found_key(plain_url(str(base))))
+    key = api_key or (None if replaying else find_key(normalize_url(str(base))))
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
 
 
-def settings_for(
+def resolve_settings(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
     """Find or start the service, and ask for the key of a remote one if none was found."""
-    options = with_mode(options)
-    settings = configured_settings(base_url, ws_base_url, api_key, options)
+    options = resolve_mode(options)
+    settings = find_settings(base_url, ws_base_url, api_key, options)
     if settings is not None:
         elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
         if settings.api_key is not None or not elsewhere or settings.mode == "replay":
             return settings
-        key = ask_for_key(plain_url(settings.base_url))
+        key = prompt_for_key(normalize_url(settings.base_url))
         return settings if key is None else replace(settings, api_key=key)
     if api_key or ws_base_url:
         what = "an api_key" if api_key else "a ws_base_url"
@@ -195,13 +195,13 @@ def settings_for(
         logger.warning(
             "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
         )
-    return embedded_settings(options)
+    return build_embedded_settings(options)
 
 
-def embedded_settings(options: dict[str, Any]) -> Settings:
+def build_embedded_settings(options: dict[str, Any]) -> Settings:
     """Settings for a client of the embedded service."""
     engines = options.get("engines")
-    lease = take_lease("" if engines is None else engines_json(engines))
+    lease = take_lease("" if engines is None else to_engines_json(engines))
     try:
         service = lease.service
         return Settings(
@@ -216,7 +216,7 @@ def embedded_settings(options: dict[str, Any]) -> Settings:
         raise
 
 
-def described(settings: Settings) -> dict[str, Any]:
+def dump_settings(settings: Settings) -> dict[str, Any]:
     """Settings as plain values, without the key and without objects of this process."""
     credentials = [name for name in settings.default_headers if is_sensitive(name)]
     if credentials:
@@ -232,19 +232,19 @@ def described(settings: Settings) -> dict[str, Any]:
         "options": {
             name: getattr(settings, name)
             for name in ClientOptions.__annotations__
-            if name not in _STAY_BEHIND
+            if name not in _PROCESS_OPTIONS
         },
     }
 
 
-def settings_from(description: Mapping[str, Any]) -> Settings:
+def load_settings(description: Mapping[str, Any]) -> Settings:
     """Settings for the same service in another process, with the key from that process's environment."""
     options = {**description["options"], "default_headers": description["headers"]}
     if description["store"] is not None:
         options["store"] = open_store(description["store"])
     if description["embedded"]:
-        return embedded_settings(options)
-    key = as_secret(os.environ.get(API_KEY_VARIABLE)) if description["has_key"] else None
+        return build_embedded_settings(options)
+    key = to_secret(os.environ.get(API_KEY_VARIABLE)) if description["has_key"] else None
     if description["has_key"] and key is None:
         raise ConfigurationError(
             f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"

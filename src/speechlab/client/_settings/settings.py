@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
-from speechlab._platform import after_fork, is_loopback
+from speechlab._platform import is_loopback, register_after_fork
 from speechlab._require import require
 from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._openai import OpenAIAdapter
-from speechlab.client._secret import Secret, shown
+from speechlab.client._secret import Secret, format_setting
 from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._systems.operations import fitted
+from speechlab.client._systems.operations import adapt_to_functions
 from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
@@ -33,22 +33,22 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
-FAST = "aiohttp"
-"""Value of the option ``transport`` for the wire on aiohttp."""
+# Value of the option ``transport`` for the wire on aiohttp.
+AIOHTTP = "aiohttp"
 MODE_VARIABLE = "SPEECHLAB_MODE"
 MODES = ("auto", "live", "replay")
 PACES = ("at once", "as recorded")
-NOWHERE = "https://replay.invalid"
-"""Base URL of a client that only replays and has no other one."""
+# Base URL of a client that only replays and has no other one.
+REPLAY_URL = "https://replay.invalid"
 
-EMBEDDED = "embedded service, engines "
-"""Prefix of the name of a separate embedded service; the options of its engines follow as JSON."""
+# Prefix of the name of a separate embedded service; the options of its engines follow as JSON.
+EMBEDDED_PREFIX = "embedded service, engines "
 
-FUNCTIONS = "functions, "
-"""Prefix of the name of a system of functions."""
+# Prefix of the name of a system of functions.
+FUNCTIONS_PREFIX = "functions, "
 
-REMEDY = 'run it once with mode="auto" where the service can be reached'
-"""Advice for a call that cannot be replayed."""
+# Advice for a call that cannot be replayed.
+REPLAY_ADVICE = 'run it once with mode="auto" where the service can be reached'
 
 
 class ClientOptions(TypedDict, total=False):
@@ -103,12 +103,12 @@ class Settings:
     def home(self) -> str:
         """The name under which a catalogue is kept: address, options of engines, or an adapter's models, voices."""
         if self.engines is not None:
-            return EMBEDDED + engines_json(self.engines)
-        address = plain_url(self.base_url)
+            return EMBEDDED_PREFIX + to_engines_json(self.engines)
+        address = normalize_url(self.base_url)
         if self.adapter is None:
             return address
         if isinstance(self.adapter, FunctionSystem):
-            return f"{FUNCTIONS}{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}"
+            return f"{FUNCTIONS_PREFIX}{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}"
         return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {address}"
 
     @property
@@ -116,14 +116,18 @@ class Settings:
         """Where calls go, for messages: the address, or the name of the system."""
         return repr(self.adapter.name) if isinstance(self.adapter, FunctionSystem) else self.base_url
 
-    def fitted(self, operation: O) -> O:
-        """An operation for this service: for functions, without the contract's rules."""
-        return fitted(operation, self.adapter) if isinstance(self.adapter, FunctionSystem) else operation
+    def adapt_operation(self, operation: O) -> O:
+        """Return an operation for this service: for functions, without the contract's rules."""
+        return (
+            adapt_to_functions(operation, self.adapter)
+            if isinstance(self.adapter, FunctionSystem)
+            else operation
+        )
 
     def __post_init__(self) -> None:
         if self.api_key is not None:
             self.api_key.check()
-        headers = _checked_headers(self.default_headers, beside_key=self.api_key is not None)
+        headers = _check_headers(self.default_headers, beside_key=self.api_key is not None)
         object.__setattr__(self, "default_headers", headers)
         for name in ("base_url", "ws_base_url"):
             url = getattr(self, name)
@@ -136,16 +140,20 @@ class Settings:
         check_number("patience_s", self.patience_s, least=0)
         pace = cast("object", self.pace)
         if not isinstance(pace, str) or pace not in PACES:
-            raise ConfigurationError(f"pace is {shown(self.pace)}; it is {' or '.join(map(repr, PACES))}")
+            raise ConfigurationError(
+                f"pace is {format_setting(self.pace)}; it is {' or '.join(map(repr, PACES))}"
+            )
         for name in ("timeout", "read_timeout_s"):
             if (seconds := getattr(self, name)) is not None:
                 check_number(name, seconds, least=0, advice="give seconds above 0, or None")
         if not isinstance(self.allow_insecure, bool):
             # Any other value would count as true, even "no".
-            raise ConfigurationError(f"allow_insecure is {shown(self.allow_insecure)}; give True or False")
+            raise ConfigurationError(
+                f"allow_insecure is {format_setting(self.allow_insecure)}; give True or False"
+            )
         if self.on_event is not None and not callable(self.on_event):
             raise ConfigurationError(
-                f"on_event is {shown(self.on_event)}; give a function of one CallEvent, or None"
+                f"on_event is {format_setting(self.on_event)}; give a function of one CallEvent, or None"
             )
         if iscoroutinefunction(self.on_event):  # its coroutine would never be awaited
             raise ConfigurationError(
@@ -153,18 +161,18 @@ class Settings:
             )
         _check_methods("clock", self.clock, "monotonic", "time", "sleep")
         _check_methods("rng", self.rng, "uniform")
-        self._check_way()
+        self._check_transport()
 
-    def _check_way(self) -> None:
+    def _check_transport(self) -> None:
         """Refuse values that are not a transport or not an adapter."""
         if not isinstance(self.adapter, OpenAIAdapter | FunctionSystem | None):
             raise ConfigurationError(
-                f"adapter is {shown(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
+                f"adapter is {format_setting(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
             )
         if isinstance(self.transport, str):
-            if self.transport != FAST:
+            if self.transport != AIOHTTP:
                 raise ConfigurationError(
-                    f"transport is {shown(self.transport)}; give {FAST!r}, a transport, or None"
+                    f"transport is {format_setting(self.transport)}; give {AIOHTTP!r}, a transport, or None"
                 )
             require("aiohttp")
         elif self.transport is not None:
@@ -177,12 +185,12 @@ class Settings:
             return
         if not is_loopback(address.hostname or ""):
             raise ConfigurationError(
-                f"{name} {plain_url(url)!r} would send the API key in the clear to another machine; use "
+                f"{name} {normalize_url(url)!r} would send the API key in the clear to another machine; use "
                 f"{'https' if address.scheme == 'http' else 'wss'}://, or allow_insecure=True on a network you trust"
             )
 
 
-def engines_json(engines: object) -> str:
+def to_engines_json(engines: object) -> str:
     """Options by engine as JSON, independent of their order."""
     try:
         by_engine = {str(name): dict(options) for name, options in cast("Any", engines).items()}
@@ -191,11 +199,13 @@ def engines_json(engines: object) -> str:
     except (AttributeError, TypeError, ValueError):
         pass
     example = "{'whisper': {'beam_size': 1}}"
-    raise ConfigurationError(f"engines is {shown(engines)}; give options by engine, such as {example}")
+    raise ConfigurationError(
+        f"engines is {format_setting(engines)}; give options by engine, such as {example}"
+    )
 
 
-def plain_url(url: str) -> str:
-    """The canonical form of an address: host in lower case, no slashes at the end, no default port."""
+def normalize_url(url: str) -> str:
+    """Return the canonical form of an address: host in lower case, no slashes at the end, no default port."""
     address = urlsplit(url)
     host = address.hostname or ""
     unsaid = {"http": 80, "https": 443}.get(address.scheme)
@@ -208,7 +218,7 @@ def check_url(name: str, url: object) -> None:
     schemes = ("ws", "wss") if name == "ws_base_url" else ("http", "https")
     allowed = f"it must look like {schemes[1]}://host or {schemes[0]}://127.0.0.1:8100"
     if not isinstance(url, str):
-        raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
+        raise ConfigurationError(f"{name} is {format_setting(url)}; {allowed}")
     try:
         address = urlsplit(url)
         _ = address.port
@@ -217,9 +227,9 @@ def check_url(name: str, url: object) -> None:
     if address.username is not None or address.password is not None:
         raise ConfigurationError(f"{name} contains a user name or password; leave it out, and give api_key")
     if address.scheme not in schemes or not address.hostname or url != url.strip() or not url.isprintable():
-        raise ConfigurationError(f"{name} is {shown(url)}; {allowed}")
+        raise ConfigurationError(f"{name} is {format_setting(url)}; {allowed}")
     if address.query or address.fragment:
-        raise ConfigurationError(f"{name} {plain_url(url)!r} has a query or a fragment; leave it out")
+        raise ConfigurationError(f"{name} {normalize_url(url)!r} has a query or a fragment; leave it out")
 
 
 def check_number(
@@ -230,41 +240,41 @@ def check_number(
     if number and value >= least and (advice is None or 0 < value < float("inf")):  # type: ignore[operator]  # a number, as seen before
         return
     allowed = advice or f"it must be a {'whole ' if whole else ''}number of at least {least:g}"
-    raise ConfigurationError(f"{name} is {shown(value)}; {allowed}")
+    raise ConfigurationError(f"{name} is {format_setting(value)}; {allowed}")
 
 
 def _check_methods(name: str, value: object, *methods: str) -> None:
     absent = [method for method in methods if not callable(getattr(value, method, None))]
     if absent:
         raise ConfigurationError(
-            f"{name} is {shown(value)}, which has no {absent[0]}(); it needs {', '.join(methods)}"
+            f"{name} is {format_setting(value)}, which has no {absent[0]}(); it needs {', '.join(methods)}"
         )
 
 
-_OF_A_CLIENT = ("base_url", "ws_base_url", "api_key", "transport", "adapter", "engines")
-"""Options of the connections of a client; another value needs a new client."""
-_FOR_TESTS = ("clock", "rng")
+# Options of the connections of a client; another value needs a new client.
+_CONNECTION_OPTIONS = ("base_url", "ws_base_url", "api_key", "transport", "adapter", "engines")
+_TEST_OPTIONS = ("clock", "rng")
 
 
-def check_names(options: Any, *, change: bool = False) -> None:
+def check_option_names(options: Any, *, change: bool = False) -> None:
     """Refuse options that do not exist, before any other frame has them: one may be a key under a wrong name."""
-    allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _OF_A_CLIENT)]
+    allowed = [name for name in ClientOptions.__annotations__ if not (change and name in _CONNECTION_OPTIONS)]
     unknown = next((name for name in options if name not in allowed), None)
     if unknown is None:
         return
     options.clear()
-    if change and unknown in _OF_A_CLIENT:
+    if change and unknown in _CONNECTION_OPTIONS:
         raise ConfigurationError(
             f"{unknown} belongs to a client and its connections; make a new client for another value: "
             f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
         )
-    names = ", ".join(name for name in allowed if name not in _FOR_TESTS)
+    names = ", ".join(name for name in allowed if name not in _TEST_OPTIONS)
     hint = f"; the key is api_key{', of a new client' if change else ''}" if is_sensitive(unknown) else ""
     raise ConfigurationError(f"a client has no option {unknown!r}{hint}; the options are: {names}")
 
 
-def changed(settings: Settings, changes: ClientOptions) -> Settings:
-    """The settings with some options changed."""
+def change_settings(settings: Settings, changes: ClientOptions) -> Settings:
+    """Return the settings with some options changed."""
     off = "store" in changes and changes["store"] is None and changes.get("mode") is None
     if off and settings.mode == "replay":
         raise ConfigurationError(
@@ -275,7 +285,7 @@ def changed(settings: Settings, changes: ClientOptions) -> Settings:
         changes = {**changes, "mode": "auto"}
     elif changes.keys() & {"mode", "store"}:
         current: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
-        changes = {**changes, **with_mode({**current, **changes})}  # type: ignore[typeddict-item]  # keys of Options
+        changes = {**changes, **resolve_mode({**current, **changes})}  # type: ignore[typeddict-item]  # keys of Options
     return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__
 
 
@@ -288,19 +298,19 @@ _SENSITIVE = re.compile(r"auth|key|token|secret|cookie|password|credential", re.
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a header with this name contains a credential."""
+    """Return whether a header with this name contains a credential."""
     return _SENSITIVE.search(name) is not None
 
 
-def _checked_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
+def _check_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
     """Headers with hidden values; those that were checked before stay. A key has ``Authorization`` for itself."""
     if not isinstance(headers, Mapping):
-        raise ConfigurationError(f"default_headers is {shown(headers)}; give a dict of texts")
+        raise ConfigurationError(f"default_headers is {format_setting(headers)}; give a dict of texts")
     hidden: dict[str, Secret] = {}
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
             raise ConfigurationError(
-                f"default_headers has the name {shown(name)}; give names such as 'X-Team'"
+                f"default_headers has the name {format_setting(name)}; give names such as 'X-Team'"
             )
         if name.lower() in _OWN_HEADERS or name.lower().startswith("sec-websocket"):
             raise ConfigurationError(
@@ -324,33 +334,35 @@ def _checked_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
 
 
 _lock = threading.Lock()
+# Stores that were opened by path, for each process: a database connection does not survive a fork.
 _stores: dict[tuple[int, Path], Store] = {}
-"""Stores that were opened by path, for each process: a database connection does not survive a fork."""
 
 
-def with_mode(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, with the mode from the environment if none is given."""
+def resolve_mode(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options, with the mode from the environment if none is given."""
     choice = options.get("mode")
     if choice is not None and not isinstance(choice, str):
-        raise ConfigurationError(f"mode is {shown(choice)}; it is one of {', '.join(MODES)}")
+        raise ConfigurationError(f"mode is {format_setting(choice)}; it is one of {', '.join(MODES)}")
     mode = choice or os.environ.get(MODE_VARIABLE) or None
     if mode is None and options.get("store") is None:
         return options
     mode = mode or "auto"
     if mode not in MODES:
         source = "mode" if choice else MODE_VARIABLE
-        raise ConfigurationError(f"{source} is {shown(mode)}; it is one of {', '.join(MODES)}")
+        raise ConfigurationError(f"{source} is {format_setting(mode)}; it is one of {', '.join(MODES)}")
     return {**options, "mode": mode, "store": open_store(options.get("store"))}
 
 
 def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
-    """A store, opened if it is a path; the user's default store if it is None."""
+    """Return a store, opened if it is a path; the user's default store if it is None."""
     from speechlab.store import Store
 
     if isinstance(store, Store):
         return store
     if store is not None and not isinstance(store, (str, os.PathLike)):
-        raise ConfigurationError(f"store is {shown(store)}; give a Store, the path of its folder, or None")
+        raise ConfigurationError(
+            f"store is {format_setting(store)}; give a Store, the path of its folder, or None"
+        )
     path = Store.default_path() if store is None else Path(store).expanduser().absolute()
     with _lock:
         key = (os.getpid(), path)
@@ -359,13 +371,13 @@ def open_store(store: Store | str | os.PathLike[str] | None) -> Store:
         return _stores[key]
 
 
-def nothing_is_sent(operation: str) -> ReplayMiss:
-    """The error for an operation that cannot be replayed."""
-    text = f"{operation} would call the service, and this client only replays; {REMEDY}"
+def build_not_replayable_error(operation: str) -> ReplayMiss:
+    """Return the error for an operation that cannot be replayed."""
+    text = f"{operation} would call the service, and this client only replays; {REPLAY_ADVICE}"
     return ReplayMiss(text, operation=operation)
 
 
-@after_fork
+@register_after_fork
 def _forget_after_fork() -> None:
     global _lock  # noqa: PLW0603 - a forked child needs its own
     _lock = threading.Lock()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import about_reply
-from speechlab.client._operations.operation import Operation, whole_s
+from speechlab.client._operations.call import attach_reply
+from speechlab.client._operations.operation import Operation, get_full_timeout
 from speechlab.client._stored_calls import StoredCall, Tape, TapedBody
-from speechlab.client._transport.exchange import ReplyStream, hearing_interrupts
+from speechlab.client._transport.exchange import ReplyStream, wake_for_interrupts
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
 from speechlab.notebook import Playback, play
@@ -98,27 +98,27 @@ class Stream(AsyncOpenable):
             if self._closed:
                 raise ConfigurationError("this stream is closed; make a new one")
             if self._body is None:
-                await self._begin()
+                await self._open_reply()
 
     @abstractmethod
-    async def _begin(self) -> None:
+    async def _open_reply(self) -> None:
         """Send the request, or find its reply in the store."""
 
-    async def _open(self, operation: Operation[Any]) -> StreamBody:
+    async def _open_body(self, operation: Operation[Any]) -> StreamBody:
         """Find the body in the store; one that is requested is recorded for the store."""
         sender = self._sender
         body: StreamBody | None = None
         call = await self._stored_call_of(operation)
         if call is not None:
-            clock, recalled = sender.settings.clock, await asyncio.to_thread(call.recall)
+            clock, recalled = sender.settings.clock, await asyncio.to_thread(call.load)
             if recalled is None:
                 self._tape = Tape(clock, call)
             else:
                 stored, facts = recalled
                 body = TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
         if body is None:
-            self._time_s = operation.time_s(sender.settings.timeout)
-            body = await sender.open(operation.call(sender.settings.timeout))
+            self._time_s = operation.resolve_timeout(sender.settings.timeout)
+            body = await sender.open_stream(operation.call(sender.settings.timeout))
             self._waited_s = body.timing.latency_s
             sender.connections.sessions.add(self)
         self._body = body
@@ -126,8 +126,8 @@ class Stream(AsyncOpenable):
         weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, body.close).atexit = False
         return body
 
-    async def _next_bytes(self) -> bytes | None:
-        """The next bytes of the body, or None at the end; WireError if the body is incomplete."""
+    async def _read_bytes(self) -> bytes | None:
+        """Return the next bytes of the body, or None at the end; WireError if the body is incomplete."""
         assert self._body is not None
         check_process(self._pid, "stream")
         if self._reading:
@@ -136,7 +136,7 @@ class Stream(AsyncOpenable):
             )
         self._reading = True
         try:
-            piece = await self._awaited_bytes()
+            piece = await self._wait_for_bytes()
         finally:
             self._reading = False
         if piece is None:
@@ -147,31 +147,31 @@ class Stream(AsyncOpenable):
             self._tape.add(piece)
         return piece
 
-    async def _awaited_bytes(self) -> bytes | None:
+    async def _wait_for_bytes(self) -> bytes | None:
         """Wait for the next bytes, within the rest of the call's timeout."""
         body, clock = self._body, self._sender.settings.clock
         assert body is not None
         remaining = None if self._time_s is None else self._time_s - self._waited_s
         began = clock.monotonic()
         try:
-            with hearing_interrupts():
+            with wake_for_interrupts():
                 async with asyncio.timeout(remaining):
                     return await body.next()
         except TimeoutError:
             pass
         finally:
             self._waited_s += clock.monotonic() - began
-        given_s = whole_s(self._time_s or 0.0)
+        given_s = get_full_timeout(self._time_s or 0.0)
         text = (
             f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
         )
         raise WireError(text, sent=True, timed_out=True)
 
-    async def _settle(self, spent: dict[str, float]) -> None:
+    async def _save_and_count(self, spent: dict[str, float]) -> None:
         """Keep and count a complete stream; a stream from the store is not counted."""
         assert self._body is not None
         if self._tape is not None:
-            await asyncio.to_thread(self._tape.keep, self._body.headers.get("content-type", ""), self.timing)
+            await asyncio.to_thread(self._tape.save, self._body.headers.get("content-type", ""), self.timing)
         if not isinstance(self._body, TapedBody):
             self._sender.totals.add(**spent)
 
@@ -184,20 +184,20 @@ class Stream(AsyncOpenable):
             if self._body is not None and self._pid == os.getpid():
                 await self._body.close()
 
-    async def _failed(self, error: SpeechLabError) -> SpeechLabError:
+    async def _close_with_error(self, error: SpeechLabError) -> SpeechLabError:
         """Close the stream, and attach its facts to the error that ends it."""
         await self.aclose()
-        return self._about(error)
+        return self._attach_facts(error)
 
-    def _about(self, error: SpeechLabError) -> SpeechLabError:
+    def _attach_facts(self, error: SpeechLabError) -> SpeechLabError:
         if isinstance(error, StreamTruncatedError) and not isinstance(self._body, TapedBody):
             error.possibly_metered = True
             self._sender.totals.add(possibly_metered=1)
-        return about_reply(error, self.headers, self.timing)
+        return attach_reply(error, self.headers, self.timing)
 
 
-async def first_text(body: StreamBody) -> str:
-    """The start of an unexpected body, for error messages."""
+async def read_start(body: StreamBody) -> str:
+    """Return the start of an unexpected body, for error messages."""
     with suppress(WireError):
         return (await body.next() or b"")[:2000].decode("utf-8", "replace")
     return ""

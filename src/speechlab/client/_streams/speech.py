@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from speechlab._files import user_path, whole_file
-from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, wav_chunks
+from speechlab._files import expand_user_path, write_atomically
+from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, list_wav_chunks
 from speechlab.client._operations.speech import (
     ExpectedSpeech,
     SampleReader,
@@ -17,10 +17,10 @@ from speechlab.client._operations.speech import (
     StreamSpeech,
     is_audio_type,
     not_audio,
-    spent_on_speech,
-    what_is_missing,
+    count_speech_usage,
+    describe_missing,
 )
-from speechlab.client._streams.base import Playable, Stream, first_text
+from speechlab.client._streams.base import Playable, Stream, read_start
 from speechlab.client._transport.http import WireError
 from speechlab.errors import (
     ConfigurationError,
@@ -62,20 +62,20 @@ class AsyncSpeechStream(Playable, Stream):
         """Media type from the service; empty before the stream is open."""
         return self.headers.get("content-type", "")
 
-    async def _begin(self) -> None:
+    async def _open_reply(self) -> None:
         operation = await self._prepare()
         self._expected = operation.expected
         if self._copy is not None:
             self._copy.check(self._expected.format)
-        body = await self._open(operation)
+        body = await self._open_body(operation)
         if not is_audio_type(self._media_type):
-            raise await self._failed(not_audio(self._media_type, await first_text(body)))
+            raise await self._close_with_error(not_audio(self._media_type, await read_start(body)))
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
-        """The next bytes as they arrive.
+        """Return the next bytes as they arrive.
 
         Raises:
             StreamTruncatedError: The connection broke, or sound is missing; ``partial`` contains what has come.
@@ -84,7 +84,7 @@ class AsyncSpeechStream(Playable, Stream):
             raise StopAsyncIteration
         await self.open()
         try:
-            piece = await self._next_bytes()
+            piece = await self._read_bytes()
         except WireError as error:
             text = f"the audio was cut short after {len(self.partial):,} bytes ({error})"
         else:
@@ -94,13 +94,15 @@ class AsyncSpeechStream(Playable, Stream):
                     self._copy.add(piece)
                 return piece
             lacks = (
-                what_is_missing(self._expected.format, self.partial) if self._expected and self._audio else ""
+                describe_missing(self._expected.format, self.partial)
+                if self._expected and self._audio
+                else ""
             )
             if not lacks:
                 await self._finish()
                 raise StopAsyncIteration
             text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
-        raise await self._failed(StreamTruncatedError(text, partial=self.partial))
+        raise await self._close_with_error(StreamTruncatedError(text, partial=self.partial))
 
     def save_to(self, path: str | os.PathLike[str]) -> Self:
         """Write the bytes to a file as well, while the stream is read or played.
@@ -146,12 +148,12 @@ class AsyncSpeechStream(Playable, Stream):
             copy.finish(self.partial)
         await self.aclose()
         if not self._audio:
-            raise self._about(ContractError("the service answered 200 without a single byte of audio"))
+            raise self._attach_facts(ContractError("the service answered 200 without a single byte of audio"))
         if self._expected is not None:
-            await self._settle(spent_on_speech(self._expected.text, len(self.partial)))
+            await self._save_and_count(count_speech_usage(self._expected.text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
-        """The sound in short clips as it arrives, for the formats pcm and wav.
+        """Yield the sound in short clips as it arrives, for the formats pcm and wav.
 
         It continues after the bytes read so far.
 
@@ -185,22 +187,30 @@ class AsyncSpeechStream(Playable, Stream):
         return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"
 
 
-_LARGEST = (1 << 32) - 1
-_NAMES = {"mp3": "mp3", "wav": "wav", "wave": "wav", "ogg": "ogg", "oga": "ogg", "flac": "flac", "pcm": "pcm"}
+_MAX_WAV_BYTES = (1 << 32) - 1
+_FORMATS_BY_SUFFIX = {
+    "mp3": "mp3",
+    "wav": "wav",
+    "wave": "wav",
+    "ogg": "ogg",
+    "oga": "ogg",
+    "flac": "flac",
+    "pcm": "pcm",
+}
 
 
 class FileCopy:
     """The file, which gets its name when the stream is complete and does not exist before."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = user_path(path)
+        self._path = expand_user_path(path)
         with ExitStack() as stack:  # errors about the temporary file name the final file
-            self._file = stack.enter_context(stack.enter_context(whole_file(self._path)).open("wb"))
+            self._file = stack.enter_context(stack.enter_context(write_atomically(self._path)).open("wb"))
             self._left = stack.pop_all()
 
     def check(self, audio_format: AudioFormat) -> None:
         """Refuse a file name with the extension of another format."""
-        ending = _NAMES.get(self._path.suffix[1:].lower(), str(audio_format))
+        ending = _FORMATS_BY_SUFFIX.get(self._path.suffix[1:].lower(), str(audio_format))
         if ending != audio_format:
             self.drop()
             message = (
@@ -215,7 +225,7 @@ class FileCopy:
 
     def finish(self, data: bytes) -> None:
         """Give the file its name, and write the lengths that a streamed WAV header left open."""
-        for place, value in _lengths(data):
+        for place, value in _find_open_lengths(data):
             self._file.seek(place)
             self._file.write(value.to_bytes(4, "little"))
         self._left.close()
@@ -226,11 +236,11 @@ class FileCopy:
         self._left.__exit__(type(failure), failure, None)
 
 
-def _lengths(data: bytes) -> list[tuple[int, int]]:
+def _find_open_lengths(data: bytes) -> list[tuple[int, int]]:
     """Positions of open lengths in the header of a streamed WAV file, with the correct values."""
-    if data[:4] != b"RIFF" or len(data) > _LARGEST:
+    if data[:4] != b"RIFF" or len(data) > _MAX_WAV_BYTES:
         return []
-    for name, start, size in wav_chunks(data):
+    for name, start, size in list_wav_chunks(data):
         if name == b"data":
             is_open = size == 0 or size >= OPEN_ENDED_SIZE
             return [(4, len(data) - 8), (start - 4, len(data) - start)] if is_open else []

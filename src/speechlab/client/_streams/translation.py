@@ -14,9 +14,9 @@ from speechlab.client._operations.translation import (
     StreamTranslation,
     Translation,
     TranslationChunk,
-    read_chunk,
+    parse_chunk,
 )
-from speechlab.client._streams.base import Stream, first_text
+from speechlab.client._streams.base import Stream, read_start
 from speechlab.client._transport.http import WireError
 from speechlab.contract import STREAM_END, read_json_reply
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from speechlab.client._streams.base import StoredCallOf, StreamBody
     from speechlab.client._transport.sender import Sender
 
+# Wait after the last event for the end of the body, after which the connection can be used again.
 _LINGER_S = 0.2
-"""Wait after the last event for the end of the body, after which the connection can be used again."""
 
 
 class AsyncTranslationStream(Stream):
@@ -66,20 +66,20 @@ class AsyncTranslationStream(Stream):
             )
         return self._result
 
-    async def _begin(self) -> None:
-        body = await self._open(self._operation)
+    async def _open_reply(self) -> None:
+        body = await self._open_body(self._operation)
         if self._media_type == "application/json":
             await self._read_whole(body)
         elif self._media_type != "text/event-stream":
-            start, what = await first_text(body), self._media_type or "an untyped body"
+            start, what = await read_start(body), self._media_type or "an untyped body"
             text = f"the service answered 200 with {what} instead of text/event-stream: {start[:200]!r}"
-            raise await self._failed(ContractError(text, body=start))
+            raise await self._close_with_error(ContractError(text, body=start))
 
     async def _read_whole(self, body: StreamBody) -> None:
         """Read a whole translation, as sent by services that do not stream."""
         content = b""
         try:
-            while (piece := await self._next_bytes()) is not None:
+            while (piece := await self._read_bytes()) is not None:
                 content += piece
         except WireError as error:
             text = f"the reply was cut short after {len(content):,} bytes ({error})"
@@ -89,18 +89,18 @@ class AsyncTranslationStream(Stream):
             try:
                 result = self._operation.read(reply)
             except ContractError as error:
-                self._about(error)
+                self._attach_facts(error)
                 raise
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
             self._whole = (only, result)
             return
-        raise await self._failed(StreamTruncatedError(text, partial=""))
+        raise await self._close_with_error(StreamTruncatedError(text, partial=""))
 
     def __aiter__(self) -> AsyncIterator[TranslationChunk]:
         return self
 
     async def __anext__(self) -> TranslationChunk:
-        """The next chunk as it arrives.
+        """Return the next chunk as it arrives.
 
         Raises:
             StreamTruncatedError: The stream broke off without an end, or the service reported a failure in it;
@@ -113,26 +113,26 @@ class AsyncTranslationStream(Stream):
             await self.open()
         if self._whole is not None:
             chunk, self._result = self._whole
-            await self._settle(self._operation.spent(self._result))
+            await self._save_and_count(self._operation.spent(self._result))
             self._chunks.append(chunk)
             return chunk
-        data = await self._next_data()
+        data = await self._read_event()
         if data is None or data.strip() == STREAM_END:
             self._complete = self._complete or data is not None
             await self._finish()
             raise StopAsyncIteration
-        chunk = await self._read(data)
+        chunk = await self._parse_chunk(data)
         self._complete = self._complete or chunk.finish_reason is not None
         self._chunks.append(chunk)
         return chunk
 
-    async def _next_data(self) -> str | None:
+    async def _read_event(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
         while not self._waiting:
             if self._at_end:
                 return None
             try:
-                piece = await self._next_bytes()
+                piece = await self._read_bytes()
             except WireError as error:
                 self._fault = str(error)
                 piece = None
@@ -140,57 +140,61 @@ class AsyncTranslationStream(Stream):
             self._waiting.extend(self._reader.close() if piece is None else self._reader.feed(piece))
         return self._waiting.pop(0)
 
-    async def _read(self, data: str) -> TranslationChunk:
+    async def _parse_chunk(self, data: str) -> TranslationChunk:
         value, problem = None, None
         try:
             value = read_json_reply(data)
         except ValueError:
             problem = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
         if problem is not None and self._at_end:
-            raise await self._cut_short(self._fault or "it ends within an event")
+            raise await self._close_as_truncated(self._fault or "it ends within an event")
         if isinstance(value, dict) and value.get("error") and not value.get("choices"):
             cause = error_from_value(500, {}, value)
-            raise await self._cut_short(cause.message, "the service stopped the translation") from cause
+            raise await self._close_as_truncated(
+                cause.message, "the service stopped the translation"
+            ) from cause
         try:
             if problem is None:
-                return read_chunk(value)
+                return parse_chunk(value)
         except ContractError as error:
             problem = error
-        raise await self._failed(problem)
+        raise await self._close_with_error(problem)
 
     async def _finish(self) -> None:
         # The end of the body is no sign of a complete stream: a broken connection may look the same.
         if not self._complete:
-            raise await self._cut_short(self._fault or "it ends without [DONE]")
+            raise await self._close_as_truncated(self._fault or "it ends without [DONE]")
         if self._body is not None and not self._at_end:
             with suppress(WireError, TimeoutError):
                 async with asyncio.timeout(_LINGER_S):
-                    while await self._next_bytes() is not None:
+                    while await self._read_bytes() is not None:
                         pass
         await self.aclose()
-        self._result = self._summary()
-        await self._settle(self._operation.spent(self._result))
+        self._result = self._build_translation()
+        await self._save_and_count(self._operation.spent(self._result))
 
-    async def _cut_short(self, why: str, what: str = "the translation was cut short") -> SpeechLabError:
+    async def _close_as_truncated(
+        self, why: str, what: str = "the translation was cut short"
+    ) -> SpeechLabError:
         text = f"{what} after {len(self.text):,} characters: {why}"
-        return await self._failed(StreamTruncatedError(text, partial=self.text))
+        return await self._close_with_error(StreamTruncatedError(text, partial=self.text))
 
-    def _summary(self) -> Translation:
+    def _build_translation(self) -> Translation:
         replies = [chunk.reply for chunk in self._chunks if chunk.reply is not None]
 
-        def last(name: str) -> object:
+        def find_last(name: str) -> object:
             return next((value for reply in reversed(replies) if (value := getattr(reply, name))), None)
 
         return Translation(
             text=self.text,
-            id=str(last("id") or ""),
-            model=str(last("model") or ""),
-            source_lang=str(last("source_lang") or self._operation.source_lang),
-            target_lang=str(last("target_lang") or self._operation.target_lang),
-            transcription=last("transcription"),  # type: ignore[arg-type]  # read by its name
+            id=str(find_last("id") or ""),
+            model=str(find_last("model") or ""),
+            source_lang=str(find_last("source_lang") or self._operation.source_lang),
+            target_lang=str(find_last("target_lang") or self._operation.target_lang),
+            transcription=find_last("transcription"),  # type: ignore[arg-type]  # read by its name
             finish_reason=next((c.finish_reason for c in reversed(self._chunks) if c.finish_reason), None),
-            usage=last("usage"),  # type: ignore[arg-type]  # read by its name
-            balance=last("balance"),  # type: ignore[arg-type]  # read by its name
+            usage=find_last("usage"),  # type: ignore[arg-type]  # read by its name
+            balance=find_last("balance"),  # type: ignore[arg-type]  # read by its name
             timing=self.timing,
         )
 
@@ -224,16 +228,16 @@ class EventReader:
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Add the next bytes, and give the data of each event that they complete."""
-        yield from self._take(self._decode(data))
+        yield from self._split_lines(self._decode(data))
 
     def close(self) -> Iterator[str]:
         """Give the data of the last event, which the end of the stream completes."""
-        yield from self._take(self._decode(b"", final=True))
+        yield from self._split_lines(self._decode(b"", final=True))
         if self._line:
             yield from self._end_line()
         yield from self._end_event()
 
-    def _take(self, text: str) -> Iterator[str]:
+    def _split_lines(self, text: str) -> Iterator[str]:
         if self._after_cr and text:
             text = text.removeprefix("\n")
             self._after_cr = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from speechlab.audio import AudioClip, sound_span_s
+from speechlab.audio import AudioClip, measure_sound_span_s
 from speechlab.client._operations.recognition import OPTIONS
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 from speechlab.errors import ConfigurationError, InvalidRequestError
@@ -41,20 +41,20 @@ class PacedClips:
             raise TypeError(
                 "an async function reads its clips with `async for`, as `for` would stop the others"
             )
-        if (wait_s := self._wait_s()) is None:
+        if (wait_s := self._compute_wait()) is None:
             raise StopIteration
         if wait_s > 0:
             self._clock.wait(wait_s)
-        return self._piece(wait_s)
+        return self._cut_piece(wait_s)
 
     async def __anext__(self) -> AudioClip:
-        if (wait_s := self._wait_s()) is None:
+        if (wait_s := self._compute_wait()) is None:
             raise StopAsyncIteration
         if wait_s > 0:
             await self._clock.sleep(wait_s)
-        return self._piece(wait_s)
+        return self._cut_piece(wait_s)
 
-    def _wait_s(self) -> float | None:
+    def _compute_wait(self) -> float | None:
         """Seconds until the end of the next piece has been spoken; None if there is none."""
         if self._place >= self._clip.frames:
             return None
@@ -63,13 +63,13 @@ class PacedClips:
         end = min(self._place + self._step, self._clip.frames) / self._clip.sample_rate
         return max(0.0, self._began + end / self._rate - self._clock.monotonic())
 
-    def _piece(self, waited_s: float) -> AudioClip:
+    def _cut_piece(self, waited_s: float) -> AudioClip:
         self.waited_s += waited_s
         first, self._place = self._place, self._place + self._step
         return AudioClip(self._clip.samples[first : self._place], self._clip.sample_rate)
 
 
-def streamed_transcript(
+def build_streamed_transcript(
     call: FunctionCall, heard: Sequence[tuple[float, str, bool]], ended_s: float
 ) -> dict[str, Any]:
     """The fields of a transcript that came in pieces: (seconds since the first sample, text, whether it is final)."""
@@ -84,7 +84,7 @@ def streamed_transcript(
     worded = [entry for entry in texts if any(map(str.isalnum, entry["text"]))]
     finals = [entry for entry in worded if entry["final"]]
     language, rate = call.fields.get("language"), call.pace[0] if call.pace is not None else None
-    span = sound_span_s(call.content.samples, call.content.sample_rate)
+    span = measure_sound_span_s(call.content.samples, call.content.sample_rate)
     times: dict[str, float] = {}
     if worded and span is not None and rate is not None:
         times["first_partial_s"] = worded[0]["time_s"] - span[0] / rate
@@ -99,17 +99,17 @@ FIELDS: dict[str, frozenset[str]] = {
     "transcribe": frozenset(OPTIONS),
     "translate": frozenset({"source_lang", "target_lang", "keywords", "context", "model"}),
 }
+# Fields that a function of each operation may take by name, beside the text or recording.
 FIELDS["transcribe_stream"] = FIELDS["transcribe"]
-"""Fields that a function of each operation may take by name, beside the text or recording."""
-_FACTS = frozenset({"voice", "language", "source_lang", "target_lang"})
-"""Fields that say what is asked for: a function that does not take them is made for one value of each."""
+# Fields that say what is asked for: a function that does not take them is made for one value of each.
+_OPTIONAL_FIELDS = frozenset({"voice", "language", "source_lang", "target_lang"})
+# Namespace for the ids of voices, which have only names outside the contract.
 _NAMESPACE = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
-"""Namespace for the ids of voices, which have only names outside the contract."""
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def named_voices(voices: Iterable[str] | Mapping[str, str], language: str) -> dict[str, str]:
-    """The languages of voices by their names."""
+def to_voice_languages(voices: Iterable[str] | Mapping[str, str], language: str) -> dict[str, str]:
+    """Return the languages of voices by their names."""
     listing: object = voices
     if isinstance(listing, str) or not isinstance(listing, Iterable):
         message = f"voices is {listing!r:.40}; give a list of names, or a dict from names to languages"
@@ -121,17 +121,17 @@ def named_voices(voices: Iterable[str] | Mapping[str, str], language: str) -> di
     return cast("dict[str, str]", languages)
 
 
-def voice_id(name: str) -> str:
-    """The id of a voice that has only a name."""
+def build_voice_id(name: str) -> str:
+    """Return the id of a voice that has only a name."""
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-def catalogue_of(voices: Mapping[str, str], model: str = "") -> list[dict[str, Any]]:
+def build_catalogue(voices: Mapping[str, str], model: str = "") -> list[dict[str, Any]]:
     """Voices in the form of the contract's catalogue."""
     whose = f"{model}: " if model else ""
     return [
         {
-            "id": voice_id(name),
+            "id": build_voice_id(name),
             "description": f"{name} ({whose}{name})",
             "language": language,
             "gender": "Neutral",
@@ -152,12 +152,12 @@ class SystemFunction:
     takes: frozenset[str] | None  # names of its fields; None while they are not known
 
     @classmethod
-    def of(cls, operation: str, given: object) -> SystemFunction:
+    def from_callable(cls, operation: str, given: object) -> SystemFunction:
         """Read the signature of a function."""
         if not callable(given):
             message = f"{operation} is {given!r:.60}; give a function, a class with __call__, or None"
             raise ConfigurationError(message)
-        parameters = _parameters(given)
+        parameters = _list_parameters(given)
         makes = isinstance(given, type) or (parameters is not None and not parameters)
         if makes and not isinstance(given, type):
             return cls(given, makes=True, takes=None)
@@ -167,11 +167,11 @@ class SystemFunction:
                 raise ConfigurationError(
                     f"{operation} is the class {given!r:.60}, whose objects are not callable"
                 )
-            parameters = (_parameters(inner) or [])[1:]
-        return cls(given, makes, fields_taken(operation, parameters))
+            parameters = (_list_parameters(inner) or [])[1:]
+        return cls(given, makes, list_fields(operation, parameters))
 
     @property
-    def on_loop(self) -> bool:
+    def is_async(self) -> bool:
         """Whether it is an async function, which runs on the client's event loop."""
         call = getattr(self.given, "__call__", None)  # noqa: B004 - of an object
         return not self.makes and any(
@@ -180,15 +180,15 @@ class SystemFunction:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (_pickled(self.given), self.makes, self.takes)
+        return _unpickle_function, (_pickle_function(self.given), self.makes, self.takes)
 
 
-def _unpickled(given: bytes, makes: bool, takes: frozenset[str] | None) -> SystemFunction:
+def _unpickle_function(given: bytes, makes: bool, takes: frozenset[str] | None) -> SystemFunction:
     return SystemFunction(pickle.loads(given), makes, takes)  # noqa: S301 - of our own process
 
 
-def _pickled(function: Callable[..., Any]) -> bytes:
-    """A function for another process."""
+def _pickle_function(function: Callable[..., Any]) -> bytes:
+    """Return a function for another process."""
     try:
         if getattr(function, "__module__", None) != "__main__":
             return pickle.dumps(function)
@@ -208,7 +208,7 @@ def _pickled(function: Callable[..., Any]) -> bytes:
     raise ConfigurationError(message)
 
 
-def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
+def list_fields(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
     """Names of the fields that a function takes."""
     if parameters is None:
         return frozenset()
@@ -232,7 +232,7 @@ def fields_taken(operation: str, parameters: list[inspect.Parameter] | None) -> 
     return allowed & {parameter.name for parameter in further}
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+def _list_parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -254,7 +254,7 @@ class FunctionCall:
 
 def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str]) -> None:
     """Refuse fields that a function does not take; those that only say what is asked for are left out."""
-    lacking = next((name for name in fields if name not in takes | _FACTS), None)
+    lacking = next((name for name in fields if name not in takes | _OPTIONAL_FIELDS), None)
     if lacking is not None:
         has = ", ".join(sorted(takes)) or "none"
         message = (
@@ -277,8 +277,8 @@ class FunctionSystem:
     pace: tuple[float | None, float]
     identity: str  # for the keys of results
 
-    def function(self, operation: str) -> SystemFunction:
-        """The function of an operation."""
+    def resolve_function(self, operation: str) -> SystemFunction:
+        """Return the function of an operation."""
         function = self.functions.get(operation)
         if function is None:
             have = ", ".join(self.functions)
@@ -288,10 +288,10 @@ class FunctionSystem:
             raise InvalidRequestError(message, parameter=operation)
         return function
 
-    def voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
-        """The name of a voice."""
+    def resolve_voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
+        """Return the name of a voice."""
         for name in self.voices:
-            if voice_id(name) == id:
+            if build_voice_id(name) == id:
                 return name
         message = f"voice {id!r} is none of {self.name!r}, which has {', '.join(self.voices) or 'none'}"
         raise InvalidRequestError(message, parameter="voice_id")

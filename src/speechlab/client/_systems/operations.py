@@ -5,10 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from speechlab._arguments import is_whole_number, plain_rate
+from speechlab._arguments import is_whole_number, to_int_rate
 from speechlab.audio import AudioClip
 from speechlab.client._operations.call import HttpCall
-from speechlab.client._operations.operation import Operation, sendable, text_content, timeouts, words
+from speechlab.client._operations.operation import (
+    Operation,
+    build_text_content,
+    build_timeouts,
+    to_sendable,
+    words,
+)
 from speechlab.client._operations.recognition import OPTIONS, Transcribe, Transcript
 from speechlab.client._operations.speech import StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate
@@ -27,14 +33,14 @@ from speechlab.contract import (
 from speechlab.errors import InvalidRequestError
 
 O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
-_LONGEST = 10**9
-"""Characters of the longest text: a function has no limit of its own."""
+# Characters of the longest text: a function has no limit of its own.
+_MAX_TEXT_CHARS = 10**9
 _S_PER_CHAR, _S_PER_S = 0.3, 2.5
 _TEXTS = {"language", "source_lang", "target_lang", "context", "model", "keywords", "hotwords", "session_id"}
 
 
-def fitted(operation: O, system: FunctionSystem) -> O:
-    """An operation for the functions of a system; one that was fitted is returned unchanged."""
+def adapt_to_functions(operation: O, system: FunctionSystem) -> O:
+    """Return an operation for the functions of a system; one that was fitted is returned unchanged."""
     kind: Any = _KINDS.get(type(operation))
     if kind is None:
         return operation
@@ -44,23 +50,23 @@ def fitted(operation: O, system: FunctionSystem) -> O:
     return cast("O", kind(**arguments, system=system))
 
 
-def _given(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
-    """The fields of a call that were given, which the function must take."""
-    values = {name: value for name, value in sendable(fields).items() if value is not None}
+def _collect_fields(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
+    """Return the fields of a call that were given, which the function must take."""
+    values = {name: value for name, value in to_sendable(fields).items() if value is not None}
     for name, value in values.items():
         kinds, allowed = ((str,), "text") if name in _TEXTS else ((str, int, float), "a number or text")
         for term in value if isinstance(value, list) else (value,):
             if not isinstance(term, kinds):
                 message = f"{name} holds a {type(term).__name__}; give {allowed}"
                 raise InvalidRequestError(message, parameter=name)
-    takes = system.function(operation).takes
+    takes = system.resolve_function(operation).takes
     if takes is not None:
         check_fields(operation, values, takes)
     return values
 
 
 def _check_text(text: str) -> None:
-    check_text(text, limit=_LONGEST)
+    check_text(text, limit=_MAX_TEXT_CHARS)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,11 +77,11 @@ class FunctionSpeech(Synthesize):
 
     @property
     def _fields(self) -> dict[str, Any]:
-        rate = plain_rate(self.sample_rate)
-        return _given(self.system, "synthesize", sample_rate=rate, temperature=self.temperature)
+        rate = to_int_rate(self.sample_rate)
+        return _collect_fields(self.system, "synthesize", sample_rate=rate, temperature=self.temperature)
 
     @property
-    def _checked(self) -> tuple[SpeechRequest, int]:
+    def _request_and_rate(self) -> tuple[SpeechRequest, int]:
         text, values = self.content["text"], self._fields
         check_format(str(self.format))
         voice = self.voice.id if isinstance(self.voice, Voice) else self.voice
@@ -85,12 +91,14 @@ class FunctionSpeech(Synthesize):
 
     @property
     def content(self) -> dict[str, Any]:
-        return text_content(self.text, _check_text)
+        return build_text_content(self.text, _check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
-        request, _ = self._checked
-        values = {"voice": self.system.voice_name(request.voice_id), **self._fields}
-        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(self.text), stream=self.stream)
+        request, _ = self._request_and_rate
+        values = {"voice": self.system.resolve_voice_name(request.voice_id), **self._fields}
+        limits = build_timeouts(
+            self.resolve_timeout(timeout), _S_PER_CHAR * len(self.text), stream=self.stream
+        )
         function_call = FunctionCall("synthesize", self.text, values, str(request.format), self.stream)
         return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, asked=function_call)
 
@@ -117,7 +125,7 @@ class FunctionRecognition(Transcribe):
             del values["vad"]
         if self.hotwords is not None:
             values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
-        return _given(self.system, self._function, **values)
+        return _collect_fields(self.system, self._function, **values)
 
     @property
     def _function(self) -> str:
@@ -146,7 +154,7 @@ class FunctionRecognition(Transcribe):
         expected_s, pace = _S_PER_S * clip.duration_s, self.system.pace if self.streams else None
         if pace is not None and pace[0] is not None:
             expected_s += clip.duration_s / pace[0]
-        limits = timeouts(self.time_s(timeout), expected_s)
+        limits = build_timeouts(self.resolve_timeout(timeout), expected_s)
         function_call = FunctionCall(self._function, clip, values, pace=pace)
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=function_call)
 
@@ -175,7 +183,7 @@ class FunctionTranslation(Translate):
     def _fields(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in ("source_lang", "target_lang", "context", "model")}
         terms = words("keywords", self.keywords, rule="2.5") or None
-        return _given(self.system, "translate", **values, keywords=terms)
+        return _collect_fields(self.system, "translate", **values, keywords=terms)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -183,11 +191,11 @@ class FunctionTranslation(Translate):
 
     @property
     def content(self) -> dict[str, Any]:
-        return text_content(self.text, _check_text)
+        return build_text_content(self.text, _check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
         text = self.content["text"]
-        limits = timeouts(self.time_s(timeout), _S_PER_CHAR * len(text), stream=self.stream)
+        limits = build_timeouts(self.resolve_timeout(timeout), _S_PER_CHAR * len(text), stream=self.stream)
         function_call = FunctionCall("translate", text, self._fields, stream=self.stream)
         return HttpCall(self.name, "translate", "POST", TRANSLATION_PATH, limits, asked=function_call)
 

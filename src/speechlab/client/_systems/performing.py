@@ -11,10 +11,10 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._require import later
+from speechlab._require import import_lazily
 from speechlab.audio import AudioClip
 from speechlab.client._clock import SystemClock
-from speechlab.client._operations.recognition import Transcript, fields_of
+from speechlab.client._operations.recognition import Transcript, to_contract_fields
 from speechlab.client._operations.translation import Translation
 from speechlab.client._systems.functions import PacedClips, SystemFunction, check_fields
 from speechlab.datasets import transcript_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Clock
     from speechlab.client._systems.functions import FunctionCall
 else:
-    np = later("numpy")
+    np = import_lazily("numpy")
 
 _SOUND = "an AudioClip, (samples, rate), the bytes of a file, or an iterator of them"
 _PARTIAL = "an iterator of (text, final), as in ('good mor', False)"
@@ -34,15 +34,15 @@ _MOST_PARTIALS = 100_000
 _TRANSCRIPT = "a text, a Transcript, segments, (segments, info), or a dict with 'text' or 'segments'"
 
 
-def _speech(result: Any) -> Iterator[AudioClip | bytes]:
+def _iterate_speech(result: Any) -> Iterator[AudioClip | bytes]:
     if isinstance(result, Iterator):
         for piece in result:
-            yield _sound(piece)
+            yield _to_sound(piece)
     else:
-        yield _sound(result)
+        yield _to_sound(result)
 
 
-def _sound(value: Any) -> AudioClip | bytes:
+def _to_sound(value: Any) -> AudioClip | bytes:
     if isinstance(value, AudioClip):
         return value
     if isinstance(value, bytes | bytearray | memoryview):
@@ -55,32 +55,32 @@ def _sound(value: Any) -> AudioClip | bytes:
         if samples.ndim == 2 and samples.shape[0] == 1:  # (channels, frames), as models make it
             samples = samples[0]
         return AudioClip(samples, int(rate))
-    raise _other("synthesize", value, _SOUND)
+    raise _build_result_error("synthesize", value, _SOUND)
 
 
-def _transcript(result: Any) -> Iterator[dict[str, Any]]:
+def _iterate_transcript(result: Any) -> Iterator[dict[str, Any]]:
     if isinstance(result, str):
         yield {"text": result}
     elif isinstance(result, Transcript):
         words = result.words
-        yield fields_of(result) | ({} if words is None else {"words": words.to_dict("records")})
+        yield to_contract_fields(result) | ({} if words is None else {"words": words.to_dict("records")})
     elif isinstance(result, Mapping):
-        yield _told(transcript_of(result), result.get("language"))
+        yield _add_language(transcript_of(result), result.get("language"))
     elif isinstance(result, tuple) and len(result) == 2 and hasattr(result[1], "language"):
-        yield _told(_of_segments(result[0]), result[1].language)  # as faster-whisper gives them
+        yield _add_language(_to_transcript(result[0]), result[1].language)  # as faster-whisper gives them
     elif isinstance(result, Iterable):
-        yield _of_segments(result)
+        yield _to_transcript(result)
     else:
-        raise _other("transcribe", result, _TRANSCRIPT)
+        raise _build_result_error("transcribe", result, _TRANSCRIPT)
 
 
-def _partials(result: Any) -> Iterator[tuple[str, bool]]:
+def _iterate_partials(result: Any) -> Iterator[tuple[str, bool]]:
     pieces = (result,) if isinstance(result, tuple) and result and isinstance(result[0], str) else result
     if not isinstance(pieces, Iterable) or isinstance(pieces, str | Mapping):
-        raise _other("transcribe_stream", result, _PARTIAL)
+        raise _build_result_error("transcribe_stream", result, _PARTIAL)
     for number, piece in enumerate(pieces):
         if not (isinstance(piece, tuple | list) and len(piece) == 2 and isinstance(piece[0], str)):
-            raise _other("transcribe_stream", piece, _PARTIAL)
+            raise _build_result_error("transcribe_stream", piece, _PARTIAL)
         if number >= _MOST_PARTIALS:
             raise ContractError(
                 f"the function of transcribe_stream yielded more than {_MOST_PARTIALS:,} texts of one recording; "
@@ -89,47 +89,47 @@ def _partials(result: Any) -> Iterator[tuple[str, bool]]:
         yield piece[0], bool(piece[1])
 
 
-def _told(found: dict[str, Any], language: object) -> dict[str, Any]:
+def _add_language(found: dict[str, Any], language: object) -> dict[str, Any]:
     return {**found, "language": str(language)} if language else found
 
 
-def _of_segments(segments: Any) -> dict[str, Any]:
+def _to_transcript(segments: Any) -> dict[str, Any]:
     rows = []
     for segment in segments:
         if isinstance(segment, tuple | list) and len(segment) == 3:
             segment = {"start": segment[0], "end": segment[1], "text": segment[2]}  # noqa: PLW2901 - the same in another form
         elif not isinstance(segment, Mapping) and not hasattr(segment, "text"):
-            raise _other("transcribe", segment, _TRANSCRIPT)
+            raise _build_result_error("transcribe", segment, _TRANSCRIPT)
         rows.append(segment)
     return transcript_of({"segments": rows})
 
 
-def _translation(result: Any) -> Iterator[str]:
+def _iterate_translation(result: Any) -> Iterator[str]:
     pieces = (result,) if isinstance(result, str | Translation) else result
     if not isinstance(pieces, Iterable):
-        raise _other("translate", result, "a text, a Translation, or an iterator of texts")
+        raise _build_result_error("translate", result, "a text, a Translation, or an iterator of texts")
     for piece in pieces:
         if not isinstance(piece, str | Translation):
-            raise _other("translate", piece, "a text, a Translation, or an iterator of texts")
+            raise _build_result_error("translate", piece, "a text, a Translation, or an iterator of texts")
         yield str(piece)
 
 
-def _other(operation: str, value: object, allowed: str) -> ContractError:
+def _build_result_error(operation: str, value: object, allowed: str) -> ContractError:
     return ContractError(
         f"the function of {operation} returned {value!r:.60} ({type(value).__name__}); return {allowed}"
     )
 
 
-_PIECES_OF: dict[str, Callable[[Any], Iterator[Any]]] = {
-    "synthesize": _speech,
-    "transcribe": _transcript,
-    "transcribe_stream": _partials,
-    "translate": _translation,
+# The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final).
+_ITERATORS: dict[str, Callable[[Any], Iterator[Any]]] = {
+    "synthesize": _iterate_speech,
+    "transcribe": _iterate_transcript,
+    "transcribe_stream": _iterate_partials,
+    "translate": _iterate_translation,
 }
-"""The pieces of a result: AudioClip or bytes of speech, a transcript, texts of a translation, (text, final)."""
 
 
-class Loaded:
+class FunctionRunner:
     """The functions of a system in one process; a factory is called at the first call, once."""
 
     def __init__(
@@ -139,36 +139,36 @@ class Loaded:
         self._made: dict[str, tuple[Callable[..., Any], frozenset[str]]] = {}
         self._lock = threading.Lock()
 
-    def pieces(self, call: FunctionCall) -> Iterator[Any]:
-        """The pieces of a result, as the function makes them; then its seconds."""
-        with self._failing(call):
-            result, timed = self._called(call)
+    def iterate_pieces(self, call: FunctionCall) -> Iterator[Any]:
+        """Yield the pieces of a result, as the function makes them; then its seconds."""
+        with self._convert_errors(call):
+            result, timed = self._call_function(call)
             if inspect.isawaitable(result) or hasattr(result, "__aiter__"):
                 with asyncio.Runner() as runner:
-                    later = _pieces_later(call.operation, result)
-                    while (piece := runner.run(_next(later))) is not None:
+                    later = _iterate_async_pieces(call.operation, result)
+                    while (piece := runner.run(_fetch_next(later))) is not None:
                         yield timed(piece)
             else:
-                yield from map(timed, _PIECES_OF[call.operation](result))
+                yield from map(timed, _ITERATORS[call.operation](result))
             yield timed(None)
 
-    async def pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
-        """The same for an async function, on the running event loop."""
-        with self._failing(call):
-            result, timed = self._called(call)
-            async with aclosing(_pieces_later(call.operation, result)) as later:
+    async def iterate_pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
+        """Yield the same for an async function, on the running event loop."""
+        with self._convert_errors(call):
+            result, timed = self._call_function(call)
+            async with aclosing(_iterate_async_pieces(call.operation, result)) as later:
                 async for piece in later:
                     yield timed(piece)
             yield timed(None)
 
-    def _called(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
+    def _call_function(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
         """What a function returns, and a function that puts the time to its pieces; of None, its own seconds."""
         with self._lock:
             if call.operation not in self._made:
                 registered = self._functions[call.operation]
                 function = registered.given() if registered.makes else registered.given
                 if registered.takes is None:
-                    registered = SystemFunction.of(call.operation, function)
+                    registered = SystemFunction.from_callable(call.operation, function)
                 self._made[call.operation] = function, registered.takes or frozenset()
             function, takes = self._made[call.operation]
         check_fields(call.operation, call.fields, takes)
@@ -176,16 +176,16 @@ class Loaded:
         clips = None if call.pace is None else PacedClips(call.content, *call.pace, self._clock)
         began = self._clock.monotonic()
 
-        def timed(piece: Any) -> Any:
+        def add_time(piece: Any) -> Any:
             seconds = self._clock.monotonic() - began
             if piece is None:
                 return seconds - (0.0 if clips is None else clips.waited_s)
             return piece if clips is None else (seconds, *piece)
 
-        return function(call.content if clips is None else clips, **fields), timed
+        return function(call.content if clips is None else clips, **fields), add_time
 
     @contextmanager
-    def _failing(self, call: FunctionCall) -> Iterator[None]:
+    def _convert_errors(self, call: FunctionCall) -> Iterator[None]:
         """Make what a function raises an error of ours, with the traceback from the function on."""
         try:
             yield
@@ -209,7 +209,7 @@ class Loaded:
 
 
 def _is_cancelled() -> bool:
-    """Whether the running task is asked to end, rather than its function having said so itself."""
+    """Return whether the running task is asked to end, rather than its function having said so itself."""
     try:
         task = asyncio.current_task()
     except RuntimeError:  # a thread without a loop
@@ -217,19 +217,19 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _pieces_later(operation: str, result: Any) -> AsyncGenerator[Any, None]:
-    """The pieces of what an async function returns, or of what it yields."""
+async def _iterate_async_pieces(operation: str, result: Any) -> AsyncGenerator[Any, None]:
+    """Yield the pieces of what an async function returns, or of what it yields."""
     result = await result if inspect.isawaitable(result) else result
     if hasattr(result, "__aiter__") and operation == "transcribe":
         result = [piece async for piece in result]
     if not hasattr(result, "__aiter__"):
-        for piece in _PIECES_OF[operation](result):
+        for piece in _ITERATORS[operation](result):
             yield piece
         return
     async for each in result:
-        for piece in _PIECES_OF[operation](each):
+        for piece in _ITERATORS[operation](each):
             yield piece
 
 
-async def _next(pieces: AsyncIterator[Any]) -> Any:
+async def _fetch_next(pieces: AsyncIterator[Any]) -> Any:
     return await anext(pieces, None)

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from speechlab.client._systems.performing import Loaded
+from speechlab.client._systems.performing import FunctionRunner
 from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ class _Process:
         self._system = system
         self._child: subprocess.Popen[bytes] | None = None
 
-    def pieces(self, call: FunctionCall) -> Iterator[Any]:
-        """The pieces of a result, and then its seconds."""
+    def iterate_pieces(self, call: FunctionCall) -> Iterator[Any]:
+        """Yield the pieces of a result, and then its seconds."""
         child = self._child
         try:
             if child is None:
@@ -94,19 +94,19 @@ class _Runner:
             queue.SimpleQueue()
         )
         self._left = threading.Event()
-        threading.Thread(target=self._run, name="speechlab function", daemon=True).start()
+        threading.Thread(target=self._run_calls, name="speechlab function", daemon=True).start()
 
-    def ask(self, call: FunctionCall, tell: Callable[[Any], object]) -> None:
+    def submit(self, call: FunctionCall, tell: Callable[[Any], object]) -> None:
         """Begin a call; ``tell`` gets its pieces, an error, and ``_END`` last."""
         self._calls.put((call, tell))
 
-    def leave(self) -> None:
+    def stop(self) -> None:
         """End: a process at once, a thread at the next piece."""
         self._left.set()
         self._close()
         self._calls.put(None)
 
-    def _run(self) -> None:
+    def _run_calls(self) -> None:
         while (task := self._calls.get()) is not None and not self._left.is_set():
             call, tell = task
             with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
@@ -125,22 +125,22 @@ class Workers:
 
     def __init__(self, system: FunctionSystem, clock: Clock) -> None:
         self._system = system
-        self._loaded = Loaded(system.name, system.functions, clock)
+        self._loaded = FunctionRunner(system.name, system.functions, clock)
         self._places = asyncio.Semaphore(system.places)
         self._idle: list[_Runner] = []
         self._all: set[_Runner] = set()
 
-    async def pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
-        """The pieces of a result as they come, and then its seconds."""
+    async def iterate_pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
+        """Yield the pieces of a result as they come, and then its seconds."""
         async with self._places:
-            if not self._system.processes and self._system.function(call.operation).on_loop:
-                async for piece in self._loaded.pieces_on_loop(call):
+            if not self._system.processes and self._system.resolve_function(call.operation).is_async:
+                async for piece in self._loaded.iterate_pieces_on_loop(call):
                     yield piece
                 return
-            worker = self._idle.pop() if self._idle else self._started()
+            worker = self._idle.pop() if self._idle else self._start_runner()
             answers: asyncio.Queue[Any] = asyncio.Queue()
             loop = asyncio.get_running_loop()
-            worker.ask(call, lambda piece: loop.call_soon_threadsafe(answers.put_nowait, piece))
+            worker.submit(call, lambda piece: loop.call_soon_threadsafe(answers.put_nowait, piece))
             ended, error = False, None
             try:
                 while (piece := await answers.get()) is not _END:
@@ -154,23 +154,23 @@ class Workers:
                     self._idle.append(worker)
                 else:
                     self._all.discard(worker)
-                    worker.leave()
+                    worker.stop()
             if error is not None:
                 raise error
 
-    def _started(self) -> _Runner:
+    def _start_runner(self) -> _Runner:
         if self._system.processes:
             process = _Process(self._system)
-            worker = _Runner(process.pieces, process.close)
+            worker = _Runner(process.iterate_pieces, process.close)
         else:
-            worker = _Runner(self._loaded.pieces, lambda: None)
+            worker = _Runner(self._loaded.iterate_pieces, lambda: None)
         self._all.add(worker)
         return worker
 
     def close(self) -> None:
         """End all threads and processes."""
         for worker in self._all:
-            worker.leave()
+            worker.stop()
         self._all.clear()
         self._idle.clear()
 
@@ -182,20 +182,20 @@ def main() -> None:
     os.dup2(2, 1)
     sys.path[:] = read_message(sys.stdin.buffer)
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    loaded: Loaded | None = None
+    loaded: FunctionRunner | None = None
     fault = ""
     try:
-        loaded = Loaded(*pickle.loads(read_message(sys.stdin.buffer)))  # noqa: S301 - from our own process
+        loaded = FunctionRunner(*pickle.loads(read_message(sys.stdin.buffer)))  # noqa: S301 - from our own process
     except Exception as error:  # noqa: BLE001 - the module of the function does not load here
         fault = f"the functions cannot be loaded in another process: {type(error).__name__}: {error}"
-    threading.Thread(target=_listen, args=(calls,), daemon=True).start()
+    threading.Thread(target=_read_calls, args=(calls,), daemon=True).start()
     while True:
         call = calls.get()
         try:
             if loaded is None:
                 raise ConfigurationError(fault)
             seconds = 0.0
-            for piece in loaded.pieces(call):
+            for piece in loaded.iterate_pieces(call):
                 if isinstance(piece, float):
                     seconds = piece
                 else:
@@ -205,7 +205,7 @@ def main() -> None:
             write_message(answers, ("error", error.with_traceback(None)))
 
 
-def _listen(calls: queue.SimpleQueue[Any]) -> None:
+def _read_calls(calls: queue.SimpleQueue[Any]) -> None:
     """Read calls; the end of the input ends the process, also during a call."""
     try:
         while True:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.audio import AudioClip, concatenate, sniff, stream_encoder
-from speechlab.client._settings.settings import Settings, plain_url
+from speechlab.audio import AudioClip, build_stream_encoder, concatenate, detect_format
+from speechlab.client._settings.settings import Settings, normalize_url
 from speechlab.client._systems.functions import (
     FunctionCall,
     FunctionSystem,
-    catalogue_of,
-    streamed_transcript,
+    build_catalogue,
+    build_streamed_transcript,
 )
 from speechlab.client._systems.workers import Workers
-from speechlab.client._transport.http import Reply, Sending, Wire, WireError
+from speechlab.client._transport.http import Reply, RequestAttempt, Wire, WireError
 from speechlab.contract import CONTENT_TYPES, VOICES_PATH, AudioFormat
 from speechlab.errors import AudioError, ConfigurationError, ContractError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from speechlab.client._openai import OpenAIAdapter
 
 
-class _Whole(Reply):
+class _WholeReply(Reply):
     """A reply that is already complete."""
 
     def __init__(self, status: int, headers: dict[str, str], content: bytes) -> None:
@@ -49,14 +49,14 @@ class AdaptedWire(Wire):
         super().__init__(settings)
         self._wire = wire
         self._adapter = adapter
-        self._service = f"{adapter.identity}, at {plain_url(settings.base_url)}"
+        self._service = f"{adapter.identity}, at {normalize_url(settings.base_url)}"
 
-    async def open(self, attempt: Sending) -> Reply:
+    async def open(self, attempt: RequestAttempt) -> Reply:
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         call = attempt.call
         if call.path == VOICES_PATH:
-            return _catalogue(self._service, self._adapter.catalogue)
-        attempt.call = await self._adapter.asked(call)
+            return _build_catalogue_reply(self._service, self._adapter.catalogue)
+        attempt.call = await self._adapter.to_openai_call(call)
         reply = await self._wire.open(attempt)
         if not self._adapter.reads(call, reply.status):
             return reply
@@ -66,17 +66,17 @@ class AdaptedWire(Wire):
                 pieces.append(piece)
         finally:
             await reply.close()
-        status, content = self._adapter.answered(call, reply.status, b"".join(pieces))
-        return _Whole(status, reply.headers, content)
+        status, content = self._adapter.to_contract_reply(call, reply.status, b"".join(pieces))
+        return _WholeReply(status, reply.headers, content)
 
     async def close(self) -> None:
         await super().close()
         await self._wire.close()
 
 
-def _catalogue(service: str, voices: list[dict[str, Any]]) -> Reply:
+def _build_catalogue_reply(service: str, voices: list[dict[str, Any]]) -> Reply:
     headers = {"content-type": "application/json", "x-speechlab-service": service}
-    return _Whole(200, headers, orjson.dumps({"voices": voices}))
+    return _WholeReply(200, headers, orjson.dumps({"voices": voices}))
 
 
 class FunctionWire(Wire):
@@ -87,39 +87,39 @@ class FunctionWire(Wire):
         self._system = system
         self._workers = Workers(system, settings.clock)
 
-    async def open(self, attempt: Sending) -> Reply:
+    async def open(self, attempt: RequestAttempt) -> Reply:
         """Call a function: wait for its result, or for the first piece of a stream."""
         call = attempt.call
         if call.path == VOICES_PATH:
-            return _catalogue(self._system.identity, catalogue_of(self._system.voices))
+            return _build_catalogue_reply(self._system.identity, build_catalogue(self._system.voices))
         function_call: FunctionCall | None = call.asked
         if function_call is None:
             name = self._system.name
             raise ConfigurationError(
                 f"{name!r} is a system of functions, which answers no HTTP request; call its operations"
             )
-        pieces = self._workers.pieces(function_call)
+        pieces = self._workers.iterate_pieces(function_call)
         if function_call.stream:
             reply = _FunctionStream(function_call, pieces, call.timeouts.read, self._system.name)
-            await reply.begin()
+            await reply.wait_for_first_piece()
             return reply
         async with aclosing(pieces):
             *results, seconds = [piece async for piece in pieces]
         headers = {"server-timing": f"engine;dur={1000 * seconds:.3f}"}
         if function_call.operation == "synthesize":
-            content = await asyncio.to_thread(_whole_file, results, function_call.format)
+            content = await asyncio.to_thread(_encode_file, results, function_call.format)
             headers["content-type"] = CONTENT_TYPES[AudioFormat(function_call.format)]
-            return _Whole(200, headers, content)
+            return _WholeReply(200, headers, content)
         if function_call.operation == "transcribe":
             (body,) = results
             body.setdefault("language", function_call.fields.get("language"))
         elif function_call.pace is not None:
-            body = streamed_transcript(function_call, results, seconds)
+            body = build_streamed_transcript(function_call, results, seconds)
         else:
             message = {"role": "assistant", "content": "".join(results)}
             body = {"model": self._system.name, "choices": [{"index": 0, "message": message}]}
         headers["content-type"] = "application/json"
-        return _Whole(200, headers, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
+        return _WholeReply(200, headers, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY))
 
     async def close(self) -> None:
         """End the threads and processes of the functions."""
@@ -142,12 +142,12 @@ class _FunctionStream(Reply):
         self._over = False
         self._encoder: Any = None
 
-    async def begin(self) -> None:
+    async def wait_for_first_piece(self) -> None:
         """Wait for the first piece."""
-        self._first = await self._made()
+        self._first = await self._wait_for_piece()
 
-    async def _made(self) -> Any:
-        """The next piece of the function."""
+    async def _wait_for_piece(self) -> Any:
+        """Return the next piece of the function."""
         try:
             async with asyncio.timeout(self._read_s):
                 return await anext(self._pieces, None)
@@ -158,28 +158,28 @@ class _FunctionStream(Reply):
     async def _next(self) -> bytes | None:
         data = b""
         while not data and not self._over:
-            piece, self._first = await self._made() if self._first is None else self._first, None
+            piece, self._first = await self._wait_for_piece() if self._first is None else self._first, None
             self._over = piece is None or isinstance(piece, float)
             if not self._over:
-                data = self._sound(piece) if self._speaks else self._text(piece)
+                data = self._encode_sound(piece) if self._speaks else self._encode_text(piece)
             elif not self._speaks:
-                data = self._text("") + b"data: [DONE]\n\n"
+                data = self._encode_text("") + b"data: [DONE]\n\n"
             elif self._encoder is not None:
                 data = self._encoder.close()
         return data or None
 
-    def _sound(self, piece: AudioClip | bytes) -> bytes:
+    def _encode_sound(self, piece: AudioClip | bytes) -> bytes:
         kind = self._asked.format
         if isinstance(piece, bytes):
-            if self._encoder is None and not _is(piece, kind):
+            if self._encoder is None and not _is_format(piece, kind):
                 raise ContractError(
                     f"the function streams bytes that do not begin a file of {kind}; let it yield (samples, rate)"
                 )
-            self._encoder = self._encoder or _Bytes()
+            self._encoder = self._encoder or _PassThrough()
         elif self._encoder is None:
-            self._encoder = stream_encoder(kind, piece.sample_rate, piece.channels)
+            self._encoder = build_stream_encoder(kind, piece.sample_rate, piece.channels)
             self._rate = piece.sample_rate
-        if isinstance(piece, bytes) != isinstance(self._encoder, _Bytes):
+        if isinstance(piece, bytes) != isinstance(self._encoder, _PassThrough):
             raise ContractError(
                 f"the function streams bytes of a file of {kind}, and samples; let it yield (samples, rate) alone"
             )
@@ -189,7 +189,7 @@ class _FunctionStream(Reply):
             piece = piece.resample(self._rate)
         return bytes(self._encoder.write(piece.samples))
 
-    def _text(self, piece: str) -> bytes:
+    def _encode_text(self, piece: str) -> bytes:
         ending = {} if piece else {"finish_reason": "stop"}
         languages = {name: self._asked.fields[name] for name in ("source_lang", "target_lang")}
         chunk = {
@@ -204,27 +204,27 @@ class _FunctionStream(Reply):
         await self._pieces.aclose()
 
 
-class _Bytes:
+class _PassThrough:
     """The encoder of pieces that are encoded."""
 
     def close(self) -> bytes:
         return b""
 
 
-def _is(data: bytes, kind: str) -> bool:
+def _is_format(data: bytes, kind: str) -> bool:
     try:
-        return sniff(data) == kind
+        return detect_format(data) == kind
     except AudioError:
         return kind == AudioFormat.PCM
 
 
-def _whole_file(pieces: list[AudioClip | bytes], kind: str) -> bytes:
-    """The file of a result: as the function made it, if it has the format."""
+def _encode_file(pieces: list[AudioClip | bytes], kind: str) -> bytes:
+    """Return the file of a result: as the function made it, if it has the format."""
     if not pieces:
         raise ContractError("the function of synthesize ended without any sound")
     if all(isinstance(piece, bytes) for piece in pieces):
         data = b"".join(pieces)  # type: ignore[arg-type]  # as seen
-        if _is(data, kind):
+        if _is_format(data, kind):
             return data
         pieces = [AudioClip.from_bytes(data)]
     clips = [AudioClip.from_bytes(piece) if isinstance(piece, bytes) else piece for piece in pieces]

@@ -24,14 +24,14 @@ from speechlab.client._transport.http import (
     LibraryReply,
     LibraryWire,
     Reply,
-    Sending,
+    RequestAttempt,
     WireError,
-    environment_proxy,
-    no_connection,
-    nothing_came,
-    proxy_name,
-    shared_ssl_context,
-    unusable_proxy,
+    build_connect_timeout,
+    build_reply_timeout,
+    build_unusable_proxy_error,
+    find_proxy,
+    format_proxy,
+    get_ssl_context,
 )
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -41,12 +41,12 @@ if TYPE_CHECKING:
     from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
 
+# Bytes passed to the network at once, and the maximum buffered for an unread reply.
 _SLICE = 1 << 18
-"""Bytes passed to the network at once, and the maximum buffered for an unread reply."""
+# Bytes that the library accepts without waiting for the network.
 _AT_ONCE = 1 << 15
-"""Bytes that the library accepts without waiting for the network."""
+# Seconds without a call after which a new call first looks for connections that were closed meanwhile.
 _IDLE_S = 0.5
-"""Seconds without a call after which a new call first looks for connections that were closed meanwhile."""
 
 
 class _Upload(Payload):
@@ -54,7 +54,7 @@ class _Upload(Payload):
 
     _autoclose = True
 
-    def __init__(self, body: Body, attempt: Sending) -> None:
+    def __init__(self, body: Body, attempt: RequestAttempt) -> None:
         super().__init__(body, content_type=body.content_type)
         self._body = body
         self._size = body.length
@@ -63,7 +63,7 @@ class _Upload(Payload):
         """The reason why the body could not be made, if any."""
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002 - aiohttp's signature
-        """An empty text: the body is never shown."""
+        """Return an empty text: the body is never shown."""
         return ""
 
     async def write(self, writer: AbstractStreamWriter) -> None:
@@ -75,17 +75,17 @@ class _Upload(Payload):
             elif isinstance(content, bytes):
                 view = memoryview(content)
                 for start in range(0, len(content), _SLICE):
-                    await self._write(writer, view[start : start + _SLICE])
+                    await self._write_piece(writer, view[start : start + _SLICE])
             else:
                 async with aclosing(content) as pieces:  # type: ignore[type-var]  # what is not bytes is an async generator
                     async for piece in pieces:
-                        await self._write(writer, piece)
+                        await self._write_piece(writer, piece)
         except SpeechLabError as error:
             self.failure = error
             raise
-        self._attempt.progressed()
+        self._attempt.record_progress()
 
-    async def _write(self, writer: AbstractStreamWriter, piece: bytes | memoryview) -> None:
+    async def _write_piece(self, writer: AbstractStreamWriter, piece: bytes | memoryview) -> None:
         async with asyncio.timeout(self._attempt.call.timeouts.write):
             await writer.write(piece)
 
@@ -93,7 +93,7 @@ class _Upload(Payload):
 class AiohttpReply(LibraryReply):
     """A reply of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: Sending) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: RequestAttempt) -> None:
         super().__init__(wire, attempt)
         self._response = response
         self.status = response.status
@@ -114,14 +114,14 @@ class AiohttpWire(LibraryWire):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self.proxy = environment_proxy(settings.base_url)
-        self._proxy_headers, self._proxy_options = _through(self.proxy, settings.base_url)
+        self.proxy = find_proxy(settings.base_url)
+        self._proxy_headers, self._proxy_options = _build_proxy_options(self.proxy, settings.base_url)
         self._loop = asyncio.get_running_loop()
-        self._session = _session(settings.base_url)
+        self._session = _open_session(settings.base_url)
         self._used_at = self._loop.time()
-        self._let_go = weakref.finalize(self, _let_go, self._session, self._loop, os.getpid())
+        self._let_go = weakref.finalize(self, _release_session, self._session, self._loop, os.getpid())
 
-    async def _reply(self, attempt: Sending) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> Reply:
         # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
         # connections the service has closed: the first turn reads the sockets, the second one processes the result.
         now = self._loop.time()
@@ -134,10 +134,10 @@ class AiohttpWire(LibraryWire):
         try:
             response = await self._session.request(
                 call.method,
-                self._url(call.path, partial(URL, encoded=True)),
+                self._build_url(call.path, partial(URL, encoded=True)),
                 data=upload,
-                headers=self._headers(call) | self._proxy_headers,
-                timeout=_timeout(attempt.connect_s, attempt.read_s),
+                headers=self._build_headers(call) | self._proxy_headers,
+                timeout=_build_timeout(attempt.connect_s, attempt.read_s),
                 allow_redirects=False,
                 **self._proxy_options,
             )
@@ -147,18 +147,18 @@ class AiohttpWire(LibraryWire):
             raise
         return AiohttpReply(response, self, attempt)
 
-    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
+    def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
         sent = reading or attempt.sent
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return no_connection(attempt, self.proxy)
+            return build_connect_timeout(attempt, self.proxy)
         if isinstance(error, TimeoutError):
             waits = sent or isinstance(error, aiohttp.ServerTimeoutError)
-            return nothing_came(attempt, reading=reading, taking=not waits)
-        text, status = _said(error), None
+            return build_reply_timeout(attempt, reading=reading, taking=not waits)
+        text, status = _describe_error(error), None
         if isinstance(error, aiohttp.ClientHttpProxyError):
             text, status = f"{error.status} {text}", error.status
         connecting = isinstance(error, (aiohttp.ClientHttpProxyError, aiohttp.ClientConnectorError))
-        return self._broken(error, text, sent=sent, connecting=connecting, status=status)
+        return self._build_connection_error(error, text, sent=sent, connecting=connecting, status=status)
 
     async def close(self) -> None:
         await super().close()
@@ -166,8 +166,8 @@ class AiohttpWire(LibraryWire):
         await self._session.close()
 
 
-def _said(error: Exception) -> str:
-    """The message of an exception, without the addresses and objects that the library adds."""
+def _describe_error(error: Exception) -> str:
+    """Return the message of an exception, without the addresses and objects that the library adds."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "the connection was closed without a reply"
     if isinstance(error, aiohttp.ClientPayloadError):
@@ -181,7 +181,7 @@ def _said(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTimeout:
+def _build_timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(connect=connect_s, sock_read=read_s, ceil_threshold=float("inf"))
 
 
@@ -204,11 +204,11 @@ class _Response(aiohttp.ClientResponse):
             super().__del__()
 
 
-def _session(base_url: str) -> aiohttp.ClientSession:
+def _open_session(base_url: str) -> aiohttp.ClientSession:
     connector = _Connector(
         limit=0,  # the scheduler limits the calls
         keepalive_timeout=KEEPALIVE_S,
-        ssl=shared_ssl_context() if base_url.startswith("https:") else True,
+        ssl=get_ssl_context() if base_url.startswith("https:") else True,
         resolver=aiohttp.ThreadedResolver(),
     )
     session = aiohttp.ClientSession(
@@ -221,20 +221,20 @@ def _session(base_url: str) -> aiohttp.ClientSession:
     return session
 
 
-def _through(proxy: str | None, base_url: str) -> tuple[dict[str, str], dict[str, Any]]:
+def _build_proxy_options(proxy: str | None, base_url: str) -> tuple[dict[str, str], dict[str, Any]]:
     """Headers and options of requests through a proxy, whose user and password become a header."""
     if proxy is None:
         return {}, {}
     url = urlsplit(proxy)
     if url.scheme not in {"http", "https"} or not url.hostname:
         raise ConfigurationError(
-            f'the proxy of the environment, {proxy_name(proxy)}, cannot be used by transport="aiohttp", which '
+            f'the proxy of the environment, {format_proxy(proxy)}, cannot be used by transport="aiohttp", which '
             "supports HTTP proxies alone; leave transport out, or list the service in NO_PROXY"
         )
     try:
-        options: dict[str, Any] = {"proxy": URL(proxy_name(proxy))}
+        options: dict[str, Any] = {"proxy": URL(format_proxy(proxy))}
     except ValueError as error:
-        raise unusable_proxy(error) from None
+        raise build_unusable_proxy_error(error) from None
     if url.username is None:
         return {}, options
     user, password = unquote(url.username), unquote(url.password or "")
@@ -244,7 +244,7 @@ def _through(proxy: str | None, base_url: str) -> tuple[dict[str, str], dict[str
     return credentials, options
 
 
-def _let_go(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:
+def _release_session(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:
     """Release an unclosed session."""
     connector = session.connector
     session.detach()  # no warnings from now on

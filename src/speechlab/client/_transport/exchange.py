@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Iterator
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import CallEvent, Timing, logger, server_timing_s
+from speechlab.client._events import CallEvent, Timing, logger, parse_server_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.failures import error_from_reply, retry_after_s
-from speechlab.client._operations.operation import whole_s
-from speechlab.client._scheduling.pressure import End, Ended
+from speechlab.client._operations.failures import error_from_reply, parse_retry_after
+from speechlab.client._operations.operation import get_full_timeout
+from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._transport.http import Reply, Sending, Wire, WireError, nothing_came
+from speechlab.client._transport.http import Reply, RequestAttempt, Wire, WireError, build_reply_timeout
 from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _ERROR_BYTES = 1 << 20
 _TURN_S = 0.2
-_NOTHING = contextlib.nullcontext()
+_NO_CONTEXT = contextlib.nullcontext()
 
 
 class Progress:
@@ -58,11 +58,11 @@ class Progress:
     def elapsed_s(self) -> float:
         return self.clock.monotonic() - self.began
 
-    def timing(self) -> Timing:
+    def build_timing(self) -> Timing:
         reported = (self.processing_s, self.service_queued_s)
         return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *reported)
 
-    async def key_given(self, waiting: Awaitable[T]) -> T:
+    async def wait_for_key(self, waiting: Awaitable[T]) -> T:
         """Wait for the function that returns the key, within the call's timeout."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
         try:
@@ -71,11 +71,11 @@ class Progress:
         except TimeoutError:
             pass
         where = f"{self.call.method} {self.call.path}"
-        time_s = whole_s(self.call.timeouts.total or 0.0)
+        time_s = get_full_timeout(self.call.timeouts.total or 0.0)
         text = f"the call's time of {time_s:g} s was up while it waited for the function of api_key"
         raise APITimeoutError(f"{where}: {text}")
 
-    def tell(self, kind: str, **facts: object) -> None:
+    def report(self, kind: str, **facts: object) -> None:
         """Log a step of the call, and pass it to the hook, whose error is logged and does not fail the call."""
         key, hook = self.settings.api_key, self.settings.on_event
         if kind == "request" and key is not None:
@@ -125,7 +125,7 @@ class ReplyStream:
     @property
     def timing(self) -> Timing:
         """Timing so far."""
-        return self._progress.timing()
+        return self._progress.build_timing()
 
     @property
     def ended(self) -> bool:
@@ -133,37 +133,37 @@ class ReplyStream:
         return self._reply.ended
 
     async def next(self) -> bytes | None:
-        """The next piece of the body as it arrives, or None; WireError if it is incomplete."""
-        self._place.reads(reading=True)
+        """Return the next piece of the body as it arrives, or None; WireError if it is incomplete."""
+        self._place.set_reading(reading=True)
         try:
             return await self._reply.next()
         finally:
-            self._place.reads(reading=False)
+            self._place.set_reading(reading=False)
 
     async def close(self) -> None:
         """Close the connection unless the body was read completely."""
         try:
             await self._reply.close()
         finally:
-            self._place.end(Ended(End.OK if self.ended else End.UNKNOWN))
+            self._place.end(AttemptEnd(End.OK if self.ended else End.UNKNOWN))
 
 
-def hearing_interrupts() -> contextlib.AbstractContextManager[None]:
+def wake_for_interrupts() -> contextlib.AbstractContextManager[None]:
     """A context in which a kernel's loop hears interrupts, for which IPython's signal handler does not wake it."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
-        return _NOTHING
-    return _turning(asyncio.get_running_loop())
+        return _NO_CONTEXT
+    return _wake_loop(asyncio.get_running_loop())
 
 
 @contextlib.contextmanager
-def _turning(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _wake_loop(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     next_turn: asyncio.TimerHandle | None = None
 
-    def turn() -> None:
+    def wake() -> None:
         nonlocal next_turn
-        next_turn = loop.call_later(_TURN_S, turn)
+        next_turn = loop.call_later(_TURN_S, wake)
 
-    turn()
+    wake()
     try:
         yield
     finally:
@@ -180,62 +180,62 @@ async def exchange(
     reply: Reply | None = None
     opened = False
     limits = call.timeouts
-    watch: _Silence | None = None
+    watch: _SilenceWatch | None = None
     # The embedded service sends signs of life, which only the library sees; other services may have a queue.
     watched = settings.lease is None and not stream and not call.raw and call.body is not None
-    attempt = Sending(call, settings.connect_timeout_s, None if watched else limits.read)
+    attempt = RequestAttempt(call, settings.connect_timeout_s, None if watched else limits.read)
     try:
         async with asyncio.timeout(remaining) as limit:
             if watched and (limits.total is None or limits.read < limits.total):
-                watch = _Silence(place, limit, attempt)
+                watch = _SilenceWatch(place, limit, attempt)
             reply = await wire.open(attempt)
-            attempt.progressed()
+            attempt.record_progress()
             progress.first_byte_s = progress.clock.monotonic() - place.started
-            progress.processing_s = server_timing_s(reply.headers, "engine")
-            progress.service_queued_s = server_timing_s(reply.headers, "queue")
-            progress.tell("response", status=reply.status)
+            progress.processing_s = parse_server_timing(reply.headers, "engine")
+            progress.service_queued_s = parse_server_timing(reply.headers, "queue")
+            progress.report("response", status=reply.status)
             if stream and 200 <= reply.status < 300:
                 opened = True
-                place.streams()
+                place.mark_streaming()
                 return ReplyStream(reply, place, progress)
             return await _read_reply(progress, reply, attempt)
     except WireError as error:
         fault = error
     except SpeechLabError as error:
-        failure = None if call.asked is None else Failure.of(error)
+        failure = None if call.asked is None else Failure.from_error(error)
         if failure is None:
             raise
         return failure
     except TimeoutError:
         if watch is not None and watch.fell:
-            fault = nothing_came(attempt, reading=reply is not None)
+            fault = build_reply_timeout(attempt, reading=reply is not None)
         else:
-            fault = _out_of_time(call, attempt, reading=reply is not None)
+            fault = _build_timeout_error(call, attempt, reading=reply is not None)
     finally:
         if watch is not None:
             watch.end()
         if reply is not None and not opened:
             await reply.close()
-    return _no_reply(progress, fault)
+    return _build_failure(progress, fault)
 
 
-class _Silence:
+class _SilenceWatch:
     """Ends an attempt once its service has been silent for too long, to it and to those before it in its queue."""
 
-    def __init__(self, place: CallPlace, limit: asyncio.Timeout, attempt: Sending) -> None:
+    def __init__(self, place: CallPlace, limit: asyncio.Timeout, attempt: RequestAttempt) -> None:
         self._place, self._limit, self._attempt = place, limit, attempt
         self._silence_s = attempt.call.timeouts.read
         self._loop = asyncio.get_running_loop()
         self.fell = False
-        self._timer = self._loop.call_later(self._silence_s, self._look)
+        self._timer = self._loop.call_later(self._silence_s, self._check_silence)
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         now, at = time.monotonic(), self._attempt.at
         left_s = self._silence_s
         if at is not None:
             left_s += max(at, self._place.scheduler.answered_at) - now
         if left_s > 0:
-            self._timer = self._loop.call_later(left_s, self._look)
+            self._timer = self._loop.call_later(left_s, self._check_silence)
         else:
             self.fell = True
             self._limit.reschedule(self._loop.time())
@@ -245,11 +245,11 @@ class _Silence:
         self._timer.cancel()
 
 
-def _out_of_time(call: HttpCall, attempt: Sending, *, reading: bool) -> WireError:
-    """The failure of an attempt at the end of the call's whole time."""
+def _build_timeout_error(call: HttpCall, attempt: RequestAttempt, *, reading: bool) -> WireError:
+    """Return the failure of an attempt at the end of the call's whole time."""
     if call.asked is not None:
         cause = "it waited for the function, which may still be running"
-        text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while {cause}"
+        text = f"the call's time of {get_full_timeout(call.timeouts.total or 0.0):g} s was up while {cause}"
         return WireError(text, timed_out=True, final=True)
     if reading:
         waited = "the rest of the reply"
@@ -257,46 +257,48 @@ def _out_of_time(call: HttpCall, attempt: Sending, *, reading: bool) -> WireErro
         waited = "a connection, or for the reply"
     else:
         waited = "the reply" if attempt.sent else "a connection, and for the request to be taken"
-    text = f"the call's time of {whole_s(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
+    text = f"the call's time of {get_full_timeout(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
     return WireError(text, sent=attempt.sent, timed_out=True)
 
 
-async def _read_reply(progress: Progress, reply: Reply, attempt: Sending) -> RawResponse | Failure:
+async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt) -> RawResponse | Failure:
     if not progress.call.raw and not 200 <= reply.status < 300:
         start = b""
         with contextlib.suppress(WireError):  # an incomplete body of an error is no failure
             while len(start) < _ERROR_BYTES and (piece := await reply.next()) is not None:
                 start += piece
         refusal = error_from_reply(reply.status, reply.headers, start)
-        wait = retry_after_s(reply.headers, progress.clock.time())
+        wait = parse_retry_after(reply.headers, progress.clock.time())
         return Failure(refusal, status=reply.status, retry_after_s=wait)
     pieces: list[bytes] = []
     try:
         while (piece := await reply.next()) is not None:
             pieces.append(piece)
-            attempt.progressed()
+            attempt.record_progress()
     except WireError as error:
         if error.timed_out or progress.call.free:
-            return _no_reply(progress, error)
+            return _build_failure(progress, error)
         fault = str(error)
     else:
         whole = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        return RawResponse(reply.status, reply.headers, whole, progress.timing())
+        return RawResponse(reply.status, reply.headers, whole, progress.build_timing())
     # Not repeated: the work has been done, and most likely counted.
     content = b"".join(pieces)
     text = f"the reply was cut short after {len(content):,} bytes ({fault})"
     return Failure(StreamTruncatedError(text, partial=content), sent=True, final=True)
 
 
-def _no_reply(progress: Progress, fault: WireError) -> Failure:
+def _build_failure(progress: Progress, fault: WireError) -> Failure:
     settings, call = progress.settings, progress.call
-    where = call.where(settings.place)
+    where = call.describe_target(settings.place)
     advice = [fault.advice] if fault.advice else []
     if not advice and fault.sent and not call.free:
         advice = ["the request had been sent in full, so it may have been done and billed"]
     elif not advice and not fault.timed_out:
         lease = settings.lease
-        advice = [lease.explain() if lease is not None else "check base_url, and that the service runs"]
+        advice = [
+            lease.describe_failure() if lease is not None else "check base_url, and that the service runs"
+        ]
     if fault.timed_out and not fault.advice:
         advice.append("give a longer time as timeout= of the call, or by with_options(timeout=...)")
     kind = APITimeoutError if fault.timed_out else APIConnectionError

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
+# Seconds for which an idle connection is kept.
 KEEPALIVE_S = 20.0
-"""Seconds for which an idle connection is kept."""
+# Maximum of cached addresses.
 _URLS = 100
-"""Maximum of cached addresses."""
 
 
 class WireError(Exception):
@@ -51,39 +51,39 @@ class WireError(Exception):
         super().__init__(text)
         self.sent = sent
         self.timed_out = timed_out
-        without_tls = any(word in text for word in _PLAIN) and not advice
-        self.final = final or is_untrusted(text) or without_tls
-        self.advice = _SPEAKS_HTTP if without_tls else advice
-        if is_untrusted(text) and not without_tls:
-            self.advice = next(remedy for word, remedy in _REMEDIES.items() if word in text)
+        without_tls = any(word in text for word in _NO_TLS_TEXTS) and not advice
+        self.final = final or is_certificate_failure(text) or without_tls
+        self.advice = _HTTP_ADVICE if without_tls else advice
+        if is_certificate_failure(text) and not without_tls:
+            self.advice = next(remedy for word, remedy in _CERTIFICATE_ADVICE.items() if word in text)
 
 
-_REMEDIES = {  # for a refused certificate, by the text of the failure
+_CERTIFICATE_ADVICE = {  # for a refused certificate, by the text of the failure
     "mismatch": "the certificate is for another name; set base_url to the name that it is for",
     "expired": "the service has to renew its certificate, unless the clock of this machine is wrong",
     "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
 }
-_PLAIN = ("WRONG_VERSION_NUMBER", "record layer failure")
-"""Texts of OpenSSL, in several versions, for a peer without TLS."""
-_SPEAKS_HTTP = (
+# Texts of OpenSSL, in several versions, for a peer without TLS.
+_NO_TLS_TEXTS = ("WRONG_VERSION_NUMBER", "record layer failure")
+_HTTP_ADVICE = (
     "the server at this port does not use TLS; the service may be there as http:// (for realtime, ws://), or at "
     "another port as https://"
 )
 
 
-def is_untrusted(text: str) -> bool:
-    """Whether a failure concerns the service's certificate, so that a retry does not help."""
+def is_certificate_failure(text: str) -> bool:
+    """Return whether a failure concerns the service's certificate, so that a retry does not help."""
     return "CERTIFICATE_VERIFY_FAILED" in text
 
 
-def without_trace(error: BaseException) -> BaseException:
+def strip_traceback(error: BaseException) -> BaseException:
     """Remove the frames of an exception, and those of the exceptions that caused it."""
     error.__traceback__ = None
     error.__context__ = error.__cause__ = None
     return error
 
 
-class Sending:
+class RequestAttempt:
     """One request on its way: its time limits, and how far it has come."""
 
     __slots__ = ("at", "call", "connect_s", "read_s")
@@ -100,7 +100,7 @@ class Sending:
         """Whether the request was sent in full."""
         return self.at is not None
 
-    def progressed(self) -> None:
+    def record_progress(self) -> None:
         """Note the end of the request, or a piece of its reply."""
         self.at = time.monotonic()
 
@@ -115,7 +115,7 @@ class Reply(ABC):
     """Whether the reading of a piece failed or was cancelled; also while one is read."""
 
     async def next(self) -> bytes | None:
-        """The next piece of the body as it arrives; None at its end, and after a read that was broken off."""
+        """Return the next piece of the body as it arrives; None at its end, and after a read that was broken off."""
         if self.ended or self._broken_off:
             return None
         self._broken_off = True
@@ -125,7 +125,7 @@ class Reply(ABC):
 
     @abstractmethod
     async def _next(self) -> bytes | None:
-        """The next piece, or None at the end; WireError if the body is incomplete."""
+        """Return the next piece, or None at the end; WireError if the body is incomplete."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -144,8 +144,8 @@ class Wire(ABC):
         self._reads_interim = settings.lease is not None
         self._urls: dict[str, Any] = {}
 
-    def _url(self, path: str, kind: Callable[[str], T]) -> T:
-        """The address of a path in the library's own type, which is expensive to make."""
+    def _build_url(self, path: str, kind: Callable[[str], T]) -> T:
+        """Return the address of a path in the library's own type, which is expensive to make."""
         url: T | None = self._urls.get(path)
         if url is None:
             url = kind(join_url(self._base_url, path))
@@ -153,8 +153,8 @@ class Wire(ABC):
                 self._urls[path] = url
         return url
 
-    def _headers(self, call: HttpCall) -> dict[str, str]:
-        """The headers of a call: made last, so that no long-lived object contains those that are secret."""
+    def _build_headers(self, call: HttpCall) -> dict[str, str]:
+        """Return the headers of a call: made last, so that no long-lived object contains those that are secret."""
         headers = {
             "Accept": call.accept,
             "Accept-Encoding": "gzip, deflate",
@@ -182,7 +182,7 @@ class Wire(ABC):
         return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
-    async def open(self, attempt: Sending) -> Reply:
+    async def open(self, attempt: RequestAttempt) -> Reply:
         """Send a request, and wait for the headers of the reply."""
 
     async def close(self) -> None:
@@ -194,21 +194,21 @@ class Wire(ABC):
 class LibraryReply(Reply):
     """A reply that a library reads."""
 
-    def __init__(self, wire: LibraryWire, attempt: Sending) -> None:
+    def __init__(self, wire: LibraryWire, attempt: RequestAttempt) -> None:
         self._wire, self._attempt = wire, attempt
 
     @abstractmethod
     async def _read(self) -> bytes | None:
-        """The next piece of the body, or None at its end; the library's own errors."""
+        """Return the next piece of the body, or None at its end; the library's own errors."""
 
     async def _next(self) -> bytes | None:
         failure: WireError
         try:
             return await self._read()
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self._wire.failure(error, self._attempt, reading=True)
+            failure = self._wire.to_wire_error(error, self._attempt, reading=True)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
+            raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
         raise failure
 
 
@@ -219,38 +219,38 @@ class LibraryWire(Wire):
     """Address of the proxy before the service."""
 
     @abstractmethod
-    async def _reply(self, attempt: Sending) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> Reply:
         """Send a request by the library; its own errors."""
 
     @abstractmethod
-    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
-        """The failure for an exception of the library, before the reply or while it is read."""
+    def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
+        """Return the failure for an exception of the library, before the reply or while it is read."""
 
-    async def open(self, attempt: Sending) -> Reply:
+    async def open(self, attempt: RequestAttempt) -> Reply:
         failure: Exception
         try:
-            reply = await self._reply(attempt)
+            reply = await self._send_request(attempt)
         except SpeechLabError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self.failure(error, attempt)
+            failure = self.to_wire_error(error, attempt)
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
+            raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
         else:
             self.replies.add(reply)
             if reply.status != 407 or self.proxy is None:
                 return reply
             await reply.close()
-            failure = broken_proxy(self.proxy, "407", 407)
-        raise without_trace(failure)
+            failure = build_proxy_error(self.proxy, "407", 407)
+        raise strip_traceback(failure)
 
-    def _broken(
+    def _build_connection_error(
         self, error: Exception, text: str, *, sent: bool, connecting: bool, status: int | None = None
     ) -> WireError:
-        """The failure of a connection: of the proxy, if there is one and the service was not reached."""
+        """Return the failure of a connection: of the proxy, if there is one and the service was not reached."""
         text = redact(text).strip() or type(error).__name__
-        if connecting and self.proxy is not None and not is_untrusted(text):
-            return broken_proxy(self.proxy, text, status)
+        if connecting and self.proxy is not None and not is_certificate_failure(text):
+            return build_proxy_error(self.proxy, text, status)
         return WireError(text, sent=sent)
 
 
@@ -260,16 +260,14 @@ def user_agent() -> str:
     return f"speechlab/{package_version()} Python/{platform.python_version()}"
 
 
-def no_connection(attempt: Sending, proxy: str | None) -> WireError:
-    """The failure of an attempt to connect in time."""
-    text = (
-        f"no connection{f' to the proxy {proxy_name(proxy)}' if proxy else ''} within {attempt.connect_s:g} s"
-    )
+def build_connect_timeout(attempt: RequestAttempt, proxy: str | None) -> WireError:
+    """Return the failure of an attempt to connect in time."""
+    text = f"no connection{f' to the proxy {format_proxy(proxy)}' if proxy else ''} within {attempt.connect_s:g} s"
     return WireError(text, timed_out=True, advice="give a longer time by with_options(connect_timeout_s=...)")
 
 
-def nothing_came(attempt: Sending, *, reading: bool, taking: bool = False) -> WireError:
-    """The timeout of a reply, of a piece of one (``reading``), or of the request (``taking``)."""
+def build_reply_timeout(attempt: RequestAttempt, *, reading: bool, taking: bool = False) -> WireError:
+    """Return the timeout of a reply, of a piece of one (``reading``), or of the request (``taking``)."""
     limits = attempt.call.timeouts
     what = "the request was not taken" if taking else "nothing more came" if reading else "nothing came"
     text = f"{what} within {limits.write if taking else limits.read:g} s"
@@ -277,8 +275,8 @@ def nothing_came(attempt: Sending, *, reading: bool, taking: bool = False) -> Wi
 
 
 @cache
-def shared_ssl_context() -> ssl.SSLContext:
-    """The TLS context of the process; making one takes a hundred times as long as the rest of a client."""
+def get_ssl_context() -> ssl.SSLContext:
+    """Return the TLS context of the process; making one takes a hundred times as long as the rest of a client."""
     import httpx2
 
     try:
@@ -289,12 +287,12 @@ def shared_ssl_context() -> ssl.SSLContext:
         raise ConfigurationError(f"the certificates to trust cannot be read ({sources}): {error}") from error
 
 
-_NAMED_BY = "it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
-_AROUND = "NO_PROXY lists the hosts that are reached without it"
+_PROXY_SOURCE = "it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
+_PROXY_BYPASS = "NO_PROXY lists the hosts that are reached without it"
 
 
-def environment_proxy(url: str) -> str | None:
-    """The proxy in the environment for a URL; None for this machine, and for what NO_PROXY lists."""
+def find_proxy(url: str) -> str | None:
+    """Return the proxy in the environment for a URL; None for this machine, and for what NO_PROXY lists."""
     address = urlsplit(url)
     host = address.hostname or ""
     if is_loopback(host):
@@ -304,12 +302,12 @@ def environment_proxy(url: str) -> str | None:
     proxies = getproxies()
     scheme = {"ws": "http", "wss": "https"}.get(address.scheme, address.scheme)
     proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(address.netloc) or _in_network(host, proxies.get("no", "")):
+    if not proxy or proxy_bypass(address.netloc) or _is_in_network(host, proxies.get("no", "")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _in_network(host: str, excepted: str) -> bool:
+def _is_in_network(host: str, excepted: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:
@@ -321,32 +319,32 @@ def _in_network(host: str, excepted: str) -> bool:
     return False
 
 
-def proxy_name(proxy: str) -> str:
-    """The address of a proxy without its user and password."""
+def format_proxy(proxy: str) -> str:
+    """Return the address of a proxy without its user and password."""
     address = urlsplit(proxy)
     return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
 
 
-def broken_proxy(proxy: str, said: str, status: int | None = None) -> WireError:
-    """The failure of a proxy."""
-    name = proxy_name(proxy)
+def build_proxy_error(proxy: str, said: str, status: int | None = None) -> WireError:
+    """Return the failure of a proxy."""
+    name = format_proxy(proxy)
     if status == 407:
         text = f"the proxy {name} requires a user and a password, or other ones (407)"
-        advice = f"{_NAMED_BY}, as http://user:password@host:port; {_AROUND}"
+        advice = f"{_PROXY_SOURCE}, as http://user:password@host:port; {_PROXY_BYPASS}"
     elif status is not None:
         text = f"the proxy {name} does not pass the request on ({said})"
-        advice = f"check base_url and the rules of the proxy; {_NAMED_BY}, and {_AROUND}"
+        advice = f"check base_url and the rules of the proxy; {_PROXY_SOURCE}, and {_PROXY_BYPASS}"
     else:
         text = f"the proxy {name} cannot be reached ({said})"
-        advice = f"check that it runs; {_NAMED_BY}, and {_AROUND}"
+        advice = f"check that it runs; {_PROXY_SOURCE}, and {_PROXY_BYPASS}"
     return WireError(text, advice=advice, final=status == 407)
 
 
-def unusable_proxy(error: Exception) -> ConfigurationError:
-    """The error for a proxy of the environment that cannot be used."""
+def build_unusable_proxy_error(error: Exception) -> ConfigurationError:
+    """Return the error for a proxy of the environment that cannot be used."""
     if isinstance(error, ImportError):
         what = "is a SOCKS proxy, which needs packages of the extra socks (pip install 'speechlab[socks]')"
     else:
         # Some messages start with the address, which may contain a password.
         what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
-    return ConfigurationError(f"the proxy of the environment {what}; {_NAMED_BY}, and {_AROUND}")
+    return ConfigurationError(f"the proxy of the environment {what}; {_PROXY_SOURCE}, and {_PROXY_BYPASS}")

@@ -14,14 +14,14 @@ from speechlab.client._transport.http import (
     LibraryReply,
     LibraryWire,
     Reply,
-    Sending,
+    RequestAttempt,
     WireError,
-    environment_proxy,
-    no_connection,
-    nothing_came,
-    shared_ssl_context,
-    unusable_proxy,
-    without_trace,
+    build_connect_timeout,
+    build_reply_timeout,
+    build_unusable_proxy_error,
+    find_proxy,
+    get_ssl_context,
+    strip_traceback,
 )
 
 if TYPE_CHECKING:
@@ -32,18 +32,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def _upload(content: bytes | AsyncIterator[bytes], attempt: Sending) -> AsyncIterator[bytes]:
+async def _iterate_upload(
+    content: bytes | AsyncIterator[bytes], attempt: RequestAttempt
+) -> AsyncIterator[bytes]:
     """Give the pieces of a body, and set the flag after the last one."""
     if isinstance(content, bytes):
         yield content
     else:
         async for piece in content:
             yield piece
-    attempt.progressed()
+    attempt.record_progress()
 
 
 @coroutine
-def _collecting(
+def _collect_generators(
     generators: list[AsyncGenerator[Any, Any]], begin: Callable[[], Awaitable[T]]
 ) -> Generator[Any, Any, T]:
     """Start and await an object, and collect the asynchronous generators that start with it, the outermost first.
@@ -79,7 +81,7 @@ def _collecting(
 class HttpxReply(LibraryReply):
     """A reply of httpx2."""
 
-    def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: Sending) -> None:
+    def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: RequestAttempt) -> None:
         super().__init__(wire, attempt)
         self._response = response
         self._body: AsyncIterator[bytes] | None = None
@@ -91,7 +93,7 @@ class HttpxReply(LibraryReply):
         if self._body is not None:
             return await anext(self._body, None)
         self._body = self._response.aiter_bytes()
-        return await _collecting(self._generators, partial(anext, self._body, None))
+        return await _collect_generators(self._generators, partial(anext, self._body, None))
 
     async def close(self) -> None:
         for generator in self._generators:
@@ -100,7 +102,7 @@ class HttpxReply(LibraryReply):
         try:
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed
-            without_trace(error)
+            strip_traceback(error)
 
 
 class HttpxWire(LibraryWire):
@@ -111,8 +113,8 @@ class HttpxWire(LibraryWire):
         if settings.transport is None or isinstance(settings.transport, str):
             import httpx2
 
-            self.proxy = environment_proxy(settings.base_url)
-            verify = shared_ssl_context() if settings.base_url.startswith("https:") else False
+            self.proxy = find_proxy(settings.base_url)
+            verify = get_ssl_context() if settings.base_url.startswith("https:") else False
             # The scheduler limits the calls, so the pool must not: a wait there would count as a timeout.
             limits = httpx2.Limits(
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S
@@ -122,11 +124,11 @@ class HttpxWire(LibraryWire):
                     verify=verify, trust_env=False, limits=limits, proxy=self.proxy
                 )
             except (ImportError, ValueError) as error:
-                raise unusable_proxy(error) from None
+                raise build_unusable_proxy_error(error) from None
         else:
             self._transport = settings.transport
 
-    async def _reply(self, attempt: Sending) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> Reply:
         import httpx2
 
         call = attempt.call
@@ -138,26 +140,30 @@ class HttpxWire(LibraryWire):
         }
         request = httpx2.Request(
             call.method,
-            self._url(call.path, httpx2.URL),
-            headers=self._headers(call),
-            content=None if call.body is None else _upload(call.body.open(), attempt),
+            self._build_url(call.path, httpx2.URL),
+            headers=self._build_headers(call),
+            content=None if call.body is None else _iterate_upload(call.body.open(), attempt),
             extensions={"timeout": waits},
         )
         return HttpxReply(await self._transport.handle_async_request(request), self, attempt)
 
-    def failure(self, error: Exception, attempt: Sending, *, reading: bool = False) -> WireError:
+    def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
-            return no_connection(attempt, self.proxy)
+            return build_connect_timeout(attempt, self.proxy)
         if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
-            return nothing_came(attempt, reading=reading, taking=isinstance(error, httpx2.WriteTimeout))
+            return build_reply_timeout(
+                attempt, reading=reading, taking=isinstance(error, httpx2.WriteTimeout)
+            )
         text, status = str(error), None
         if isinstance(error, httpx2.ProxyError):  # its message starts with the status
             code = text.partition(" ")[0]
             status = int(code) if code.isdecimal() else 0
         connecting = isinstance(error, (httpx2.ProxyError, httpx2.ConnectError))
-        return self._broken(error, text, sent=reading or attempt.sent, connecting=connecting, status=status)
+        return self._build_connection_error(
+            error, text, sent=reading or attempt.sent, connecting=connecting, status=status
+        )
 
     async def close(self) -> None:
         await super().close()

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.client._operations.failures import error_from_reply, retry_after_s
-from speechlab.client._operations.operation import whole_s
+from speechlab.client._operations.failures import error_from_reply, parse_retry_after
+from speechlab.client._operations.operation import get_full_timeout
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
-from speechlab.client._transport.exchange import hearing_interrupts
+from speechlab.client._transport.exchange import wake_for_interrupts
 from speechlab.client._transport.http import (
     WireError,
-    broken_proxy,
-    environment_proxy,
-    is_untrusted,
-    shared_ssl_context,
-    unusable_proxy,
+    build_proxy_error,
+    build_unusable_proxy_error,
+    find_proxy,
+    get_ssl_context,
+    is_certificate_failure,
+    strip_traceback,
     user_agent,
-    without_trace,
 )
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 
     from speechlab.client._settings.settings import Settings
 
+# Maximum bytes of one message: in base64, a service may send the audio of a whole text in one.
 _MAX_MESSAGE = 64 << 20
-"""Maximum bytes of one message: in base64, a service may send the audio of a whole text in one."""
 _KEEPALIVE_S = 20.0
 _CLOSE_S = 2.0
 
+# Meanings of close codes, for error messages.
 CLOSE_CODES = {
     1000: "the service ended the session",
     1001: "the service is going away",
@@ -53,7 +54,6 @@ CLOSE_CODES = {
     1012: "the service is restarting",
     1013: "the service is overloaded",
 }
-"""Meanings of close codes, for error messages."""
 
 
 class SocketClosedError(Exception):
@@ -86,20 +86,20 @@ class Socket:
         try:
             return await self._connection.send(orjson.dumps(message).decode())
         except ConnectionClosed as error:
-            closed = _closed(error)
+            closed = _to_closed_error(error)
         raise closed
 
     async def receive(self, within_s: float) -> str | bytes:
-        """The next message: text is JSON, bytes are audio."""
+        """Return the next message: text is JSON, bytes are audio."""
         from websockets import ConnectionClosed
 
         closed: SocketClosedError
         try:
-            with hearing_interrupts():
+            with wake_for_interrupts():
                 async with asyncio.timeout(within_s):
                     return await self._connection.recv()
         except ConnectionClosed as error:
-            closed = _closed(error)
+            closed = _to_closed_error(error)
         raise closed
 
     async def close(self, *, wait: bool = True) -> None:
@@ -109,13 +109,13 @@ class Socket:
         try:
             await asyncio.wait({closing}, timeout=None if wait else 0)
             if closing.done() and not closing.cancelled() and (error := closing.exception()) is not None:
-                without_trace(error)  # a connection that breaks while closing is closed
+                strip_traceback(error)  # a connection that breaks while closing is closed
         finally:
             closing.cancel()
             self._connection.transport.abort()
 
 
-def _closed(error: Any) -> SocketClosedError:
+def _to_closed_error(error: Any) -> SocketClosedError:
     frame = error.rcvd or error.sent
     return SocketClosedError(frame.code if frame else 1006, frame.reason if frame else "")
 
@@ -127,29 +127,29 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
 
     install_log_filter()
     url = join_url(settings.ws_base_url, REALTIME_PATH)
-    proxy = environment_proxy(url)
+    proxy = find_proxy(url)
     failure: Failure
     try:
-        with hearing_interrupts():
-            connection = await _connecting(settings, url, within_s, proxy)
+        with wake_for_interrupts():
+            connection = await _connect(settings, url, within_s, proxy)
     except InvalidStatus as error:
-        response = without_trace(error).response  # type: ignore[attr-defined]  # returns the same error
+        response = strip_traceback(error).response  # type: ignore[attr-defined]  # returns the same error
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
-        wait = retry_after_s(headers, settings.clock.time())
+        wait = parse_retry_after(headers, settings.clock.time())
         refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
         failure = Failure(refusal, status=response.status_code, retry_after_s=wait)
     except TimeoutError:
-        text = f"{url}: no answer to the handshake within {whole_s(within_s):g} s"
+        text = f"{url}: no answer to the handshake within {get_full_timeout(within_s):g} s"
         text += "; give a longer time by with_options(timeout=...)"
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
-        raise unusable_proxy(error) from None
+        raise build_unusable_proxy_error(error) from None
     except (OSError, WebSocketException, ValueError) as error:
-        fault = _fault(error, proxy)
+        fault = _to_wire_error(error, proxy)
         advice = fault.advice or "check ws_base_url, and that the service runs"
         failure = Failure(APIConnectionError(f"{url}: {fault}; {advice}"), final=fault.final)
     except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-        raise without_trace(error)  # noqa: B904 - the cause was removed on purpose
+        raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
     else:
         if connection.request is not None:  # a repr of it would show the key
             for name in ("Authorization", *settings.default_headers):
@@ -158,24 +158,24 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     return failure
 
 
-def _fault(error: Exception, proxy: str | None) -> WireError:
+def _to_wire_error(error: Exception, proxy: str | None) -> WireError:
     from websockets.exceptions import InvalidProxyStatus, ProxyError
 
     message = redact(str(error)).strip() or type(error).__name__
-    if proxy is not None and not is_untrusted(message):
+    if proxy is not None and not is_certificate_failure(message):
         if isinstance(error, InvalidProxyStatus):
-            return broken_proxy(proxy, message, error.response.status_code)
+            return build_proxy_error(proxy, message, error.response.status_code)
         if isinstance(error, ProxyError):
-            return broken_proxy(proxy, message, 0)
+            return build_proxy_error(proxy, message, 0)
         if isinstance(error, OSError):  # nothing has been sent to the service yet
-            return broken_proxy(proxy, message)
+            return build_proxy_error(proxy, message)
     return WireError(message)
 
 
-async def _connecting(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
+async def _connect(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
     from websockets.asyncio.client import connect
 
-    class _Once(connect):
+    class _NoRedirect(connect):
         """Follows no redirection, so that the key is sent to no other address."""
 
         def process_redirect(self, exc: Exception) -> Exception | str:
@@ -185,8 +185,8 @@ async def _connecting(settings: Settings, url: str, within_s: float, proxy: str 
     if settings.api_key is not None:
         secrets = {name: value for name, value in secrets.items() if name.lower() != "authorization"}
         secrets["Authorization"] = f"Bearer {settings.api_key.reveal()}"
-    tls: dict[str, Any] = {"ssl": shared_ssl_context()} if url.startswith("wss:") else {}
-    return await _Once(
+    tls: dict[str, Any] = {"ssl": get_ssl_context()} if url.startswith("wss:") else {}
+    return await _NoRedirect(
         url,
         additional_headers=secrets,
         user_agent_header=user_agent(),

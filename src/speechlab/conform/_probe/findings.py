@@ -70,7 +70,7 @@ class Observation:
     came: str
 
 
-class Unmet(Exception):  # noqa: N818 - not an error of this program but a finding about another
+class ExpectationUnmet(Exception):  # noqa: N818 - not an error of this program but a finding about another
     """The service does not behave as expected, and the check cannot continue."""
 
     def __init__(self, expected: str, evidence: Evidence | None = None) -> None:
@@ -79,5 +79,5 @@ class Unmet(Exception):  # noqa: N818 - not an error of this program but a findi
         self.evidence = evidence
 
 
-class Untried(Exception):  # noqa: N818 - not an error of this program either
+class CheckSkipped(Exception):  # noqa: N818 - not an error of this program either
     """The check cannot run; the message names the missing requirement."""

@@ -14,15 +14,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from speechlab.conform._probe.findings import Unmet
+from speechlab.conform._probe.findings import ExpectationUnmet
 
-ENDED = b"the connection ended"
-"""Placeholder for an empty reply."""
-_BEGIN = b"HTTP/"
+# Placeholder for an empty reply.
+EMPTY_REPLY = b"the connection ended"
+_HTTP_PREFIX = b"HTTP/"
 _MAX_BYTES = 512 * 1024 * 1024
 
 
-def shortened(text: str, max_chars: int = 400) -> str:
+def shorten(text: str, max_chars: int = 400) -> str:
     """Return a text, with its middle cut out if it is long."""
     if len(text) <= max_chars:
         return text
@@ -39,7 +39,7 @@ class Address:
     path: str
 
     @classmethod
-    def of(cls, url: str) -> Address:
+    def parse_url(cls, url: str) -> Address:
         """Read a base URL; its path may end in slashes."""
         address = urlsplit(url)
         if address.scheme not in {"http", "https", "ws", "wss"} or not address.hostname:
@@ -48,12 +48,12 @@ class Address:
         return cls(address.hostname, address.port or (443 if tls else 80), tls, address.path.rstrip("/"))
 
     @property
-    def name(self) -> str:
+    def host_header(self) -> str:
         """Value of the ``Host`` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
 
-    def connect(self, timeout_s: float) -> socket.socket:
+    def open_socket(self, timeout_s: float) -> socket.socket:
         connection = socket.create_connection((self.host, self.port), timeout=timeout_s)
         if not self.tls:
             return connection
@@ -75,34 +75,34 @@ class Exchange:
     first_s: float = 0.0
     seconds: float = 0.0
 
-    def header(self, name: str) -> str | None:
+    def find_header(self, name: str) -> str | None:
         return next((value for key, value in self.headers if key == name), None)
 
     @property
     def media_type(self) -> str:
         """Content type without its parameters, in lower case."""
-        return (self.header("content-type") or "").partition(";")[0].strip().lower()
+        return (self.find_header("content-type") or "").partition(";")[0].strip().lower()
 
     @property
     def came(self) -> str:
         """The reply, shortened."""
-        head = f"{self.status} {self.header('content-type') or 'without Content-Type'}, {self.framing}"
+        head = f"{self.status} {self.find_header('content-type') or 'without Content-Type'}, {self.framing}"
         if not self.complete:
             head += ", cut short"
         if self.trailing:
             head += f", then {self.trailing[:80]!r}"
         if self.media_type.startswith("audio/"):
             return f"{head}: {len(self.body):,} bytes, beginning {self.body[:12].hex(' ')}"
-        return f"{head}: {shortened(self.body.decode('utf-8', 'replace'), 600)}"
+        return f"{head}: {shorten(self.body.decode('utf-8', 'replace'), 600)}"
 
-    def json(self) -> Any:
+    def parse_json(self) -> Any:
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
-            raise Unmet("the body is JSON", self) from None
+            raise ExpectationUnmet("the body is JSON", self) from None
 
 
-class NotHTTP(Unmet):
+class NotHTTP(ExpectationUnmet):
     """The reply is not HTTP."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -119,7 +119,7 @@ class SocketReader:
     held: bytes = b""
     ended: bool = False
 
-    def more(self) -> bool:
+    def read_more(self) -> bool:
         """Read the available bytes; False at the end."""
         if self.ended:
             return False
@@ -135,24 +135,24 @@ class SocketReader:
         self.held += data
         return bool(data)
 
-    def wait(self) -> None:
+    def wait_for_bytes(self) -> None:
         """Read until bytes are available, or to the end."""
-        while not self.held and self.more():
+        while not self.held and self.read_more():
             pass
 
-    def line(self) -> bytes | None:
+    def read_line(self) -> bytes | None:
         """Return a line without its line end, or None at the end of the stream."""
         while b"\r\n" not in self.held:
-            if not self.more():
+            if not self.read_more():
                 return None
         line, _, self.held = self.held.partition(b"\r\n")
         return line
 
-    def exactly(self, count: int) -> bytes:
+    def read_exactly(self, count: int) -> bytes:
         """Return this number of bytes, or fewer at the end."""
         blocks, have = [self.held], len(self.held)
         self.held = b""
-        while have < count and self.more():
+        while have < count and self.read_more():
             blocks.append(self.held)
             have += len(self.held)
             self.held = b""
@@ -160,73 +160,77 @@ class SocketReader:
         self.held = data[count:]
         return data[:count]
 
-    def rest(self) -> bytes:
-        return self.exactly(_MAX_BYTES)
+    def read_rest(self) -> bytes:
+        return self.read_exactly(_MAX_BYTES)
 
 
-def exchange(
+def send_request(
     address: Address, request: bytes, shown: str, timeout_s: float, *, first_only: bool = False
 ) -> Exchange:
     """Send a request on a new connection, and read its reply."""
     started = time.monotonic()
-    connection = address.connect(timeout_s)
+    connection = address.open_socket(timeout_s)
     with contextlib.closing(connection):
         # A refusal may arrive, and the connection end, before the body is sent completely.
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             connection.sendall(request)
         reader = SocketReader(connection, started + timeout_s)
-        status, headers = _head(reader, shown)
+        status, headers = _read_head(reader, shown)
         reply = Exchange(shown, status, headers, b"", "length", complete=True)
         if first_only:
-            reader.wait()
-            framing, seconds = "chunked" if _chunked(reply) else "close", time.monotonic() - started
+            reader.wait_for_bytes()
+            framing, seconds = "chunked" if _is_chunked(reply) else "close", time.monotonic() - started
             return replace(
                 reply, body=reader.held, framing=framing, complete=False, first_s=seconds, seconds=seconds
             )
-        return _body(reader, reply, started, head_only=request.startswith(b"HEAD "))
+        return _read_body(reader, reply, started, head_only=request.startswith(b"HEAD "))
 
 
-def _head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
+def _read_head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
     status = 100
     headers: list[tuple[str, str]] = []
     while status in {100, 102, 103}:
         # A banner of another protocol may have no line end, and its sender may wait without limit.
-        while len(reader.held) < len(_BEGIN) and reader.more():
+        while len(reader.held) < len(_HTTP_PREFIX) and reader.read_more():
             pass
-        first = reader.line() if reader.held.startswith(_BEGIN) else reader.held.partition(b"\n")[0].rstrip()
+        first = (
+            reader.read_line()
+            if reader.held.startswith(_HTTP_PREFIX)
+            else reader.held.partition(b"\n")[0].rstrip()
+        )
         words = (first or b"").split(b" ", 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
-            raise NotHTTP(Exchange(shown, 0, (), (first or ENDED)[:200], "close", complete=False))
+            raise NotHTTP(Exchange(shown, 0, (), (first or EMPTY_REPLY)[:200], "close", complete=False))
         status, headers = int(words[1]), []
-        while line := reader.line():
+        while line := reader.read_line():
             name, _, value = line.decode("latin-1").partition(":")
             headers.append((name.strip().lower(), value.strip()))
     return status, tuple(headers)
 
 
-def _chunked(reply: Exchange) -> bool:
-    return "chunked" in (reply.header("transfer-encoding") or "").lower()
+def _is_chunked(reply: Exchange) -> bool:
+    return "chunked" in (reply.find_header("transfer-encoding") or "").lower()
 
 
-def _body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
+def _read_body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
     if head_only or reply.status in {101, 204, 304}:
         return reply
-    reader.wait()
+    reader.wait_for_bytes()
     first_s = time.monotonic() - started
     framing, chunks, complete = "close", 1, True
-    if _chunked(reply):
+    if _is_chunked(reply):
         framing = "chunked"
-        body, chunks, complete = _chunks(reader)
-    elif (length := reply.header("content-length")) is not None and length.isdigit():
-        framing, body = "length", reader.exactly(int(length))
+        body, chunks, complete = _read_chunks(reader)
+    elif (length := reply.find_header("content-length")) is not None and length.isdigit():
+        framing, body = "length", reader.read_exactly(int(length))
         complete = len(body) == int(length)
     else:
-        body = reader.rest()
+        body = reader.read_rest()
     seconds = time.monotonic() - started
     reader.deadline = time.monotonic() + 1.0
     trailing = b""
     with contextlib.suppress(TimeoutError):
-        trailing = reader.rest()
+        trailing = reader.read_rest()
     return replace(
         reply,
         body=body,
@@ -239,19 +243,19 @@ def _body(reader: SocketReader, reply: Exchange, started: float, *, head_only: b
     )
 
 
-def _chunks(reader: SocketReader) -> tuple[bytes, int, bool]:
+def _read_chunks(reader: SocketReader) -> tuple[bytes, int, bool]:
     chunks: list[bytes] = []
     while True:
-        size = (reader.line() or b"").partition(b";")[0].strip()
+        size = (reader.read_line() or b"").partition(b";")[0].strip()
         try:
             count = int(size, 16)
         except ValueError:
             return b"".join(chunks), len(chunks), False
         if count == 0:
-            while reader.line():
+            while reader.read_line():
                 pass
             return b"".join(chunks), len(chunks), True
-        data = reader.exactly(count)
+        data = reader.read_exactly(count)
         chunks.append(data)
-        if len(data) < count or reader.line() != b"":
+        if len(data) < count or reader.read_line() != b"":
             return b"".join(chunks), len(chunks), False

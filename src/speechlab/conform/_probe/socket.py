@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from speechlab.conform._probe.findings import Unmet, Untried
-from speechlab.conform._probe.http import shortened
-from speechlab.conform._probe.target import Target, given
+from speechlab.conform._probe.findings import CheckSkipped, ExpectationUnmet
+from speechlab.conform._probe.http import shorten
+from speechlab.conform._probe.target import Target, drop_omitted
 from speechlab.contract import REALTIME_PATH
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _RATE_CODES = {
 Event = dict[str, Any] | bytes
 
 
-class Closed(Exception):  # noqa: N818 - connections end
+class TalkClosed(Exception):  # noqa: N818 - connections end
     """The service has closed the connection."""
 
 
@@ -46,18 +46,18 @@ class SpeakAttempt:
     sent: str
     came: str
 
-    def of(self, kind: str) -> list[dict[str, Any]]:
+    def select_messages(self, kind: str) -> list[dict[str, Any]]:
         return [each for each in self.events if isinstance(each, dict) and each.get("type") == kind]
 
-    def one(self, kind: str) -> dict[str, Any]:
+    def require_one_message(self, kind: str) -> dict[str, Any]:
         """Return the message of a type."""
-        messages = self.of(kind)
+        messages = self.select_messages(kind)
         if len(messages) != 1:
-            raise Unmet(f"exactly one {kind} for a spoken text", self)
+            raise ExpectationUnmet(f"exactly one {kind} for a spoken text", self)
         return messages[0]
 
     @property
-    def frames(self) -> list[bytes]:
+    def audio_pieces(self) -> list[bytes]:
         """The pieces of audio as received, by either transport."""
         pieces = []
         for event in self.events:
@@ -88,7 +88,7 @@ class Talk:
         silent = logging.getLogger("speechlab.conform.silent")  # the library logs the header with the key
         silent.disabled = True
         ws = self.target.ws
-        address = f"{'wss' if ws.tls else 'ws'}://{ws.name}{ws.path}{REALTIME_PATH}"
+        address = f"{'wss' if ws.tls else 'ws'}://{ws.host_header}{ws.path}{REALTIME_PATH}"
         key = self.key or self.target.options.api_key
         for attempt in range(3):
             try:
@@ -114,10 +114,10 @@ class Talk:
                 body = getattr(reply, "body", b"") or b""
                 self.came_lines.append(f"{status} {body[:300].decode('utf-8', 'replace')}")
                 if status == 429:
-                    raise Untried("the service accepts no further connection") from None
-                raise Unmet("a valid handshake is accepted", self) from None
+                    raise CheckSkipped("the service accepts no further connection") from None
+                raise ExpectationUnmet("a valid handshake is accepted", self) from None
             return self
-        raise Untried("the service accepts no further connection")
+        raise CheckSkipped("the service accepts no further connection")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -126,36 +126,36 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        return _both_ends(self.lines)
+        return _join_both_ends(self.lines)
 
     @property
     def came(self) -> str:
-        return _both_ends(self.came_lines) or "nothing"
+        return _join_both_ends(self.came_lines) or "nothing"
 
-    def raw(self, data: Any, *, text: bool | None = None) -> None:
+    def send_raw(self, data: Any, *, text: bool | None = None) -> None:
         """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
         from websockets.exceptions import ConnectionClosed
 
-        self.lines.append(shortened(data if isinstance(data, str) else repr(data), 300))
+        self.lines.append(shorten(data if isinstance(data, str) else repr(data), 300))
         try:
             self.socket.send(data, text=text)
         except ConnectionClosed as closed:
-            raise self._closed(closed) from None
+            raise self._record_close(closed) from None
 
-    def send(self, **message: Any) -> None:
+    def send_message(self, **message: Any) -> None:
         """Send a message; fields that are ``...`` are left out."""
-        self.raw(json.dumps(given(message)))
+        self.send_raw(json.dumps(drop_omitted(message)))
 
-    def event(self, seconds: float | None = None) -> Event:
+    def receive_event(self, seconds: float | None = None) -> Event:
         from websockets.exceptions import ConnectionClosed
 
         try:
             data = self.socket.recv(self.target.options.timeout_s if seconds is None else seconds)
         except ConnectionClosed as closed:
-            raise self._closed(closed) from None
+            raise self._record_close(closed) from None
         except TimeoutError:
             self.came_lines.append("(nothing more)")
-            raise Unmet("a reply arrives in time", self) from None
+            raise ExpectationUnmet("a reply arrives in time", self) from None
         if isinstance(data, bytes):
             # Consecutive binary messages share a line.
             if self.came_lines and self.came_lines[-1].startswith("(binary"):
@@ -166,63 +166,63 @@ class Talk:
             several = f"{len(self._run)} binary messages, " if len(self._run) > 1 else ""
             self.came_lines.append(f"(binary: {several}{sum(self._run):,} bytes)")
             return data
-        self.came_lines.append(shortened(data, 1_000))
+        self.came_lines.append(shorten(data, 1_000))
         try:
             message = json.loads(data)
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            raise Unmet("every text message of the service is a JSON object", self)
+            raise ExpectationUnmet("every text message of the service is a JSON object", self)
         return message
 
-    def _closed(self, closed: ConnectionClosed) -> Closed:
+    def _record_close(self, closed: ConnectionClosed) -> TalkClosed:
         self.came_lines.append(f"(closed: {closed.rcvd.code if closed.rcvd else 'without a code'})")
-        return Closed()
+        return TalkClosed()
 
-    def message(self, seconds: float | None = None) -> dict[str, Any]:
+    def receive_message(self, seconds: float | None = None) -> dict[str, Any]:
         """Return the next message, which is not audio."""
         try:
-            event = self.event(seconds)
-        except Closed:
-            raise Unmet("the connection stays open", self) from None
+            event = self.receive_event(seconds)
+        except TalkClosed:
+            raise ExpectationUnmet("the connection stays open", self) from None
         if isinstance(event, bytes):
-            raise Unmet("a reply arrives before any audio", self)
+            raise ExpectationUnmet("a reply arrives before any audio", self)
         return event
 
-    def ask(self, **message: Any) -> dict[str, Any]:
-        self.send(**message)
-        return self.message()
+    def ask_message(self, **message: Any) -> dict[str, Any]:
+        self.send_message(**message)
+        return self.receive_message()
 
-    def update(self, _id: Any = "u-1", **session: Any) -> dict[str, Any]:
+    def ask_update(self, _id: Any = "u-1", **session: Any) -> dict[str, Any]:
         """Send ``session.update`` with the voice of this run; fields that are ``...`` are left out."""
         settings = {"voice_id": self.target.voice["id"], "format": self.target.stream_format} | session
-        return self.ask(type="session.update", id=_id, session=given(settings))
+        return self.ask_message(type="session.update", id=_id, session=drop_omitted(settings))
 
-    def configured(self, **session: Any) -> dict[str, Any]:
+    def configure_session(self, **session: Any) -> dict[str, Any]:
         """Send a valid ``session.update`` and return ``session.created``."""
-        reply = self.update(**session)
+        reply = self.ask_update(**session)
         if reply.get("type") != "session.created":
-            raise Unmet("the reply to a valid session.update is session.created", self)
+            raise ExpectationUnmet("the reply to a valid session.update is session.created", self)
         return reply
 
-    def refused(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
+    def require_error(self, found: dict[str, Any], code: str, kind: str = "tts.error") -> bool:
         """Record a finding unless a message is an error with this code; return whether it is."""
         right = found.get("type") == kind and found.get("code") == code
         right = right and isinstance(found.get("message"), str)
-        return self.target.require(right, f"{kind} with code {code} and a message", self)
+        return self.target.require_that(right, f"{kind} with code {code} and a message", self)
 
-    def speak(self, text: str, _id: Any = ...) -> SpeakAttempt:
+    def speak_text(self, text: str, _id: Any = ...) -> SpeakAttempt:
         """Send ``tts.speak`` and read to its end: ``tts.usage``, or an error that ends it."""
-        self.send(type="tts.speak", id=_id, text=text)
-        return self.to_end(text, _id)
+        self.send_message(type="tts.speak", id=_id, text=text)
+        return self.receive_to_end(text, _id)
 
-    def to_end(self, text: str, _id: Any) -> SpeakAttempt:
+    def receive_to_end(self, text: str, _id: Any) -> SpeakAttempt:
         events: list[Event] = []
         while True:
             try:
-                event = self.event()
-            except Closed:
-                raise Unmet("the connection stays open until tts.usage", self) from None
+                event = self.receive_event()
+            except TalkClosed:
+                raise ExpectationUnmet("the connection stays open until tts.usage", self) from None
             events.append(event)
             if isinstance(event, bytes):
                 continue
@@ -230,26 +230,26 @@ class Talk:
             if kind == "tts.audio.start":
                 self.target.metered += 1
             if kind == "tts.error" and event.get("code") in _RATE_CODES:
-                raise Untried(f"the service replies {event['code']}")
+                raise CheckSkipped(f"the service replies {event['code']}")
             ends = event.get("code") not in {"backend_request_failed", "synthesis_in_progress"}
             if kind == "tts.usage" or (kind == "tts.error" and ends):
                 return SpeakAttempt(_id, text, tuple(events), self.sent, self.came)
 
-    def closes_with(self, code: int) -> None:
+    def require_close(self, code: int) -> None:
         """End the check unless the service closes with this code; a connection may stay open, or break off."""
         came: int | None = None
         deadline = time.monotonic() + min(self.target.options.timeout_s, 10.0)
         try:
             while time.monotonic() < deadline:
-                self.event(max(0.05, deadline - time.monotonic()))
-        except Closed:
+                self.receive_event(max(0.05, deadline - time.monotonic()))
+        except TalkClosed:
             came = self.socket.close_code if self.socket.close_code != 1006 else None
-        except Unmet:
+        except ExpectationUnmet:
             pass
-        self.target.insist(came == code, f"close code {code}, and not {came}", self)
+        self.target.insist_that(came == code, f"close code {code}, and not {came}", self)
 
 
-def _both_ends(lines: list[str]) -> str:
+def _join_both_ends(lines: list[str]) -> str:
     """Join lines; of very many, only the first and the last ones, because a fault may be at either end."""
     left_out = len(lines) - 2 * _MAX_LINES
     if left_out > 0:

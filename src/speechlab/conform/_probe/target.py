@@ -9,20 +9,26 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 from uuid import uuid4
 
-from speechlab.conform._probe.findings import Evidence, Observation, ProbeOptions, Unmet, Untried
-from speechlab.conform._probe.http import Address, Exchange, exchange, shortened
+from speechlab.conform._probe.findings import (
+    CheckSkipped,
+    Evidence,
+    ExpectationUnmet,
+    Observation,
+    ProbeOptions,
+)
+from speechlab.conform._probe.http import Address, Exchange, send_request, shorten
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
     SPEECH_PATH,
     TRANSLATION_PATH,
     VOICES_PATH,
-    form_body,
-    realtime_base,
+    encode_form,
+    to_realtime_url,
 )
 
 _T = TypeVar("_T")
-_METERED = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
+_METERED_TYPES = {SPEECH_PATH: "audio/", RECOGNITION_PATH: "application/json", TRANSLATION_PATH: ""}
 
 
 class Target:
@@ -30,8 +36,8 @@ class Target:
 
     def __init__(self, options: ProbeOptions) -> None:
         self.options = options
-        self.http = Address.of(options.base_url)
-        self.ws = Address.of(options.ws_base_url or realtime_base(options.base_url))
+        self.http = Address.parse_url(options.base_url)
+        self.ws = Address.parse_url(options.ws_base_url or to_realtime_url(options.base_url))
         self.metered = 0
         self.findings: list[Observation] = []
         self._kept: dict[str, Any] = {}
@@ -39,38 +45,38 @@ class Target:
 
     # Findings
 
-    def require(self, condition: object, expected: str, evidence: Evidence | None = None) -> bool:
+    def require_that(self, condition: object, expected: str, evidence: Evidence | None = None) -> bool:
         """Record a finding unless the condition holds; the check continues."""
         if not condition:
-            self.note(Unmet(expected, evidence))
+            self.record_finding(ExpectationUnmet(expected, evidence))
         return bool(condition)
 
-    def insist(self, condition: object, expected: str, evidence: Evidence | None = None) -> None:
+    def insist_that(self, condition: object, expected: str, evidence: Evidence | None = None) -> None:
         """Record a finding and end the check unless the condition holds."""
         if not condition:
-            raise Unmet(expected, evidence)
+            raise ExpectationUnmet(expected, evidence)
 
-    def answers(self, reply: Exchange, status: int, expected: str = "") -> bool:
+    def require_status(self, reply: Exchange, status: int, expected: str = "") -> bool:
         """Record a finding unless a reply has this status."""
-        return self.require(reply.status == status, expected or str(status), reply)
+        return self.require_that(reply.status == status, expected or str(status), reply)
 
-    def succeeded(self, reply: Exchange, expected: str = "200") -> Exchange:
+    def insist_success(self, reply: Exchange, expected: str = "200") -> Exchange:
         """Return a reply of status 200, or end the check."""
-        self.insist(reply.status == 200, expected, reply)
+        self.insist_that(reply.status == 200, expected, reply)
         return reply
 
-    def note(self, unmet: Unmet) -> None:
+    def record_finding(self, unmet: ExpectationUnmet) -> None:
         sent, came = (unmet.evidence.sent, unmet.evidence.came) if unmet.evidence else ("", "")
-        self.findings.append(Observation(unmet.expected, self.redacted(sent), self.redacted(came)))
+        self.findings.append(Observation(unmet.expected, self.redact_keys(sent), self.redact_keys(came)))
 
-    def redacted(self, text: str) -> str:
+    def redact_keys(self, text: str) -> str:
         """Return a text without any key, even one that the service sends back."""
         for secret in self._secrets:
             text = text.replace(secret, "•••")
             text = text.replace(secret.partition(":")[2] or secret, "•••")
         return text
 
-    def kept(self, name: str, make: Callable[[], _T]) -> _T:
+    def get_or_make(self, name: str, make: Callable[[], _T]) -> _T:
         """Return the object with this name, which is made on first use.
 
         A failure is kept as well: the first check with it fails, and later ones are not tried.
@@ -78,19 +84,19 @@ class Target:
         if name not in self._kept:
             try:
                 self._kept[name] = make()
-            except (Unmet, Untried, OSError) as trouble:
+            except (ExpectationUnmet, CheckSkipped, OSError) as trouble:
                 self._kept[name] = trouble
                 raise
         value = self._kept[name]
-        if isinstance(value, Unmet):
-            raise Untried(f"a precondition fails: {value.expected}") from value
+        if isinstance(value, ExpectationUnmet):
+            raise CheckSkipped(f"a precondition fails: {value.expected}") from value
         if isinstance(value, Exception):
             raise value
         return cast("_T", value)
 
     # HTTP
 
-    def request(
+    def send_request(
         self,
         method: str,
         path: str,
@@ -106,7 +112,7 @@ class Target:
         if auth == "":
             given_auth = (f"Bearer {self.options.api_key}",)
         given = [
-            ("Host", self.http.name),
+            ("Host", self.http.host_header),
             ("User-Agent", "speechlab-conform"),
             ("Accept", "*/*"),
             ("Connection", "close"),
@@ -122,121 +128,123 @@ class Target:
         if auth != "":
             values = " | ".join(given_auth)
             shown_auth = "(no Authorization) " if auth is None else f"(Authorization: {values}) "
-        text = shown or shortened(body.decode("utf-8", "replace"))
+        text = shown or shorten(body.decode("utf-8", "replace"))
         summary = f"{method} {path}{extra} {shown_auth}{text}".rstrip()
         raw += b"\r\n" + body
         for attempt in range(4):
-            reply = exchange(self.http, raw, summary, self.options.timeout_s, first_only=first_only)
+            reply = send_request(self.http, raw, summary, self.options.timeout_s, first_only=first_only)
             if reply.status != 429:
                 break
-            wait = reply.header("retry-after") or ""
+            wait = reply.find_header("retry-after") or ""
             time.sleep(min(float(wait) if wait.isdigit() else 2.0**attempt, 30.0))
         else:
-            raise Untried("the service keeps answering 429: too many calls")
-        kind = _METERED.get(path)
+            raise CheckSkipped("the service keeps answering 429: too many calls")
+        kind = _METERED_TYPES.get(path)
         if kind is not None and reply.status == 200 and reply.media_type.startswith(kind):
             self.metered += 1
         return reply
 
-    def post(self, path: str, fields: Any, **options: Any) -> Exchange:
+    def post_json(self, path: str, fields: Any, **options: Any) -> Exchange:
         """Post JSON: a value, or unchanged bytes."""
         raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
         if isinstance(fields, dict) and isinstance(fields.get("audio"), str):
-            brief = {**fields, "audio": shortened(fields["audio"], 60)}
-            options.setdefault("shown", shortened(json.dumps(brief, ensure_ascii=False)))
+            brief = {**fields, "audio": shorten(fields["audio"], 60)}
+            options.setdefault("shown", shorten(json.dumps(brief, ensure_ascii=False)))
         headers = options.pop("headers", (("Content-Type", "application/json"),))
-        return self.request("POST", path, raw, headers=headers, **options)
+        return self.send_request("POST", path, raw, headers=headers, **options)
 
     def speak(self, *, first_only: bool = False, auth: Any = "", **fields: Any) -> Exchange:
         """``POST /tts`` with a short text; fields replace those of the request, and ``...`` leaves one out."""
         sent = {"voice_id": self.voice["id"], "text": self.text, "format": self.format} | fields
-        return self.post(SPEECH_PATH, given(sent), first_only=first_only, auth=auth)
+        return self.post_json(SPEECH_PATH, drop_omitted(sent), first_only=first_only, auth=auth)
 
     def recognize(self, audio: Any = ..., **fields: Any) -> Exchange:
         """``POST /asr/srt/audio_llm``; bytes are encoded, ``...`` leaves the audio out."""
         if isinstance(audio, bytes):
             audio = base64.b64encode(audio).decode()
-        return self.post(RECOGNITION_PATH, fields if audio is ... else {"audio": audio, **fields})
+        return self.post_json(RECOGNITION_PATH, fields if audio is ... else {"audio": audio, **fields})
 
     def translate(self, *pairs: tuple[str, str], **fields: str | None) -> Exchange:
         """``POST /translate/`` with a short text; None leaves a field out."""
         sent = {"text": "Hello.", "source_lang": "en", "target_lang": "ja"} | fields
-        return self.form([(name, value) for name, value in sent.items() if value is not None] + list(pairs))
+        return self.post_form(
+            [(name, value) for name, value in sent.items() if value is not None] + list(pairs)
+        )
 
-    def form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
-        body, kind = form_body(pairs, "speechlab-boundary")
-        text = shortened(json.dumps(pairs, ensure_ascii=False))
-        return self.request("POST", path, body, headers=[("Content-Type", kind)], shown=text)
+    def post_form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
+        body, kind = encode_form(pairs, "speechlab-boundary")
+        text = shorten(json.dumps(pairs, ensure_ascii=False))
+        return self.send_request("POST", path, body, headers=[("Content-Type", kind)], shown=text)
 
     # Voices, texts and keys
 
     @property
     def catalogue(self) -> Exchange:
-        return self.kept("catalogue", lambda: self.request("GET", VOICES_PATH))
+        return self.get_or_make("catalogue", lambda: self.send_request("GET", VOICES_PATH))
 
     @property
     def voices(self) -> list[dict[str, Any]]:
         """Voices, from either of the two documented forms."""
 
-        def read() -> list[dict[str, Any]]:
-            body = self.catalogue.json()
+        def read_voices() -> list[dict[str, Any]]:
+            body = self.catalogue.parse_json()
             listed = body.get("voices") if isinstance(body, dict) else body
             right = self.catalogue.status == 200 and isinstance(listed, list)
-            self.insist(right, "voices are listed", self.catalogue)
+            self.insist_that(right, "voices are listed", self.catalogue)
             assert isinstance(listed, list)
             usable = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
             if not usable:
-                raise Untried("the catalogue lists no voice")
+                raise CheckSkipped("the catalogue lists no voice")
             return usable
 
-        return self.kept("voices", read)
+        return self.get_or_make("voices", read_voices)
 
     @property
     def voice(self) -> dict[str, Any]:
         if self.options.voice is not None:
-            return self._named(self.options.voice)
-        return min(self.voices, key=lambda each: ("wav" not in formats_of(each), not each.get("streaming")))
+            return self._resolve_voice(self.options.voice)
+        return min(self.voices, key=lambda each: ("wav" not in list_formats(each), not each.get("streaming")))
 
     @property
     def q_voice(self) -> dict[str, Any]:
         if self.options.q_voice is None:
-            raise Untried("needs --q-voice, the id of a voice of provider Q")
-        return self._named(self.options.q_voice)
+            raise CheckSkipped("needs --q-voice, the id of a voice of provider Q")
+        return self._resolve_voice(self.options.q_voice)
 
-    def voice_where(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    def choose_voice(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         """Return the first voice that fulfils a condition."""
         voice = next(filter(wanted, [self.voice, *self.voices]), None)
         if voice is None:
-            raise Untried(f"the catalogue has no voice {what}")
+            raise CheckSkipped(f"the catalogue has no voice {what}")
         return voice
 
     @property
     def format(self) -> str:
         """A format of the voice; WAV if it has that."""
-        formats = formats_of(self.voice)
+        formats = list_formats(self.voice)
         return "wav" if "wav" in formats or not formats else formats[0]
 
     @property
     def stream_format(self) -> str:
         """A format in which the voice streams."""
 
-        def find() -> str:
+        def find_stream_format() -> str:
             if self.voice.get("streaming") is not True:
-                raise Untried("the voice does not stream; choose another one with --voice")
-            for name in sorted(formats_of(self.voice), key=_place):
+                raise CheckSkipped("the voice does not stream; choose another one with --voice")
+            for name in sorted(list_formats(self.voice), key=_rank_format):
                 if self.speak(format=name, stream=True).status == 200:
                     return name
-            raise Untried("the voice streams in none of its formats")
+            raise CheckSkipped("the voice streams in none of its formats")
 
-        return self.kept("stream_format", find)
+        return self.get_or_make("stream_format", find_stream_format)
 
-    def unstreamable(self, refused: Callable[[int], bool]) -> list[str]:
+    def list_unstreamable_formats(self, refused: Callable[[int], bool]) -> list[str]:
         """Formats of the voice whose streams are answered with such a status."""
         assert self.stream_format  # or no format would stream, and nothing could be said of the others
-        formats = formats_of(self.voice)
+        formats = list_formats(self.voice)
         cannot = [name for name in formats if refused(self.speak(format=name, stream=True).status)]
         if not cannot:
-            raise Untried("the voice streams in each of its formats")
+            raise CheckSkipped("the voice streams in each of its formats")
         return cannot
 
     @property
@@ -256,111 +264,113 @@ class Target:
             return "This is the first of them. Here is the second one. And a third one ends it. " * 3
         return "これは最初の文です。ここに二つ目の文があります。三つ目でおしまいです。" * 3
 
-    def restricted(self, name: str = "restricted_key") -> str:
+    def get_key(self, name: str = "restricted_key") -> str:
         """Return another key of the options."""
         key = getattr(self.options, name)
         if key is None:
-            raise Untried(f"needs --{name.replace('_', '-')}")
+            raise CheckSkipped(f"needs --{name.replace('_', '-')}")
         return cast("str", key)
 
-    def unknown_id(self) -> str:
+    def build_unknown_id(self) -> str:
         return str(uuid4())
 
-    def unknown_key(self) -> str:
+    def build_unknown_key(self) -> str:
         """Return a key of the right form that does not exist."""
         prefix, colon, _ = self.options.api_key.partition(":")
-        return f"{prefix if colon else 'sl'}:conform-{self.unknown_id()}"
+        return f"{prefix if colon else 'sl'}:conform-{self.build_unknown_id()}"
 
-    def _named(self, voice_id: str) -> dict[str, Any]:
+    def _resolve_voice(self, voice_id: str) -> dict[str, Any]:
         lowered = voice_id.lower()
         voice = next((each for each in self.voices if each["id"].lower() == lowered), None)
         if voice is None:
-            raise Untried(f"the catalogue has no voice {voice_id}")
+            raise CheckSkipped(f"the catalogue has no voice {voice_id}")
         return voice
 
-    def need_recognition(self) -> None:
-        self._need("recognition", self.recognize)
+    def skip_without_recognition(self) -> None:
+        self._skip_without("recognition", self.recognize)
 
-    def need_translation(self) -> None:
-        self._need("translation", lambda: self.form([("target_lang", "ja")]))
+    def skip_without_translation(self) -> None:
+        self._skip_without("translation", lambda: self.post_form([("target_lang", "ja")]))
 
-    def _need(self, what: str, ask: Callable[[], Exchange]) -> None:
-        reply = self.kept(f"{what} is there", ask)
+    def _skip_without(self, what: str, ask: Callable[[], Exchange]) -> None:
+        reply = self.get_or_make(f"{what} is there", ask)
         if reply.status in {403, 404} or reply.status >= 500:
-            raise Untried(f"{what} is not available here: {shortened(reply.came, 120)}")
+            raise CheckSkipped(f"{what} is not available here: {shorten(reply.came, 120)}")
 
 
-def given(fields: dict[str, Any]) -> dict[str, Any]:
+def drop_omitted(fields: dict[str, Any]) -> dict[str, Any]:
     """Return fields without those that are ``...``."""
     return {name: value for name, value in fields.items() if value is not ...}
 
 
-def _place(name: str) -> int:
+def _rank_format(name: str) -> int:
     # Raw samples arrive earliest. Formats that are not in the contract are tried last.
     order = ("pcm", "wav", "mp3", "ogg", "flac")
     return order.index(name) if name in order else len(order)
 
 
-def formats_of(voice: dict[str, Any]) -> list[str]:
+def list_formats(voice: dict[str, Any]) -> list[str]:
     """Return a voice's formats that are strings."""
     formats = voice.get("formats")
     return [each for each in formats if isinstance(each, str)] if isinstance(formats, list) else []
 
 
-def rates_of(voice: dict[str, Any]) -> list[int]:
+def list_rates(voice: dict[str, Any]) -> list[int]:
     """Return a voice's sample rates; none if the field is absent."""
     rates = voice.get("sample_rates")
     return [each for each in rates if type(each) is int] if isinstance(rates, list) else []
 
 
-def another_rate(voice: dict[str, Any]) -> int | None:
+def find_other_rate(voice: dict[str, Any]) -> int | None:
     """Return a rate of a voice other than the default, or None."""
-    return next((rate for rate in rates_of(voice) if rate != DEFAULT_SAMPLE_RATE), None)
+    return next((rate for rate in list_rates(voice) if rate != DEFAULT_SAMPLE_RATE), None)
 
 
-def unlisted_rate(voice: dict[str, Any]) -> int:
+def choose_unlisted_rate(voice: dict[str, Any]) -> int:
     """Return a usual rate that a voice with one rate does not list."""
-    return 16_000 if rates_of(voice) != [16_000] else 8_000
+    return 16_000 if list_rates(voice) != [16_000] else 8_000
 
 
 def has_one_rate(voice: dict[str, Any]) -> bool:
     """Whether a voice has one sample rate only."""
-    return len(rates_of(voice)) == 1
+    return len(list_rates(voice)) == 1
 
 
-def refused(t: Target, reply: Exchange, why: str) -> None:
+def require_refusal(t: Target, reply: Exchange, why: str) -> None:
     """Record a finding unless the reply is a 400."""
-    t.answers(reply, 400, f"400: {why}")
+    t.require_status(reply, 400, f"400: {why}")
 
 
-def with_each(attempt: Callable[..., object], **values: Iterable[Any]) -> Callable[[Target], None]:
+def build_each_step(attempt: Callable[..., object], **values: Iterable[Any]) -> Callable[[Target], None]:
     """A part of a check: an attempt with each of these values of a field."""
 
-    def step(t: Target) -> None:
+    def try_each(t: Target) -> None:
         for name, several in values.items():
             for value in several:
                 attempt(t, **{name: value})
 
-    return step
+    return try_each
 
 
-def refuses(ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]) -> Callable[[Target], None]:
+def build_refusal_step(
+    ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]
+) -> Callable[[Target], None]:
     """A part of a check: each of these values of a field is refused with 400."""
-    return with_each(lambda t, **fields: refused(t, ask(t, **fields), why), **wrong)
+    return build_each_step(lambda t, **fields: require_refusal(t, ask(t, **fields), why), **wrong)
 
 
-def json_object(t: Target, reply: Exchange) -> dict[str, Any]:
+def insist_json_object(t: Target, reply: Exchange) -> dict[str, Any]:
     """Return the JSON object of a successful reply, or end the check."""
-    t.require(t.succeeded(reply).media_type == "application/json", "application/json", reply)
-    body = reply.json()
-    t.insist(isinstance(body, dict), "an object", reply)
+    t.require_that(t.insist_success(reply).media_type == "application/json", "application/json", reply)
+    body = reply.parse_json()
+    t.insist_that(isinstance(body, dict), "an object", reply)
     assert isinstance(body, dict)
     return body
 
 
-def full_body(reply: Exchange) -> dict[str, Any] | None:
+def parse_full_body(reply: Exchange) -> dict[str, Any] | None:
     """Return the body in the form of section 2.8, or None if it has another form."""
-    body = reply.json() if reply.media_type == "application/json" else None
+    body = reply.parse_json() if reply.media_type == "application/json" else None
     if not isinstance(body, dict) or not isinstance(body.get("context"), list):
         return None
     strings = [*body["context"], body.get("name"), body.get("error")]

@@ -21,12 +21,13 @@ from speechlab.contract._realtime.messages import (
 from speechlab.contract._speech import VoiceRules  # noqa: TC001 - as above
 from speechlab.errors import InvalidRequestError
 
+# Status of a record whose client left before the end. It is kept and never sent: the contract has three
+# statuses for
+# clients (section 4.3).
 CANCELLED = "cancelled"
-"""Status of a record whose client left before the end. It is kept and never sent: the contract has three statuses for
-clients (section 4.3)."""
 
 
-def _always(_format: str, _sample_rate: int) -> bool:
+def _accept_any(_format: str, _sample_rate: int) -> bool:
     return True
 
 
@@ -39,7 +40,7 @@ class SessionVoice:
     rules: VoiceRules
     allowed: bool = True
     temperature: float | None = None
-    streams: Callable[[str, int], bool] = _always
+    streams: Callable[[str, int], bool] = _accept_any
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,7 @@ class CloseSession:
     reason: str
 
 
+# Any action of a session; a list of them is performed in order.
 SessionAction = (
     SendMessage
     | SendAudio
@@ -148,101 +150,104 @@ SessionAction = (
     | RecordUsage
     | CloseSession
 )
-"""Any action of a session; a list of them is performed in order."""
 
 
-def session_created(session_id: str, service: str, config: SessionConfig) -> SendMessage:
+def build_session_created(session_id: str, service: str, config: SessionConfig) -> SendMessage:
     """The session is configured."""
-    return sent(SessionCreated(session=SessionInfo(id=session_id, service=service, **config.sound)))
+    return to_send_message(
+        SessionCreated(session=SessionInfo(id=session_id, service=service, **config.sound))
+    )
 
 
-def audio_start(request_id: str, client_id: str | None, config: SessionConfig) -> SendMessage:
+def build_audio_start(request_id: str, client_id: str | None, config: SessionConfig) -> SendMessage:
     """Audio follows, with these settings."""
     kind, transport = CONTENT_TYPES[AudioFormat(config.format)], config.audio_transport.value
     head: dict[str, Any] = {"id": client_id, "request_id": request_id, "content_type": kind}
-    return sent(AudioStart(**head, **config.sound, audio_transport=transport))
+    return to_send_message(AudioStart(**head, **config.sound, audio_transport=transport))
 
 
-def usage(record: SynthesisRecord) -> SendMessage:
-    """The cost of an attempt."""
+def build_usage(record: SynthesisRecord) -> SendMessage:
+    """Return the cost of an attempt."""
     names = ("request_id", "session_id", "client_id", "model")
     amounts = SynthesisUsage.model_validate(record, from_attributes=True)
-    return sent(Usage(**{name: getattr(record, name) for name in names}, usage=amounts))
+    return to_send_message(Usage(**{name: getattr(record, name) for name in names}, usage=amounts))
 
 
-def sent(message: ServiceMessage) -> SendMessage:
-    """A message of the service, with all of its fields."""
+def to_send_message(message: ServiceMessage) -> SendMessage:
+    """Return a message of the service, with all of its fields."""
     return SendMessage(message.model_dump())
 
 
-def tts_error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
-    """An error of section 7.2; it has an ``id`` only if the client sent one."""
+def build_tts_error(code: RealtimeCode, message: str, client_id: str | None) -> SendMessage:
+    """Return an error of section 7.2; it has an ``id`` only if the client sent one."""
     return SendMessage(TtsError(id=client_id, code=code.value, message=message).model_dump(exclude_none=True))
 
 
-def refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
+def build_refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
     """The error with the reason why a message was refused."""
-    return tts_error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
+    return build_tts_error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
 
 
-def checked_settings(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
+def build_session_config(session: dict[str, Any], voice: SessionVoice | None) -> SessionConfig:
     """Check settings in the order voice, access, format, streaming, rate, transport, temperature."""
     if voice is None:
-        message = f"there is no voice {quoted(session['voice_id'])}; take one from GET /tts/voices"
-        raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
+        message = f"there is no voice {format_value(session['voice_id'])}; take one from GET /tts/voices"
+        raise build_protocol_error(RealtimeCode.UNKNOWN_VOICE_ID, message)
     if not voice.allowed:
         message = "this key may not use the provider behind this voice"
-        raise invalid(RealtimeCode.SERVICE_ACCESS_DENIED, message)
+        raise build_protocol_error(RealtimeCode.SERVICE_ACCESS_DENIED, message)
     name = session.get("format")
     if not isinstance(name, str) or name not in set(AudioFormat):
-        message = f"session.format is {quoted(name)}; the formats are {', '.join(AudioFormat)}"
-        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, message)
+        message = f"session.format is {format_value(name)}; the formats are {', '.join(AudioFormat)}"
+        raise build_protocol_error(RealtimeCode.UNSUPPORTED_AUDIO_FORMAT, message)
     voice.rules.check(format=name, stream=True)
     rate = session.get("sample_rate")
     if rate is not None and type(rate) is not int:
-        message = f"session.sample_rate is {quoted(rate)}, and must be an integer, in Hz"
-        raise invalid(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, message)
+        message = f"session.sample_rate is {format_value(rate)}, and must be an integer, in Hz"
+        raise build_protocol_error(RealtimeCode.UNSUPPORTED_SAMPLE_RATE, message)
     effective = voice.rules.check(format=name, sample_rate=rate or 0, stream=True)
     if not voice.streams(name, effective):
         message = f"format {name!r} cannot stream at {effective:,} Hz"
-        raise invalid(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, message)
+        raise build_protocol_error(RealtimeCode.UNSUPPORTED_STREAMING_FORMAT, message)
     transport = session.get("audio_transport")
     if transport is not None and (not isinstance(transport, str) or transport not in set(AudioTransport)):
-        message = f"session.audio_transport is {quoted(transport)}; there are {', '.join(AudioTransport)}"
-        raise invalid(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, message)
-    temperature = _temperature(session.get("temperature"), voice.temperature)
+        message = (
+            f"session.audio_transport is {format_value(transport)}; there are {', '.join(AudioTransport)}"
+        )
+        raise build_protocol_error(RealtimeCode.UNSUPPORTED_AUDIO_TRANSPORT, message)
+    temperature = _resolve_temperature(session.get("temperature"), voice.temperature)
     transport = AudioTransport(transport or AudioTransport.BINARY)
     return SessionConfig(voice.id, voice.model, name, effective, temperature, transport)
 
 
-def _temperature(value: object, default: float | None) -> float | None:
-    """The temperature in force: None on a voice without a default, which has no variation."""
+def _resolve_temperature(value: object, default: float | None) -> float | None:
+    """Return the temperature in force: None on a voice without a default, which has no variation."""
     if value is None:
         return default
     if type(value) not in {int, float} or not 0 <= cast("float", value) < math.inf:
-        message = f"session.temperature is {quoted(value)}, and must be a number of at least 0"
-        raise invalid(RealtimeCode.INVALID_MESSAGE, message)
+        message = f"session.temperature is {format_value(value)}, and must be a number of at least 0"
+        raise build_protocol_error(RealtimeCode.INVALID_MESSAGE, message)
     return None if default is None else float(cast("float", value))
 
 
-def correlation_id(value: object) -> str | None:
+def check_correlation_id(value: object) -> str | None:
     """Return a client's id; null counts as absent."""
     if value is None:
         return None
     if not isinstance(value, str) or not value:
-        message = f"id is {quoted(value)}, and must be a string that is not empty"
-        raise invalid(RealtimeCode.INVALID_ID, message)
+        message = f"id is {format_value(value)}, and must be a string that is not empty"
+        raise build_protocol_error(RealtimeCode.INVALID_ID, message)
     if len(value) > CORRELATION_ID_MAX_CHARS:
         message = f"id has {len(value):,} characters, and may have {CORRELATION_ID_MAX_CHARS}"
-        raise invalid(RealtimeCode.ID_TOO_LONG, message)
+        raise build_protocol_error(RealtimeCode.ID_TOO_LONG, message)
     return value
 
 
-def quoted(value: object) -> str:
-    """A value, shortened for an error message."""
+def format_value(value: object) -> str:
+    """Return a value, shortened for an error message."""
     return "missing" if value is None else repr(value)[:60]
 
 
-def invalid(code: RealtimeCode, message: str) -> InvalidRequestError:
-    """An error with a code of section 7.2."""
+def build_protocol_error(code: RealtimeCode, message: str) -> InvalidRequestError:
+    """Return an error with a code of section 7.2."""
     return InvalidRequestError(message, code=code.value)

@@ -49,6 +49,7 @@ _C, _I, _S = SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTH
 _ANY = (_C, _I, _S)
 _FAILED = "tts.error:backend_request_failed"
 
+# Section 3, row by row.
 TRANSITIONS: tuple[Transition, ...] = (
     Transition((_C,), "session.update", "valid", _I, ("session.created",)),
     Transition((_C,), "tts.speak", "always", None, ("tts.error:session_not_configured",)),
@@ -63,7 +64,6 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(_ANY, "binary frame", "always", SessionState.CLOSED, ("close:1003",)),
     Transition(_ANY, "control frame over the read limit", "always", SessionState.CLOSED, ("close:1009",)),
 )
-"""Section 3, row by row."""
 
 
 class SessionSettings(RequestModel):
@@ -91,7 +91,7 @@ class SessionUpdate(RequestModel):
     id: str | None = None
     session: SessionSettings
 
-    def message(self) -> dict[str, Any]:
+    def to_message(self) -> dict[str, Any]:
         """Return the JSON message, without options that were not set."""
         fields: dict[str, Any] = {"type": self.type}
         if self.id is not None:
@@ -107,7 +107,7 @@ class Speak(RequestModel):
     id: str | None = None
     text: str
 
-    def message(self) -> dict[str, Any]:
+    def to_message(self) -> dict[str, Any]:
         """Return the JSON message."""
         return self.model_dump(exclude_none=True)
 
@@ -212,6 +212,7 @@ class UnknownMessage(ServiceMessage):
     """A message of an unknown type, which is kept and is no error."""
 
 
+# The service's messages by ``type``.
 SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
     "session.created": SessionCreated,
     "tts.audio.start": AudioStart,
@@ -221,7 +222,6 @@ SERVICE_MESSAGES: dict[str, type[ServiceMessage]] = {
     "tts.error": TtsError,
     "router.error": RouterError,
 }
-"""The service's messages by ``type``."""
 
 
 def parse_service_message(value: object) -> ServiceMessage:

@@ -30,16 +30,16 @@ from speechlab.contract._realtime.actions import (
     SessionVoice,
     StartSynthesis,
     SynthesisRecord,
-    audio_start,
-    checked_settings,
-    correlation_id,
-    invalid,
-    quoted,
-    refusal,
-    sent,
-    session_created,
-    tts_error,
-    usage,
+    build_audio_start,
+    build_protocol_error,
+    build_refusal,
+    build_session_config,
+    build_session_created,
+    build_tts_error,
+    build_usage,
+    check_correlation_id,
+    format_value,
+    to_send_message,
 )
 from speechlab.contract._realtime.messages import (
     AudioDeltaMessage,
@@ -48,11 +48,11 @@ from speechlab.contract._realtime.messages import (
     SessionState,
     UsageStatus,
 )
-from speechlab.contract._speech import canonical_uuid, check_text
+from speechlab.contract._speech import check_text, parse_uuid
 from speechlab.errors import InvalidRequestError
 
+# Maximum bytes of audio in one frame or delta: small, so that errors and pongs are sent without long delay.
 AUDIO_FRAME_MAX_BYTES = 32 * 1024
-"""Maximum bytes of audio in one frame or delta: small, so that errors and pongs are sent without long delay."""
 
 
 @dataclass(slots=True)
@@ -70,12 +70,12 @@ class _Attempt:
         return {"id": self.client_id, "request_id": self.request_id}
 
 
-def _request_id() -> str:
+def _make_request_id() -> str:
     return f"req_{uuid4().hex}"
 
 
-def _router_error(code: RouterCode, message: str) -> SendMessage:
-    return sent(RouterError(code=code.value, message=message))
+def _build_router_error(code: RouterCode, message: str) -> SendMessage:
+    return to_send_message(RouterError(code=code.value, message=message))
 
 
 class RealtimeProtocol:
@@ -100,7 +100,7 @@ class RealtimeProtocol:
         service: str,
         *,
         text_limit: int = LIMITS.tts_text_chars,
-        new_id: Callable[[], str] = _request_id,
+        new_id: Callable[[], str] = _make_request_id,
     ) -> None:
         self.session_id = session_id
         self.service = service
@@ -135,7 +135,7 @@ class RealtimeProtocol:
     # Events of the client
 
     def message(self, data: bytes) -> list[SessionAction]:
-        """A complete text message in UTF-8 arrived."""
+        """Return a complete text message in UTF-8 arrived."""
         if self._update is not None or self._limiter_asked:
             raise RuntimeError(
                 "the session waits for the outcome of an action; report it before the next message"
@@ -146,37 +146,37 @@ class RealtimeProtocol:
             said = (
                 f"a control message may have {WS_MESSAGE_MAX_BYTES:,} bytes, and this one has {len(data):,}"
             )
-            return [tts_error(RealtimeCode.TTS_CONTROL_FRAME_TOO_LARGE, said, None)]
+            return [build_tts_error(RealtimeCode.TTS_CONTROL_FRAME_TOO_LARGE, said, None)]
         try:
             fields = orjson.loads(data)
         except (orjson.JSONDecodeError, RecursionError):
-            return [_router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
+            return [_build_router_error(RouterCode.INVALID_JSON, "the message is not valid JSON in UTF-8")]
         kind = fields.get("type") if isinstance(fields, dict) else None
         if not isinstance(kind, str):
             said = 'a message is a JSON object with a string "type": session.update or tts.speak'
-            return [_router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
+            return [_build_router_error(RouterCode.MISSING_MESSAGE_TYPE, said)]
         handler = {"session.update": self._on_update, "tts.speak": self._on_speak}.get(kind)
         if handler is None:
             said = f"there is no message of type {kind[:40]!r}; send session.update or tts.speak"
-            return [_router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
+            return [_build_router_error(RouterCode.UNKNOWN_MESSAGE_TYPE, said)]
         client_id: str | None = None
         try:
-            client_id = correlation_id(fields.get("id"))
+            client_id = check_correlation_id(fields.get("id"))
             return [handler(client_id, fields)]
         except InvalidRequestError as error:
-            return [refusal(error, client_id)]
+            return [build_refusal(error, client_id)]
 
     def binary_frame(self) -> list[SessionAction]:
-        """A binary frame arrived, which is never allowed."""
-        return self._end(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
+        """Return a binary frame arrived, which is never allowed."""
+        return self._close_session(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
 
     def frame_over_read_limit(self) -> list[SessionAction]:
         """A message was larger than the read limit, and was not read."""
-        return self._end(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
+        return self._close_session(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
 
     def client_gone(self) -> list[SessionAction]:
-        """The connection ended, closed by either side."""
-        return [action for action in self._end(0, "") if not isinstance(action, CloseSession)]
+        """Return the connection ended, closed by either side."""
+        return [action for action in self._close_session(0, "") if not isinstance(action, CloseSession)]
 
     # Outcomes of actions
 
@@ -187,10 +187,10 @@ class RealtimeProtocol:
         client_id, session = self._update
         self._update = None
         try:
-            self._config = checked_settings(session, voice)
+            self._config = build_session_config(session, voice)
         except InvalidRequestError as error:
-            return [refusal(error, client_id)]
-        return [session_created(self.session_id, self.service, self._config)]
+            return [build_refusal(error, client_id)]
+        return [build_session_created(self.session_id, self.service, self._config)]
 
     def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """Outcome of ``FindVoice``: voices are not available."""
@@ -198,7 +198,7 @@ class RealtimeProtocol:
             return []
         client_id, _ = self._update
         self._update = None
-        return [tts_error(code, message, client_id)]
+        return [build_tts_error(code, message, client_id)]
 
     def key_gone(self) -> list[SessionAction]:
         """Outcome of ``FindVoice`` or ``AskLimiter``: the key is not valid any more. One error, no usage, then close.
@@ -210,10 +210,10 @@ class RealtimeProtocol:
             return []
         client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
         message = "the key of this session has expired or was revoked"
-        ended = self._end(CloseCode.POLICY, message)
-        return [tts_error(RealtimeCode.INVALID_SESSION, message, client_id), *ended]
+        ended = self._close_session(CloseCode.POLICY, message)
+        return [build_tts_error(RealtimeCode.INVALID_SESSION, message, client_id), *ended]
 
-    def admitted(self) -> list[SessionAction]:
+    def on_admitted(self) -> list[SessionAction]:
         """Outcome of ``AskLimiter``: admitted."""
         attempt, self._limiter_asked = self._attempt, False
         if attempt is None or self._config is None:
@@ -221,30 +221,30 @@ class RealtimeProtocol:
         attempt.given_away = True
         return [StartSynthesis(attempt.request_id, attempt.text, self._config)]
 
-    def rejected(self, code: RealtimeCode, message: str) -> list[SessionAction]:
+    def on_rejected(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """Outcome of ``AskLimiter``: rejected. One error, and no usage."""
         attempt, self._limiter_asked = self._attempt, False
         if attempt is None:
             return []
         self._attempt = None
-        return [tts_error(code, message, attempt.client_id), *self._ended_if_asked()]
+        return [build_tts_error(code, message, attempt.client_id), *self._close_if_asked()]
 
     # Events of the backend
 
     def backend_unavailable(self, message: str) -> list[SessionAction]:
         """No backend accepted the text."""
-        return self.rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
+        return self.on_rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
 
     def backend_started(self) -> list[SessionAction]:
-        """A backend accepted the text, which has a usage record from now on."""
+        """Return a backend accepted the text, which has a usage record from now on."""
         attempt = self._attempt
         if attempt is None or self._config is None:
             return []
         attempt.reached = True
-        return [audio_start(attempt.request_id, attempt.client_id, self._config)]
+        return [build_audio_start(attempt.request_id, attempt.client_id, self._config)]
 
     def audio(self, data: bytes) -> list[SessionAction]:
-        """The backend returned encoded audio."""
+        """Return the backend returned encoded audio."""
         attempt = self._attempt
         if attempt is None or not attempt.reached or self._config is None:
             return []
@@ -255,47 +255,55 @@ class RealtimeProtocol:
                 actions.append(SendAudio(frame))
             else:
                 piece = pybase64.b64encode_as_string(frame)
-                actions.append(sent(AudioDeltaMessage(**attempt.ids, seq=attempt.chunks, audio=piece)))
+                actions.append(
+                    to_send_message(AudioDeltaMessage(**attempt.ids, seq=attempt.chunks, audio=piece))
+                )
             attempt.audio_bytes += len(frame)
             attempt.chunks += 1
         return actions
 
-    def finished(self) -> list[SessionAction]:
-        """The backend returned all audio."""
+    def on_finished(self) -> list[SessionAction]:
+        """Return the backend returned all audio."""
         attempt = self._attempt
         if attempt is None or not attempt.reached:
             return []
         done = AudioDone(**attempt.ids, audio_bytes=attempt.audio_bytes, chunks=attempt.chunks)
-        return [sent(done), *self._settle(attempt, UsageStatus.COMPLETED), *self._ended_if_asked()]
+        return [
+            to_send_message(done),
+            *self._record_usage(attempt, UsageStatus.COMPLETED),
+            *self._close_if_asked(),
+        ]
 
-    def failed(self, message: str) -> list[SessionAction]:
-        """The backend failed after it had accepted the text."""
+    def on_failed(self, message: str) -> list[SessionAction]:
+        """Return the backend failed after it had accepted the text."""
         attempt = self._attempt
         if attempt is None or not attempt.reached:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
-        error = tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
-        return [error, *self._settle(attempt, status), *self._ended_if_asked()]
+        error = build_tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
+        return [error, *self._record_usage(attempt, status), *self._close_if_asked()]
 
     # Timeouts, and events of the operator
 
     def reader_stalled(self) -> list[SessionAction]:
         """The client has read nothing for too long."""
-        return self._end(CloseCode.POLICY, "nothing was read for too long")
+        return self._close_session(CloseCode.POLICY, "nothing was read for too long")
 
-    def left_unconfigured(self) -> list[SessionAction]:
+    def on_configure_timeout(self) -> list[SessionAction]:
         """The client has sent nothing for too long, and has not configured the session."""
         if self._config is not None:
             return []
-        return self._end(CloseCode.POLICY, "the session was not configured in time")
+        return self._close_session(CloseCode.POLICY, "the session was not configured in time")
 
     def drain(self) -> list[SessionAction]:
         """The service is about to stop: finish the text under way, then close."""
-        return self._end_when_idle(CloseCode.SERVICE_RESTART, "the service is stopping; connect again later")
+        return self._close_when_idle(
+            CloseCode.SERVICE_RESTART, "the service is stopping; connect again later"
+        )
 
     def grew_old(self) -> list[SessionAction]:
         """The session has reached its maximum duration: finish the text under way, then close."""
-        return self._end_when_idle(
+        return self._close_when_idle(
             CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
         )
 
@@ -304,36 +312,40 @@ class RealtimeProtocol:
     def _on_update(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
         if self._config is not None:
             message = "this connection is configured already; open another one for other settings"
-            raise invalid(RealtimeCode.SESSION_ALREADY_CONFIGURED, message)
+            raise build_protocol_error(RealtimeCode.SESSION_ALREADY_CONFIGURED, message)
         session = fields.get("session")
         if not isinstance(session, dict):
-            raise invalid(RealtimeCode.INVALID_MESSAGE, "session must be an object with voice_id and format")
+            raise build_protocol_error(
+                RealtimeCode.INVALID_MESSAGE, "session must be an object with voice_id and format"
+            )
         voice_id = session.get("voice_id")
         if voice_id is None or voice_id == "":
-            raise invalid(RealtimeCode.MISSING_VOICE_ID, "session.voice_id is required")
-        identity = canonical_uuid(voice_id) if isinstance(voice_id, str) else None
+            raise build_protocol_error(RealtimeCode.MISSING_VOICE_ID, "session.voice_id is required")
+        identity = parse_uuid(voice_id) if isinstance(voice_id, str) else None
         if identity is None:
-            message = f"session.voice_id {quoted(voice_id)} is not a UUID; take one from GET /tts/voices"
-            raise invalid(RealtimeCode.UNKNOWN_VOICE_ID, message)
+            message = (
+                f"session.voice_id {format_value(voice_id)} is not a UUID; take one from GET /tts/voices"
+            )
+            raise build_protocol_error(RealtimeCode.UNKNOWN_VOICE_ID, message)
         self._update = client_id, session
         return FindVoice(identity)
 
     def _on_speak(self, client_id: str | None, fields: dict[str, Any]) -> SessionAction:
         if self._config is None:
             message = "send a session.update that succeeds before tts.speak"
-            raise invalid(RealtimeCode.SESSION_NOT_CONFIGURED, message)
+            raise build_protocol_error(RealtimeCode.SESSION_NOT_CONFIGURED, message)
         if self.busy:
             message = "a text is still being spoken; wait for its tts.usage or its terminal tts.error"
-            raise invalid(RealtimeCode.SYNTHESIS_IN_PROGRESS, message)
+            raise build_protocol_error(RealtimeCode.SYNTHESIS_IN_PROGRESS, message)
         text = fields.get("text")
         if text is not None and not isinstance(text, str):
-            raise invalid(RealtimeCode.INVALID_MESSAGE, "text must be a string")
+            raise build_protocol_error(RealtimeCode.INVALID_MESSAGE, "text must be a string")
         check_text(text or "", limit=self._text_limit)
         self._attempt = _Attempt(self._new_id(), client_id, text or "")
         self._limiter_asked = True
         return AskLimiter(self._attempt.text)
 
-    def _record(self, attempt: _Attempt, status: str) -> SynthesisRecord:
+    def _build_record(self, attempt: _Attempt, status: str) -> SynthesisRecord:
         assert self._config is not None  # an attempt exists only in a configured session
         return SynthesisRecord(
             request_id=attempt.request_id,
@@ -348,12 +360,12 @@ class RealtimeProtocol:
             status=status,
         )
 
-    def _settle(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
-        record = self._record(attempt, status.value)
+    def _record_usage(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
+        record = self._build_record(attempt, status.value)
         self._attempt = None
-        return [RecordUsage(record), usage(record)]
+        return [RecordUsage(record), build_usage(record)]
 
-    def _end(self, code: int, reason: str) -> list[SessionAction]:
+    def _close_session(self, code: int, reason: str) -> list[SessionAction]:
         if self._closed:
             return []
         attempt, self._attempt = self._attempt, None
@@ -362,12 +374,12 @@ class RealtimeProtocol:
         if attempt is not None and attempt.given_away:
             actions.append(CancelSynthesis(attempt.request_id))
         if attempt is not None and attempt.reached:
-            actions.append(RecordUsage(self._record(attempt, CANCELLED)))
+            actions.append(RecordUsage(self._build_record(attempt, CANCELLED)))
         return [*actions, CloseSession(code, reason)]
 
-    def _end_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
+    def _close_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
         self._ending = self._ending or CloseSession(code, reason)
-        return [] if self.busy else self._ended_if_asked()
+        return [] if self.busy else self._close_if_asked()
 
-    def _ended_if_asked(self) -> list[SessionAction]:
-        return [] if self._ending is None else self._end(self._ending.code, self._ending.reason)
+    def _close_if_asked(self) -> list[SessionAction]:
+        return [] if self._ending is None else self._close_session(self._ending.code, self._ending.reason)

@@ -1,1 +1,1 @@
-"""Recognisers."""
+"""Recognizers."""

@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RUNAWAY_RATIO = 2.4
+# Maximum tokens: for each second of audio, and in addition for a recording. Speech has fewer; a loop ends
+# there.
 _TOKENS_PER_S, _TOKENS = 20, 20
-"""Maximum tokens: for each second of audio, and in addition for a recording. Speech has fewer; a loop ends there."""
 _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
 # In the letters alone: one letter eight times in a row, or 2 to 20 letters six times in a row.
 _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
-_BETWEEN = re.compile(r"[\W_]+")
+_NON_LETTERS = re.compile(r"[\W_]+")
 
 
 def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
     library = require("faster_whisper")
 
-    class Guarded(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
+    class LoopGuardedModel(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
         """Decodes a window that reached no end a second time: without repetition, and without sampling.
 
         Text that compresses well can be a loop, or speech that repeats itself. Decoding the recording in pieces
@@ -64,14 +65,16 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
             return second if second[3] < first[3] else first
 
     try:
-        return Guarded(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
+        return LoopGuardedModel(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
     except (RuntimeError, ValueError, OSError) as error:
         raise ModelError(
             f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
         ) from error
 
 
-def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int, duration_s: float) -> Any:
+def build_decoder_settings(
+    tokenizer: Any, options: RecognitionOptions, beam_size: int, duration_s: float
+) -> Any:
     """Return faster-whisper's settings for a recording of ``duration_s`` seconds."""
     module = require("faster_whisper.transcribe")
     return module.TranscriptionOptions(
@@ -105,19 +108,19 @@ def decoder_settings(tokenizer: Any, options: RecognitionOptions, beam_size: int
     )
 
 
-def repeats_itself(text: str) -> bool:
-    """Whether a text repeats the same words several times, as in a loop of the recogniser, or in real speech."""
+def has_repetition(text: str) -> bool:
+    """Whether a text repeats the same words several times, as in a loop of the recognizer, or in real speech."""
     data = text.strip().encode("utf-8")
     if len(data) > 60 and len(data) / len(zlib.compress(data)) > _RUNAWAY_RATIO:
         return True
     sentences = [sentence.strip().lower() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     runs = zip(*(sentences[shift:] for shift in range(3)), strict=False)
-    if _SHORT_LOOP.search(_BETWEEN.sub("", text.lower())):
+    if _SHORT_LOOP.search(_NON_LETTERS.sub("", text.lower())):
         return True
     return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
 
 
-def shifted(segment: Any, start_s: float) -> Any:
+def shift_segment(segment: Any, start_s: float) -> Any:
     """Move a segment and its words in time, by the start of its piece in seconds."""
     words = [
         replace(word, start=word.start + start_s, end=word.end + start_s) for word in segment.words or ()
@@ -130,7 +133,7 @@ def shifted(segment: Any, start_s: float) -> Any:
     )
 
 
-def confidence_of(found: Sequence[Any]) -> float:
+def compute_confidence(found: Sequence[Any]) -> float:
     """Geometric mean of the tokens' probabilities."""
     count = sum(len(segment.tokens) for segment in found)
     if not count:
@@ -140,8 +143,8 @@ def confidence_of(found: Sequence[Any]) -> float:
 
 
 SAMPLE_RATE = 16_000
+# Minimum and maximum length of a piece in seconds.
 _PIECE_S = (1.5, 10.0)
-"""Minimum and maximum length of a piece in seconds."""
 
 
 def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
@@ -167,7 +170,7 @@ def find_speech(samples: NDArray[np.float32], gap_ms: int) -> list[Span]:
     return [Span(span["start"] / SAMPLE_RATE, min(span["end"] / SAMPLE_RATE, duration)) for span in stretches]
 
 
-def pieces_of(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
+def cut_at_pauses(sound: NDArray[np.float32], seams_s: Sequence[float]) -> list[tuple[float, float]]:
     """Cut a recording at pauses, and long stretches at their quietest places; return starts and ends in seconds."""
     least, most = (round(limit * SAMPLE_RATE) for limit in _PIECE_S)
     seams = [round(seam * SAMPLE_RATE) for seam in seams_s]
@@ -204,9 +207,9 @@ class TimedWord:
     text: str
 
 
-def merge_short(spans: Sequence[Span], minimum: float) -> list[Span]:
-    """Merge spans shorter than a minimum with the neighbour that is nearer in time."""
-    first, last = merge_short_spans(*_times(spans), minimum)
+def merge_brief_spans(spans: Sequence[Span], minimum: float) -> list[Span]:
+    """Merge spans shorter than a minimum with the neighbor that is nearer in time."""
+    first, last = merge_short_spans(*_to_arrays(spans), minimum)
     return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
@@ -215,20 +218,20 @@ def pad_spans(
 ) -> list[Span]:
     """Widen spans by a margin, their first edge by ``leading``, within the file.
 
-    Neighbours that would overlap meet in the middle of their gap.
+    Neighbors that would overlap meet in the middle of their gap.
     """
     before = np.full(len(spans), margin)
     before[:1] = margin if leading is None else leading
-    starts, ends = widen_spans(*_times(spans), before, margin, duration)
+    starts, ends = widen_spans(*_to_arrays(spans), before, margin, duration)
     return [Span(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _times(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _to_arrays(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.array([span.start for span in spans]), np.array([span.end for span in spans])
 
 
-def keep_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
-    """Return the parts of a recording for the recogniser: speech with a margin, without long silences."""
+def pad_and_join_spans(speech: Sequence[Span], margin: float, duration: float) -> list[Span]:
+    """Return the parts of a recording for the recognizer: speech with a margin, without long silences."""
     spans: list[Span] = []
     for span in speech:
         start, end = max(0.0, span.start - margin), min(duration, span.end + margin)
@@ -250,16 +253,18 @@ class Timeline:
             self._starts.append(total)
             total += span.end - span.start
 
-    def original(self, time: float, *, inside: float | None = None) -> float:
+    def to_original_time(self, time: float, *, inside: float | None = None) -> float:
         index = max(0, bisect_right(self._starts, time if inside is None else inside) - 1)
         span = self._kept[index]
         return min(span.end, max(span.start, span.start + time - self._starts[index]))
 
-    def word(self, word: TimedWord) -> TimedWord:
+    def to_original_word(self, word: TimedWord) -> TimedWord:
         """Return a word with its times in the recording. A word across a seam belongs to the span of its middle."""
         middle = (word.start + word.end) / 2
         return TimedWord(
-            self.original(word.start, inside=middle), self.original(word.end, inside=middle), word.text
+            self.to_original_time(word.start, inside=middle),
+            self.to_original_time(word.end, inside=middle),
+            word.text,
         )
 
 
@@ -271,11 +276,11 @@ def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tupl
         if not spans:
             break
         # Never go back, so that the joined text of the segments has the order of the transcript.
-        position = max(range(position, len(spans)), key=lambda index: _closeness(word, spans[index]))
+        position = max(range(position, len(spans)), key=lambda index: _measure_overlap(word, spans[index]))
         texts[position] += word.text
     return [(span, text.strip()) for span, text in zip(spans, texts, strict=True) if text.strip()]
 
 
-def _closeness(word: TimedWord, span: Span) -> float:
+def _measure_overlap(word: TimedWord, span: Span) -> float:
     """Seconds of overlap, or minus the seconds of distance."""
     return min(word.end, span.end) - max(word.start, span.start)

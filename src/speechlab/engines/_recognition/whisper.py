@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.audio import pre_roll
-from speechlab.engines._chunks import weight
+from speechlab.audio import compute_pre_roll
+from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
@@ -27,16 +27,16 @@ from speechlab.engines._recognition.decoding import (
     TimedWord,
     Timeline,
     assign_words,
-    confidence_of,
-    decoder_settings,
+    build_decoder_settings,
+    compute_confidence,
+    cut_at_pauses,
     find_speech,
-    keep_spans,
+    has_repetition,
     load_whisper,
-    merge_short,
+    merge_brief_spans,
+    pad_and_join_spans,
     pad_spans,
-    pieces_of,
-    repeats_itself,
-    shifted,
+    shift_segment,
 )
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
@@ -47,13 +47,15 @@ if TYPE_CHECKING:
 
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
-_SURE = 0.8
-"""Probability of the language, among the supported ones, below which it is identified in each piece."""
-_SLOWEST = (1.5, 5.0)
-"""Characters per second of the slowest speech, in Japanese and Chinese, and in English; less text is incomplete."""
-_MOST = 0.8
-"""Minimum length of the text decoded in pieces, as a share of the whole text, if only the language was uncertain."""
-_REQUIRED = ("config.json", "model.bin", "tokenizer.json")
+# Probability of the language, among the supported ones, below which it is identified in each piece.
+_SURE_PROBABILITY = 0.8
+# Characters per second of the slowest speech, in Japanese and Chinese, and in English; less text is
+# incomplete.
+_MIN_CHARS_PER_S = (1.5, 5.0)
+# Minimum length of the text decoded in pieces, as a share of the whole text, if only the language was
+# uncertain.
+_MIN_LENGTH_RATIO = 0.8
+_REQUIRED_FILES = ("config.json", "model.bin", "tokenizer.json")
 
 
 class WhisperEngine:
@@ -62,7 +64,7 @@ class WhisperEngine:
     Args:
         model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
         store: Model store of the pinned model; the user's cache by default.
-        languages: Codes of the languages to recognise and identify.
+        languages: Codes of the languages to recognize and identify.
         threads: Threads of one inference.
         beam_size: Width of the search at temperature 0.
         simplified: Convert Chinese to simplified characters; Whisper writes traditional ones about half the time.
@@ -97,17 +99,17 @@ class WhisperEngine:
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that it recognises and identifies."""
+        """Codes of the languages that it recognizes and identifies."""
         return self._languages
 
-    def find(self) -> None:
+    def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._model_folder()
+        self._find_model_folder()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._whisper is None:
-            self._whisper = load_whisper(self._model_folder(), self._threads, self._compute_type)
+            self._whisper = load_whisper(self._find_model_folder(), self._threads, self._compute_type)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -122,7 +124,7 @@ class WhisperEngine:
         if options.language is not None and options.language not in self._languages:
             allowed = ", ".join(self._languages)
             raise EngineError(
-                f"the language {options.language!r} is not recognised here; choose one of: {allowed}"
+                f"the language {options.language!r} is not recognized here; choose one of: {allowed}"
             )
         if options.vad not in _MARGIN_S:
             raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_MARGIN_S)}")
@@ -138,7 +140,7 @@ class WhisperEngine:
             return nothing
         self.load()
         checkpoint()  # for half an hour, the detection takes seconds, and so do the features below
-        spans = keep_spans(speech, _MARGIN_S[options.vad], duration)
+        spans = pad_and_join_spans(speech, _MARGIN_S[options.vad], duration)
         shortened = np.concatenate(
             [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in spans]
         )
@@ -146,27 +148,31 @@ class WhisperEngine:
             result, language, certainty = self._decode(shortened, options)
             transcript = "".join(segment.text for segment in result).strip()
             spoken_s = sum(span.end - span.start for span in speech)
-            unsure = options.language is None and certainty < _SURE
+            unsure = options.language is None and certainty < _SURE_PROBABILITY
             is_doubtful = (
-                repeats_itself(transcript) or len(transcript) < spoken_s * _SLOWEST[language == "en"]
+                has_repetition(transcript) or len(transcript) < spoken_s * _MIN_CHARS_PER_S[language == "en"]
             )
             if unsure or is_doubtful:
                 second = self._decode_pieces(shortened, options)
                 second_text = "".join(segment.text for segment in second[0]) if second else ""
-                if second and (is_doubtful or weight(second_text) > _MOST * weight(transcript)):
+                if second and (
+                    is_doubtful
+                    or estimate_spoken_length(second_text)
+                    > _MIN_LENGTH_RATIO * estimate_spoken_length(transcript)
+                ):
                     result, language, certainty = second
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
-        text = self._script("".join(segment.text for segment in result).strip(), language)
+        text = self._to_simplified("".join(segment.text for segment in result).strip(), language)
         if not text:
             return Recognition("", language, 0.0)
         segments: tuple[RecognitionSegment, ...] = ()
         if segmenting:
-            segments = self._segments(result, language, Timeline(spans), speech, options, duration)
+            segments = self._build_segments(result, language, Timeline(spans), speech, options, duration)
             text = (
                 ("" if language in {"ja", "zh"} else " ").join(segment.text for segment in segments).strip()
             )
-        return Recognition(text, language, confidence_of(result) * certainty, segments)
+        return Recognition(text, language, compute_confidence(result) * certainty, segments)
 
     def _decode(
         self, sound: NDArray[np.float32], options: RecognitionOptions
@@ -177,11 +183,11 @@ class WhisperEngine:
         first = whisper.encode(require("faster_whisper.audio").pad_or_trim(features[:, :frames]))
         language, certainty = options.language, 1.0
         if language is None:
-            language, certainty = self._identify(first)
+            language, certainty = self._identify_language(first)
         tokenizer = require("faster_whisper.tokenizer").Tokenizer(
             whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
         )
-        settings = decoder_settings(tokenizer, options, self._beam_size, len(sound) / SAMPLE_RATE)
+        settings = build_decoder_settings(tokenizer, options, self._beam_size, len(sound) / SAMPLE_RATE)
         segments = list(whisper.generate_segments(features, tokenizer, settings, False, first))
         return segments, language, certainty
 
@@ -190,7 +196,7 @@ class WhisperEngine:
     ) -> tuple[list[Any], str, float] | None:
         """Decode each piece in its own language; None if there is only one piece.
 
-        A loop cannot cross a pause, whereas words that are really repeated are recognised again. The recording has
+        A loop cannot cross a pause, whereas words that are really repeated are recognized again. The recording has
         the language of most of its speech.
         """
         decoded: list[Any] = []
@@ -198,19 +204,19 @@ class WhisperEngine:
         sureness = 0.0
         stretches = find_speech(sound, gap_ms=150)
         seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(stretches)]
-        pieces = pieces_of(sound, seams)
+        pieces = cut_at_pauses(sound, seams)
         if len(pieces) < 2:
             return None
         for start, end in pieces:
             piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
             segments, language, certainty = self._decode(piece, options)
-            decoded += [shifted(segment, start) for segment in segments]
+            decoded += [shift_segment(segment, start) for segment in segments]
             seconds_by_language[language] = seconds_by_language.get(language, 0.0) + end - start
             sureness += certainty * (end - start)
         language = max(seconds_by_language, key=lambda code: seconds_by_language[code])
         return decoded, language, sureness / sum(seconds_by_language.values())
 
-    def _identify(self, encoded: Any) -> tuple[str, float]:
+    def _identify_language(self, encoded: Any) -> tuple[str, float]:
         """Return the most probable supported language, and its probability among the supported ones."""
         if not self._whisper.model.is_multilingual:
             return "en", 1.0
@@ -222,7 +228,7 @@ class WhisperEngine:
         total = sum(certainties.values())
         return best, (certainties[best] / total if total > 0 else 1.0 / len(certainties))
 
-    def _segments(
+    def _build_segments(
         self,
         found: Sequence[Any],
         language: str,
@@ -232,38 +238,38 @@ class WhisperEngine:
         duration: float,
     ) -> tuple[RecognitionSegment, ...]:
         words = [
-            timeline.word(TimedWord(word.start, max(word.end, word.start), word.word))
+            timeline.to_original_word(TimedWord(word.start, max(word.end, word.start), word.word))
             for segment in found
             for word in segment.words or ()
         ]
         pad = options.speech_pad_ms / 1000
-        spans = merge_short(pad_spans(speech, pad, duration), options.min_segment_duration)
+        spans = merge_brief_spans(pad_spans(speech, pad, duration), options.min_segment_duration)
         owned = assign_words(words, spans)
         leading = 0.0
         if owned:
             first = owned[0][0].start
             onset = next((span.start for span in speech if span.end > first), 0.0)
-            leading = float(pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
+            leading = float(compute_pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
         margin = options.segment_padding / 1000
         padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
         return tuple(
             RecognitionSegment(
-                round(span.start, 3), min(round(span.end, 3), duration), self._script(text, language)
+                round(span.start, 3), min(round(span.end, 3), duration), self._to_simplified(text, language)
             )
             for span, (_, text) in zip(padded, owned, strict=True)
         )
 
-    def _script(self, text: str, language: str) -> str:
+    def _to_simplified(self, text: str, language: str) -> str:
         if language != "zh" or not self._simplified or not text:
             return text
         if self._converter is None:
             self._converter = require("opencc").OpenCC("t2s")
         return str(self._converter.convert(text))
 
-    def _model_folder(self) -> Path:
+    def _find_model_folder(self) -> Path:
         if self._folder is None:
-            return self._store.ensure(WHISPER_BASE)["model.bin"].parent
-        absent = [name for name in _REQUIRED if not (self._folder / name).is_file()]
+            return self._store.ensure_files(WHISPER_BASE)["model.bin"].parent
+        absent = [name for name in _REQUIRED_FILES if not (self._folder / name).is_file()]
         if absent:
             raise ModelError(
                 f"{self._folder} is not a CTranslate2 Whisper model: it lacks {', '.join(absent)}; "

@@ -1,1 +1,1 @@
-"""Synthesisers: from text to phonemes to samples."""
+"""Synthesizers: from text to phonemes to samples."""

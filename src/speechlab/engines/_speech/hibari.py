@@ -11,7 +11,7 @@ from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.phonemes import Reader, ReadHere
-from speechlab.engines._speech.synthesis import check_voice, speak_pieces
+from speechlab.engines._speech.synthesis import resolve_voice, speak_pieces
 from speechlab.engines._weights.specs import HIBARI
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, InvalidRequestError
@@ -46,15 +46,15 @@ class HibariEngine:
     def voices(self) -> Sequence[EngineVoice]:
         return (EngineVoice("heart", ("en",), "Female", "hibari, American English, very fast"),)
 
-    def find(self) -> None:
+    def find_model(self) -> None:
         """Find the weights, and check their hashes."""
         require("hibari")
-        ModelStore().ensure(HIBARI)
+        ModelStore().ensure_files(HIBARI)
 
     def load(self) -> None:
         """Load the model now instead of on first use (about 1 s)."""
         if self._voice is None:
-            self.find()
+            self.find_model()
             self._voice = require("hibari").Hibari(
                 voice="heart", threads=self._threads, g2p=self._reader.english
             )
@@ -79,13 +79,13 @@ class HibariEngine:
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
-        check_voice(voice, self.voices, "hibari")
+        resolve_voice(voice, self.voices, "hibari")
         self.check_text(text, voice)
         self.load()
         generator = np.random.default_rng(self._seed)
-        return speak_pieces(chunk_text(text), lambda part: self._speak(part, generator), SAMPLE_RATE)
+        return speak_pieces(chunk_text(text), lambda part: self._speak_piece(part, generator), SAMPLE_RATE)
 
-    def _speak(self, text: str, generator: np.random.Generator) -> NDArray[np.float32]:
+    def _speak_piece(self, text: str, generator: np.random.Generator) -> NDArray[np.float32]:
         engine = self._voice
         if engine is None:
             raise EngineError("the engine was closed while it was speaking; start the utterance again")

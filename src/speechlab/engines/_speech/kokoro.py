@@ -27,9 +27,9 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import chunk_text, split_to_limit
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._speech.kokoro_voices import installed_voices
-from speechlab.engines._speech.phonemes import Reader, ReadHere, phonemes
-from speechlab.engines._speech.synthesis import check_voice, speak_pieces
+from speechlab.engines._speech.kokoro_voices import list_installed_voices
+from speechlab.engines._speech.phonemes import Reader, ReadHere, phonemize
+from speechlab.engines._speech.synthesis import resolve_voice, speak_pieces
 from speechlab.engines._weights.specs import KOKORO
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 SAMPLE_RATE = 24_000
 TOKEN_LIMIT = 500
-_STYLE = 256
+_STYLE_SIZE = 256
 # The loudest voice peaks at 1.1 of full scale. One gain for all keeps the pieces of an utterance at one level.
 _GAIN = 0.8
 
-BUNDLED = (
+BUNDLED_VOICES = (
     EngineVoice("jf_alpha", ("ja",), "Female", "Kokoro, Japanese, clear and even"),
     EngineVoice("jf_gongitsune", ("ja",), "Female", "Kokoro, Japanese, a story teller"),
     EngineVoice("jf_nezumi", ("ja",), "Female", "Kokoro, Japanese, light"),
     EngineVoice(
-        "jf_tebukuro", ("ja",), "Female", "Kokoro, Japanese, warm; the one that recognisers read best"
+        "jf_tebukuro", ("ja",), "Female", "Kokoro, Japanese, warm; the one that recognizers read best"
     ),
     EngineVoice("jm_kumo", ("ja", "en"), "Male", "Kokoro, Japanese, and English just as clearly"),
 )
@@ -73,20 +73,20 @@ class KokoroModel:
         """
         inputs = {
             "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
-            "style": style.reshape(1, _STYLE).astype(np.float32),
+            "style": style.reshape(1, _STYLE_SIZE).astype(np.float32),
             "speed": np.ones(1, dtype=np.float32),
         }
         return np.asarray(self.session.run(None, inputs)[0], dtype=np.float32).ravel() * np.float32(_GAIN)
 
 
-_loaded: weakref.WeakValueDictionary[str, KokoroModel] = weakref.WeakValueDictionary()
-_loading = threading.Lock()
+_models: weakref.WeakValueDictionary[str, KokoroModel] = weakref.WeakValueDictionary()
+_models_lock = threading.Lock()
 
 
-def _load(paths: dict[str, Path], threads: int) -> KokoroModel:
+def _load_model(paths: dict[str, Path], threads: int) -> KokoroModel:
     key = f"{paths['kokoro-v1.0.int8.onnx']}|{threads}"
-    with _loading:
-        model = _loaded.get(key)
+    with _models_lock:
+        model = _models.get(key)
         if model is None:
             runtime = require("onnxruntime")
             options = runtime.SessionOptions()
@@ -97,7 +97,7 @@ def _load(paths: dict[str, Path], threads: int) -> KokoroModel:
                 str(paths["kokoro-v1.0.int8.onnx"]), options, providers=["CPUExecutionProvider"]
             )
             vocabulary = json.loads(paths["vocab.json"].read_text(encoding="utf-8"))["vocab"]
-            model = _loaded[key] = KokoroModel(session, vocabulary)
+            model = _models[key] = KokoroModel(session, vocabulary)
     return model
 
 
@@ -125,22 +125,22 @@ class KokoroEngine:
     @property
     def voices(self) -> Sequence[EngineVoice]:
         """The bundled Japanese voices, and the English ones once ``kokoro-voices`` has been added."""
-        return (*BUNDLED, *(voice for voice, _ in installed_voices(self._store)))
+        return (*BUNDLED_VOICES, *(voice for voice, _ in list_installed_voices(self._store)))
 
-    def find(self) -> None:
+    def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._store.ensure(KOKORO)
+        self._store.ensure_files(KOKORO)
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._model is not None:
             return
-        paths = self._store.ensure(KOKORO)
+        paths = self._store.ensure_files(KOKORO)
         with np.load(paths["voices_ja.npz"]) as bundled:
             self._styles = {
-                name: bundled[name].reshape(-1, _STYLE).astype(np.float32) for name in bundled.files
+                name: bundled[name].reshape(-1, _STYLE_SIZE).astype(np.float32) for name in bundled.files
             }
-        self._model = _load(paths, self._threads)
+        self._model = _load_model(paths, self._threads)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -152,28 +152,30 @@ class KokoroEngine:
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
-        profile = check_voice(voice, self.voices, "kokoro")
+        profile = resolve_voice(voice, self.voices, "kokoro")
         self.load()
-        return self._pieces(text, profile.name, np.zeros(_STYLE, dtype=np.float32))
+        return self._speak_text(text, profile.name, np.zeros(_STYLE_SIZE, dtype=np.float32))
 
-    def _pieces(self, text: str, voice: str, shift: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
+    def _speak_text(self, text: str, voice: str, shift: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
         british = voice.startswith("b")
         return speak_pieces(
-            chunk_text(text), lambda part: self._speak(part, voice, shift, british), SAMPLE_RATE
+            chunk_text(text), lambda part: self._speak_piece(part, voice, shift, british), SAMPLE_RATE
         )
 
-    def _speak(self, text: str, voice: str, shift: NDArray[np.float32], british: bool) -> NDArray[np.float32]:
+    def _speak_piece(
+        self, text: str, voice: str, shift: NDArray[np.float32], british: bool
+    ) -> NDArray[np.float32]:
         model = self._model
         if model is None:
             raise EngineError("the engine was closed while it was speaking; start the utterance again")
         read = "".join(
-            char for char in phonemes(text, self._reader, british=british) if char in model.vocabulary
+            char for char in phonemize(text, self._reader, british=british) if char in model.vocabulary
         )
         if not any(char.isalpha() for char in read):
             return np.zeros(0, dtype=np.float32)
         if voice not in self._styles:
-            paths = {installed.name: path for installed, path in installed_voices(self._store)}
-            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE)
+            paths = {installed.name: path for installed, path in list_installed_voices(self._store)}
+            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE_SIZE)
             self._styles[voice] = raw.astype(np.float32)
         style = self._styles[voice]
         sounds = []
@@ -188,7 +190,7 @@ class KokoroEngine:
         return np.concatenate(sounds)
 
 
-_VOICES = {
+_EXPRESSIVE_VOICES = {
     "q_tebukuro": (
         "jf_tebukuro",
         EngineVoice("q_tebukuro", ("ja",), "Female", "Expressive, Japanese; varies with the temperature"),
@@ -228,20 +230,20 @@ class ExpressiveEngine(KokoroEngine):
     @property
     def voices(self) -> Sequence[EngineVoice]:
         """Two voices: Japanese, and Japanese with English."""
-        return tuple(voice for _, voice in _VOICES.values())
+        return tuple(voice for _, voice in _EXPRESSIVE_VOICES.values())
 
     def synthesize(
         self, text: str, voice: str, *, temperature: float | None = None
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol)."""
-        profile = check_voice(voice, self.voices, "q")
+        profile = resolve_voice(voice, self.voices, "q")
         self.load()
         # 0.5 is the contract's default for voices with a temperature.
         heat = 0.5 if temperature is None else min(max(temperature, 0.0), 2.0)
-        base = _VOICES[profile.name][0]
-        return self._pieces(text, base, self._noise(text, base, heat))
+        base = _EXPRESSIVE_VOICES[profile.name][0]
+        return self._speak_text(text, base, self._generate_style_noise(text, base, heat))
 
-    def _noise(self, text: str, voice: str, heat: float) -> NDArray[np.float32]:
+    def _generate_style_noise(self, text: str, voice: str, heat: float) -> NDArray[np.float32]:
         styles = np.stack(
             [style[len(style) // 4] for name, style in self._styles.items() if name.startswith("j")]
         )

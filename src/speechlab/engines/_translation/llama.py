@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from speechlab._require import require
-from speechlab.engines._chunks import cut_long, split_sentences, weight
+from speechlab.engines._chunks import cut_long, estimate_spoken_length, split_sentences
 from speechlab.engines._protocols import TranslationDelta, TranslationJob, checkpoint
 from speechlab.engines._translation.prompts import (
-    NAMES,
+    LANGUAGE_NAMES,
     Terms,
-    chat_messages,
-    few_shot_prefix,
-    few_shot_prompt,
-    token_budget,
+    build_chat_messages,
+    build_few_shot_prefix,
+    build_few_shot_prompt,
+    compute_token_budget,
 )
 from speechlab.engines._weights.specs import GEMMA_270M, ModelSpec
 from speechlab.engines._weights.store import ModelStore
@@ -38,7 +38,7 @@ _PIECE_LIMIT = 150.0
 _GROUP_LIMIT = 120.0
 
 
-def pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
+def cut_for_translation(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
     """Cut a text into pieces to translate (True), and pieces to copy (False), such as line breaks and spaces."""
     joint = " " if target == "en" else ""
     for line in text.splitlines(keepends=True):
@@ -51,7 +51,7 @@ def pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, 
         if start:
             yield body[:start], False
         first = True
-        for sentence in _sentences(inner, by_sentence=by_sentence):
+        for sentence in _group_sentences(inner, by_sentence=by_sentence):
             if not any(char.isalnum() for char in sentence):
                 yield sentence, False
                 continue
@@ -64,11 +64,11 @@ def pieces(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, 
             yield trailing, False
 
 
-def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
+def _group_sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
     group = ""
     for sentence in split_sentences(line):
         for sentence_piece in cut_long(sentence, _PIECE_LIMIT):
-            if group and (by_sentence or weight(group + sentence_piece) > _GROUP_LIMIT):
+            if group and (by_sentence or estimate_spoken_length(group + sentence_piece) > _GROUP_LIMIT):
                 yield group.strip()
                 group = ""
             group += sentence_piece
@@ -76,7 +76,7 @@ def _sentences(line: str, *, by_sentence: bool) -> Iterator[str]:
         yield group.strip()
 
 
-def tidy(parts: Iterator[str]) -> Iterator[str]:
+def strip_stream(parts: Iterator[str]) -> Iterator[str]:
     """Remove white space around the whole text; white space is held back until text follows it."""
     held = ""
     begun = False
@@ -90,7 +90,7 @@ def tidy(parts: Iterator[str]) -> Iterator[str]:
 
 
 # Placeholder for a text; no text begins with it.
-_NO_TEXT = "§"
+_PLACEHOLDER_TEXT = "§"
 
 
 class LlamaEngine:
@@ -142,16 +142,18 @@ class LlamaEngine:
     @property
     def languages(self) -> Sequence[str]:
         """Codes of the languages between which it translates."""
-        return tuple(NAMES)
+        return tuple(LANGUAGE_NAMES)
 
-    def find(self) -> None:
+    def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._model_file()
+        self._find_model_file()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined."""
         if self._server is None:
-            self._server = _start(self._model_file(), self._threads, self._context_tokens, self._gpu_layers)
+            self._server = _start_server(
+                self._find_model_file(), self._threads, self._context_tokens, self._gpu_layers
+            )
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -165,50 +167,52 @@ class LlamaEngine:
         translated again in another way. The last piece names the terms that are still missing.
         """
         for code in (job.source, job.target):
-            if code not in NAMES:
+            if code not in LANGUAGE_NAMES:
                 raise EngineError(
-                    f"the language {code!r} is not translated here; choose from: {', '.join(NAMES)}"
+                    f"the language {code!r} is not translated here; choose from: {', '.join(LANGUAGE_NAMES)}"
                 )
         self.load()
-        return self._run(job)
+        return self._translate_pieces(job)
 
-    def _model_file(self) -> Path:
+    def _find_model_file(self) -> Path:
         if not isinstance(self._source, Path):
-            return next(iter(self._store.ensure(self._source).values()))
+            return next(iter(self._store.ensure_files(self._source).values()))
         if not self._source.is_file():
             raise ModelError(f"there is no model file {str(self._source)!r}; give an existing .gguf file")
         return self._source
 
-    def _run(self, job: TranslationJob) -> Iterator[TranslationDelta]:
+    def _translate_pieces(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         counts = [0, 0]
         terms = Terms(job.keywords, job.text)
         lost: dict[str, None] = {}
-        for text, translatable in pieces(job.text, by_sentence=self._prompt == "few-shot", target=job.target):
+        for text, translatable in cut_for_translation(
+            job.text, by_sentence=self._prompt == "few-shot", target=job.target
+        ):
             if not translatable:
                 yield TranslationDelta(text)
                 continue
-            used_terms = terms.used_in(text)
+            used_terms = terms.list_used_terms(text)
             if used_terms:
-                translation = self._with_terms(text, used_terms, terms, job, counts)
+                translation = self._translate_with_terms(text, used_terms, terms, job, counts)
                 lost.update(dict.fromkeys(word for word in used_terms if word not in translation))
                 yield TranslationDelta(translation)
             else:
-                for delta in tidy(self._generate(text, job, (), counts)):
-                    yield TranslationDelta(self._script(delta, job.target))
+                for delta in strip_stream(self._generate_piece(text, job, (), counts)):
+                    yield TranslationDelta(self._to_simplified(delta, job.target))
         yield TranslationDelta("", counts[0], counts[1], tuple(lost))
 
-    def _with_terms(
+    def _translate_with_terms(
         self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
     ) -> str:
         """Translate a piece with terms: with placeholders first, and with the terms themselves if that fails."""
-        if not any(character.isalnum() for character in terms.without(text)):
+        if not any(character.isalnum() for character in terms.remove_terms(text)):
             return text  # only terms, which a model would not leave unchanged
-        hidden = terms.hide(text)
-        marks = tuple(terms.hide(word) for word in wanted)
+        hidden = terms.hide_terms(text)
+        marks = tuple(terms.hide_terms(word) for word in wanted)
         best, best_score = "", -1
         for source, copied in ((hidden, marks), (text, tuple(wanted))):
-            raw = "".join(tidy(self._generate(source, job, copied, counts)))
-            text_shown = terms.show(self._script(raw, job.target))
+            raw = "".join(strip_stream(self._generate_piece(source, job, copied, counts)))
+            text_shown = terms.restore_terms(self._to_simplified(raw, job.target))
             score = sum(word in text_shown for word in wanted)
             if score > best_score:
                 best, best_score = text_shown, score
@@ -216,7 +220,7 @@ class LlamaEngine:
                 break
         return best
 
-    def _generate(
+    def _generate_piece(
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
         """Yield the text of one piece as the model generates it, and add its tokens to ``counts``."""
@@ -226,16 +230,18 @@ class LlamaEngine:
         request: dict[str, Any] = {"temperature": 0.0, "stream": True, "stop": ["\n"], "cache_prompt": True}
         if chat:
             request |= {
-                "messages": chat_messages(text, job, marks),
-                "max_tokens": token_budget(text),
+                "messages": build_chat_messages(text, job, marks),
+                "max_tokens": compute_token_budget(text),
                 "stream_options": {"include_usage": True},
             }
-            self._prime({"messages": chat_messages(_NO_TEXT, job, marks), "max_tokens": 1})
+            self._reset_memory(
+                {"messages": build_chat_messages(_PLACEHOLDER_TEXT, job, marks), "max_tokens": 1}
+            )
         else:
-            prompt = few_shot_prompt(text, job, marks[0] if marks else None)
-            request |= {"prompt": prompt, "n_predict": token_budget(text)}
-            self._prime({"prompt": few_shot_prefix(job) + _NO_TEXT, "n_predict": 1})
-        for chunk in _stream(self._server, request, chat=chat):
+            prompt = build_few_shot_prompt(text, job, marks[0] if marks else None)
+            request |= {"prompt": prompt, "n_predict": compute_token_budget(text)}
+            self._reset_memory({"prompt": build_few_shot_prefix(job) + _PLACEHOLDER_TEXT, "n_predict": 1})
+        for chunk in _stream_chunks(self._server, request, chat=chat):
             usage = chunk.get("usage")
             if usage:
                 counts[0] += int(usage.get("prompt_tokens", 0))
@@ -245,7 +251,7 @@ class LlamaEngine:
                 if piece:
                     yield piece
 
-    def _prime(self, request: dict[str, Any]) -> None:
+    def _reset_memory(self, request: dict[str, Any]) -> None:
         """Set the model's memory to one state before each piece: the instructions only.
 
         The library reuses the common beginning of the last prompt and the next one. That saves most of the time. But
@@ -256,11 +262,11 @@ class LlamaEngine:
         key = repr(request)
         chat = self._prompt == "chat"
         reuse = {"temperature": 0.0, "cache_prompt": key == self._primed, "stream": True}
-        for _ in _stream(self._server, request | reuse, chat=chat):
+        for _ in _stream_chunks(self._server, request | reuse, chat=chat):
             pass
         self._primed = key
 
-    def _script(self, text: str, target: str) -> str:
+    def _to_simplified(self, text: str, target: str) -> str:
         if target != "zh" or not self._simplified:
             return text
         if self._converter is None:
@@ -268,7 +274,7 @@ class LlamaEngine:
         return str(self._converter.convert(text))
 
 
-def _start(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> Any:
+def _start_server(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> Any:
     library = require("xllamacpp")
     params = library.CommonParams()
     params.model.path = str(path)
@@ -301,26 +307,26 @@ def _start(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> An
             shutil.rmtree(private, ignore_errors=True)
 
 
-def _stream(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dict[str, Any]]:
+def _stream_chunks(server: Any, request: dict[str, Any], *, chat: bool) -> Iterator[dict[str, Any]]:
     """Run a blocking request in a thread, and yield its chunks; closing the iterator stops the model."""
     chunks: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
     stop = threading.Event()
 
-    def receive(chunk: dict[str, Any]) -> bool:
+    def receive_chunk(chunk: dict[str, Any]) -> bool:
         chunks.put(chunk)
         return stop.is_set()
 
-    def work() -> None:
+    def run_request() -> None:
         try:
             handle = server.handle_chat_completions if chat else server.handle_completions
-            answer = handle(request, receive)
+            answer = handle(request, receive_chunk)
             if isinstance(answer, dict):
                 chunks.put(answer)
             chunks.put(None)
         except BaseException as error:  # noqa: BLE001 - it is raised again in the caller's thread
             chunks.put(error)
 
-    thread = threading.Thread(target=work, name="speechlab-llama", daemon=True)
+    thread = threading.Thread(target=run_request, name="speechlab-llama", daemon=True)
     thread.start()
     try:
         while (chunk := chunks.get()) is not None:

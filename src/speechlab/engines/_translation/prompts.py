@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from speechlab.engines._protocols import TranslationJob
 
-NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
-"""Languages between which the prompts translate."""
+# Languages between which the prompts translate.
+LANGUAGE_NAMES = {"ja": "Japanese", "en": "English", "zh": "Chinese"}
 
-_SHOTS = (
+_EXAMPLES = (
     {"ja": "今日は天気がいいです。", "en": "The weather is nice today.", "zh": "今天天气很好。"},
     {"ja": "駅はどこにありますか。", "en": "Where is the station?", "zh": "车站在哪里？"},
     {"ja": "会議は三時に始まります。", "en": "The meeting starts at three o'clock.", "zh": "会议三点开始。"},
 )
-_TERM_SHOT = {
+_TERM_EXAMPLE = {
     "ja": "{0}を使ってデータを保存します。",
     "en": "We save the data with {0}.",
     "zh": "我们用{0}保存数据。",
@@ -36,23 +36,23 @@ class Terms:
         prefix = next(name for name in ("KW", "KX", "TERM", "ZQX") if name not in text or name == "ZQX")
         ordered = sorted({word for word in keywords if word.strip()}, key=lambda word: (-len(word), word))
         self._marks = {f"{prefix}{number}": word for number, word in enumerate(ordered, start=1)}
-        patterns = [_bounded(word) for word in ordered]
+        patterns = [_build_word_pattern(word) for word in ordered]
         self._finder = re.compile("|".join(patterns)) if patterns else None
 
-    def used_in(self, text: str) -> tuple[str, ...]:
-        """The terms that occur in a text, each once."""
+    def list_used_terms(self, text: str) -> tuple[str, ...]:
+        """Return the terms that occur in a text, each once."""
         return tuple(dict.fromkeys(self._finder.findall(text))) if self._finder else ()
 
-    def hide(self, text: str) -> str:
+    def hide_terms(self, text: str) -> str:
         if self._finder is None:
             return text
         marks = {word: mark for mark, word in self._marks.items()}
         return self._finder.sub(lambda match: marks[match.group()], text)
 
-    def without(self, text: str) -> str:
+    def remove_terms(self, text: str) -> str:
         return text if self._finder is None else self._finder.sub(" ", text)
 
-    def show(self, text: str) -> str:
+    def restore_terms(self, text: str) -> str:
         """Put the terms back in place of the placeholders."""
         # KW12 before KW1; and the forms into which models change a placeholder, such as "kw 1".
         for mark in sorted(self._marks, key=len, reverse=True):
@@ -63,36 +63,36 @@ class Terms:
         return text
 
 
-def _bounded(word: str) -> str:
+def _build_word_pattern(word: str) -> str:
     before = r"(?<![A-Za-z0-9])" if word[0].isascii() and word[0].isalnum() else ""
     after = r"(?![A-Za-z0-9])" if word[-1].isascii() and word[-1].isalnum() else ""
     return before + re.escape(word) + after
 
 
-def few_shot_prefix(job: TranslationJob) -> str:
+def build_few_shot_prefix(job: TranslationJob) -> str:
     """Return the examples, which are the same for all texts of a pair of languages."""
-    return _shots(job, _SHOTS)
+    return _format_examples(job, _EXAMPLES)
 
 
-def few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
+def build_few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
     """Return a prompt of examples with the text as the next one; it begins with :func:`few_shot_prefix`."""
-    prompt = few_shot_prefix(job)
+    prompt = build_few_shot_prefix(job)
     if mark:
-        prompt += _shots(job, [{code: shot.format(mark) for code, shot in _TERM_SHOT.items()}])
+        prompt += _format_examples(job, [{code: shot.format(mark) for code, shot in _TERM_EXAMPLE.items()}])
     if job.context:
         # A base model of this size fails with a long context. Its end, which precedes the sentence, matters most.
         prompt += f"Context: {' '.join(job.context.split())[-300:]}\n\n"
-    return f"{prompt}{NAMES[job.source]}: {text}\n{NAMES[job.target]}:"
+    return f"{prompt}{LANGUAGE_NAMES[job.source]}: {text}\n{LANGUAGE_NAMES[job.target]}:"
 
 
-def _shots(job: TranslationJob, shots: Sequence[dict[str, str]]) -> str:
-    source, target = NAMES[job.source], NAMES[job.target]
+def _format_examples(job: TranslationJob, shots: Sequence[dict[str, str]]) -> str:
+    source, target = LANGUAGE_NAMES[job.source], LANGUAGE_NAMES[job.target]
     return "".join(f"{source}: {shot[job.source]}\n{target}: {shot[job.target]}\n\n" for shot in shots)
 
 
-def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[dict[str, str]]:
+def build_chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[dict[str, str]]:
     """Return the instructions and the text as chat messages."""
-    source, target = NAMES[job.source], NAMES[job.target]
+    source, target = LANGUAGE_NAMES[job.source], LANGUAGE_NAMES[job.target]
     rules = [
         f"You are a translator. Translate the user's {source} text into {target}.",
         "Output only the translation, in one line, without notes or quotation marks.",
@@ -107,7 +107,7 @@ def chat_messages(text: str, job: TranslationJob, marks: Sequence[str]) -> list[
     return [{"role": "system", "content": " ".join(rules)}, {"role": "user", "content": text}]
 
 
-def token_budget(text: str) -> int:
+def compute_token_budget(text: str) -> int:
     """Return the maximum number of tokens for the translation of a text, which stops a model in a loop."""
     dense = sum(1 for char in text if ord(char) > 0x2E7F)
     return 32 + 3 * dense + (len(text) - dense)

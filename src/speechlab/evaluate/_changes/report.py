@@ -7,31 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from speechlab._arguments import refused
+from speechlab._arguments import build_argument_error
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import listed
+from speechlab.display import join_with_and
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.tested import NAMES, changes, paired
+from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._statistics import FEWEST, paired_ratio
-from speechlab.evaluate._writing.columns import named, plural, sentence
+from speechlab.evaluate._statistics import MIN_PAIRS, compute_paired_ratio
+from speechlab.evaluate._writing.columns import format_language, format_count, capitalize_sentence
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
-    changes_words,
-    differences_drawing,
-    differences_view,
-    evidence_words,
+    describe_changes,
+    build_differences_drawing,
+    build_differences_view,
+    describe_evidence,
 )
 from speechlab.evaluate._writing.folder import SOUNDS
-from speechlab.evaluate._writing.methods import methods_of, values_of
-from speechlab.evaluate._writing.record import service_of
-from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge, value_text
+from speechlab.evaluate._writing.methods import describe_methods, list_values
+from speechlab.evaluate._writing.record import find_service
+from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge, format_value
 
 _HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
 
 
-def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAMES) -> Contents:
+def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEFAULT_NAMES) -> Contents:
     """Compare a report with an earlier one of the same study.
 
     Returns:
@@ -50,106 +50,110 @@ def changes_between(now: Contents, earlier: Contents, names: Sequence[str] = NAM
             "the recordings of both into one ListeningTest, as systems of their own, and look at its differences"
         )
         raise InvalidRequestError(message, parameter="earlier")
-    called = first, second = _checked(names)
+    called = first, second = _check_names(names)
     translated = now.study == earlier.study == "translation"
-    table, rows = changes(now, earlier)
-    timed = speed_changes(now, earlier)
+    table, rows = compare_report_rows(now, earlier)
+    timed = compare_speed(now, earlier)
     tests, speed = (
         judge([{"blocks": row["n"], **row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
         for part in (rows, timed)
     )
     summary = tests[[*DIFFERENCES, "group", "only_now", "only_earlier"]]
     differences = pd.concat([part for part in (tests, speed) if len(part)], ignore_index=True)
-    title = f"{'Changes' if called == NAMES else f'{second} against {first}'}: {now.title}"
+    title = f"{'Changes' if called == DEFAULT_NAMES else f'{second} against {first}'}: {now.title}"
     tested = summary[summary["verdict"] != UNPAIRED]
-    view = differences_view(summary, "What changed", "Of the rows that both reports have.", called)
-    views = [view, *([differences_view(speed, "Speed", names=called)] if timed else [])]
-    frame, shown = _display(table, called, translated=translated)
+    view = build_differences_view(summary, "What changed", "Of the rows that both reports have.", called)
+    views = [view, *([build_differences_view(speed, "Speed", names=called)] if timed else [])]
+    frame, shown = _build_shown_rows(table, called, translated=translated)
     record = {"now": dict(now.record), "earlier": dict(earlier.record), "names": called, "title": now.title}
     reports = {"now": now, "earlier": earlier}
-    compared = {name: report.plain_rows() for name, report in reports.items()}
+    compared = {name: report.to_study_rows() for name, report in reports.items()}
     compared["earlier"] = compared["earlier"].drop(columns=[*SOUNDS], errors="ignore")
     compared |= {f"speed_{name}": report.speed for name, report in reports.items() if len(report.speed)}
-    steps = _methods_used(summary, timed=bool(timed), translated=translated)
+    steps = _list_methods(summary, timed=bool(timed), translated=translated)
     return Contents(
         title,
         table,
         summary,
-        _answer(tests, speed, called),
+        _build_conclusion(tests, speed, called),
         "changes",
-        findings=tuple(_findings(summary, speed, called)),
+        findings=tuple(_build_findings(summary, speed, called)),
         differences=differences[[*DIFFERENCES, "group"]],
         tables={"tested": tested, **({} if frame is table else {"rows": frame}), **compared},
         views=tuple(views),
-        drawings=(differences_drawing(tested, "Differences", "tested"),) if len(tested) else (),
+        drawings=(build_differences_drawing(tested, "Differences", "tested"),) if len(tested) else (),
         shown=shown,
-        said=methods_of(title, *steps, signatures=values_of(table, "signature")),
-        facts=_facts(record, called),
+        said=describe_methods(title, *steps, signatures=list_values(table, "signature")),
+        facts=_collect_facts(record, called),
         record=record,
     )
 
 
-def _answer(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> Conclusion:
+def _build_conclusion(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> Conclusion:
     first, second = names
-    unnamed = names == NAMES
+    unnamed = names == DEFAULT_NAMES
     significant = summary[summary["verdict"].isin([WORSE, BETTER])]
     clauses = []
     for verdict in (WORSE, BETTER):
-        changed = [_changed(row) for row in significant[significant["verdict"] == verdict].to_dict("records")]
+        changed = [
+            _describe_change(row) for row in significant[significant["verdict"] == verdict].to_dict("records")
+        ]
         verb = f"became {verdict}" if unnamed else f"is {verdict} in {second}"
         if len(changed) == 1:
             clauses.append(f"{changed[0][0]} {verb} ({changed[0][1]})")
         elif changed:
-            clauses.append(f"{listed([f'{about} ({values})' for about, values in changed])} {verb}")
+            clauses.append(f"{join_with_and([f'{about} ({values})' for about, values in changed])} {verb}")
     lead = "; ".join(clauses) or f"{first} and {second} are not shown to differ"
     if unnamed and not clauses:
         lead = "Nothing is shown to have changed"
     scored = summary[summary["unit"] != "row"]  # and not the count of rows that failed
     rows, blocks = max((scored if len(scored) else summary)[["n", "blocks"]].itertuples(index=False))
-    pairs = evidence_words(rows, blocks, "row that both have", "rows that both have")
+    pairs = describe_evidence(rows, blocks, "row that both have", "rows that both have")
     if (summary["verdict"] == UNPAIRED).all():
         lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
     elif len(significant):
         certainty = f"That is beyond chance, on {pairs}."
     else:
-        few = ", too few to show one" if blocks < FEWEST else ""
+        few = ", too few to show one" if blocks < MIN_PAIRS else ""
         certainty = f"No difference beyond chance on {pairs}{few}."
     if len(speed):
         certainty += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."
-    return Conclusion(f"{sentence(lead)}.", certainty.strip())
+    return Conclusion(f"{capitalize_sentence(lead)}.", certainty.strip())
 
 
-def _changed(row: Mapping[Any, Any]) -> tuple[str, str]:
+def _describe_change(row: Mapping[Any, Any]) -> tuple[str, str]:
     """What a row of the summary is about, such as ``heart in English``; and its values."""
     *who, what = str(row["group"]).split(", ")
-    subject = " to ".join(map(named, what.split(" → "))) if who or " → " in what else what
+    subject = " to ".join(map(format_language, what.split(" → "))) if who or " → " in what else what
     voices = [name for name in who if name != NO_SPEAKER]
     about = f"{', '.join(voices)} in {subject}" if voices else subject
     measure = "" if row["measure"] == row["group"] else f"{row['measure']} "
-    values = (value_text(row[side], row["unit"]) for side in ("value_a", "value_b"))
+    values = (format_value(row[side], row["unit"]) for side in ("value_a", "value_b"))
     return about, f"{measure}{' to '.join(values)}"
 
 
-def _findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> list[Finding]:
+def _build_findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> list[Finding]:
     first, second = names
-    direction = "" if names == NAMES else f", from {first} to {second}"
+    direction = "" if names == DEFAULT_NAMES else f", from {first} to {second}"
     alone = ("in this report alone", "in the earlier one alone")
-    alone = alone if names == NAMES else (f"of {second} alone", f"of {first} alone")
-    findings = [Finding(words, systems=tuple(groups)) for words, groups in changes_words(summary, direction)]
+    alone = alone if names == DEFAULT_NAMES else (f"of {second} alone", f"of {first} alone")
+    findings = [
+        Finding(words, systems=tuple(groups)) for words, groups in describe_changes(summary, direction)
+    ]
     for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
         if count := int(summary[name].sum()):
-            words = f"{plural(count, 'row')} {'is' if count == 1 else 'are'} {what} and not compared."
+            words = f"{format_count(count, 'row')} {'is' if count == 1 else 'are'} {what} and not compared."
             findings.append(Finding(words, numbers={name: count}))
-    return findings + [Finding(words, systems=tuple(groups)) for words, groups in changes_words(speed)]
+    return findings + [Finding(words, systems=tuple(groups)) for words, groups in describe_changes(speed)]
 
 
-def _display(
+def _build_shown_rows(
     table: pd.DataFrame, names: tuple[str, str], *, translated: bool
 ) -> tuple[pd.DataFrame, ShownRows]:
-    """How the rows are shown: what was recognised earlier and now, against the reference."""
+    """How the rows are shown: what was recognized earlier and now, against the reference."""
     output = "translation" if translated else "hypothesis"
     outputs = [f"{output}_earlier", output]
-    if names != NAMES:
+    if names != DEFAULT_NAMES:
         called = [f"{output}: {name}" for name in names]
         table, outputs = table.rename(columns=dict(zip(outputs, called, strict=True))), called
     sides = [name for name in SIDES if name in table.columns]
@@ -160,10 +164,10 @@ def _display(
         columns = [*references, "text", *outputs, "score_difference"]
         roles = {**{name: name for name in references}, "language": "target_lang"}
     options = {**roles, "hypotheses": outputs, "columns": columns}
-    return table, ShownRows("table" if names == NAMES else "rows", options=options)
+    return table, ShownRows("table" if names == DEFAULT_NAMES else "rows", options=options)
 
 
-def _methods_used(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
+def _list_methods(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
     scores = summary[summary["unit"] != "row"]
     tested, low = bool(scores["p"].notna().any()), bool(scores["low"].notna().any())
     steps = ["chrf"] if translated else ["pooled"]
@@ -172,21 +176,27 @@ def _methods_used(summary: pd.DataFrame, *, timed: bool, translated: bool) -> li
     return [*steps, *(["ratios"] if timed else []), *(["holm"] if summary["p"].notna().any() else [])]
 
 
-def _facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
+def _collect_facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
     """When both reports were made, and of which services."""
     facts = {"speechlab": package_version()}
-    for key, name in zip(NAMES, names, strict=True):
+    for key, name in zip(DEFAULT_NAMES, names, strict=True):
         if side := record[key]:
-            details = [str(side.get("made", "")), f"speechlab {side.get('speechlab', '?')}", service_of(side)]
+            details = [
+                str(side.get("made", "")),
+                f"speechlab {side.get('speechlab', '?')}",
+                find_service(side),
+            ]
             facts[name] = ", ".join(detail for detail in details if detail)
     return facts
 
 
-def _checked(names: Sequence[str]) -> tuple[str, str]:
-    """The names of two reports."""
+def _check_names(names: Sequence[str]) -> tuple[str, str]:
+    """Return the names of two reports."""
     texts: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
     if len(texts) != 2 or not all(isinstance(text, str) and text.strip() for text in texts):
-        raise refused("names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')")
+        raise build_argument_error(
+            "names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')"
+        )
     if texts[0].strip() == texts[1].strip() or set(texts) & set(_HEADS):
         message = (
             f"names={names!r} cannot be told apart from each other, or from the columns {', '.join(_HEADS)}"
@@ -205,24 +215,24 @@ TIMES = {
 }
 
 
-def speed_changes(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
+def compare_speed(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     """Compare the calls that both reports timed, voice by voice or system by system."""
-    later, former = timed_calls(now), timed_calls(earlier)
+    later, former = select_timed_calls(now), select_timed_calls(earlier)
     if not len(later) or not len(former):
         return []
     times = [name for name in TIMES if name in later.columns and name in former.columns]
-    ambiguous = _names_twice(later) or _names_twice(former)
+    ambiguous = _has_duplicate_names(later) or _has_duplicate_names(former)
     keys = ("_group", *SIDES, *(["voice"] if ambiguous else []), "file", "text")
-    pairs, _, _ = paired(later, former, keys, times)
+    pairs, _, _ = pair_rows(later, former, keys, times)
     rows = [
-        {"group": str(group), "measure": TIMES[name], **_paired_times(calls, name)}
+        {"group": str(group), "measure": TIMES[name], **_compare_paired_times(calls, name)}
         for group, calls in pairs.groupby("_group", sort=False)
         for name in times
     ]
     return [row for row in rows if row["n"]]
 
 
-def timed_calls(report: Contents) -> pd.DataFrame:
+def select_timed_calls(report: Contents) -> pd.DataFrame:
     """Timed calls without errors, each with its group."""
     timed = report.speed
     if "error" not in timed.columns or not len(timed):
@@ -234,10 +244,10 @@ def timed_calls(report: Contents) -> pd.DataFrame:
         words = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         words.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = words[0].str.cat(pd.DataFrame(dict(enumerate(words[1:]))), sep=", ") if words[1:] else words[0]
-    return _by_turn(calls.assign(_group=group).reset_index(drop=True))
+    return _average_by_turn(calls.assign(_group=group).reset_index(drop=True))
 
 
-def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
+def _average_by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
     callers = calls.get("concurrency", pd.Series(1, calls.index))
     at_once = (callers > 1).fillna(value=False)
@@ -245,7 +255,7 @@ def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
         return calls
     items = [name for name in ("file", "text") if name in calls.columns]
     keys = [name for name in ("_group", "concurrency", "turn", *SIDES, "voice") if name in calls.columns]
-    times = {name: _geometric for name in TIMES if name in calls.columns}
+    times = {name: _compute_geometric_mean for name in TIMES if name in calls.columns}
     by_turn = calls[at_once].groupby(keys, observed=True, sort=False)
     joined: dict[str, Any] = dict.fromkeys(items, lambda texts: "\x1f".join(sorted(texts.astype(str))))
     together = by_turn.agg({**times, **joined}).reset_index()
@@ -253,19 +263,19 @@ def _by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([calls[~at_once], together], ignore_index=True)
 
 
-def _geometric(times: pd.Series[float]) -> float:
+def _compute_geometric_mean(times: pd.Series[float]) -> float:
     measured = times.dropna().astype("float64")
     return float(np.exp(np.log(measured[measured > 0]).mean()))
 
 
-def _names_twice(calls: pd.DataFrame) -> bool:
-    """Whether several voices have the same name, so that only their ids differ."""
+def _has_duplicate_names(calls: pd.DataFrame) -> bool:
+    """Return whether several voices have the same name, so that only their ids differ."""
     if "voice" not in calls.columns:
         return False
     return bool(calls.drop_duplicates(["_group", "voice"])["_group"].duplicated().any())
 
 
-def _paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
+def _compare_paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
     pairs = calls[[name, f"{name}_earlier"]].astype("float64").dropna()
     pairs = pairs[(pairs > 0).all(axis=1)]
     now, before = (pairs[column].to_numpy() for column in pairs.columns)
@@ -276,7 +286,7 @@ def _paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
         "n": len(pairs),
         "value_a": float(np.median(before)),
         "value_b": float(np.median(now)),
-        **paired_ratio(now, before),
+        **compute_paired_ratio(now, before),
         "test": "Student's t of the logarithms",
         "more": "slower",
     }

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_number, is_whole_number, refused
-from speechlab._brief import briefly
+from speechlab._arguments import is_number, is_whole_number, build_argument_error
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import whole_number
-from speechlab.evaluate._listening.summary import tests_of
+from speechlab.evaluate._arguments import check_whole_number
+from speechlab.evaluate._listening.summary import run_pair_tests
 from speechlab.listening import METHODS, KeyTrial, ListeningKey, read_key
 from speechlab.metrics import BETTER, judge
 
@@ -26,7 +26,7 @@ _MAX_LISTENERS = 1_000
 _MAX_TESTS = 2_000
 
 
-@briefly
+@shorten_tracebacks
 def listening_power(
     key: Any,
     scores: Mapping[str, float],
@@ -69,11 +69,11 @@ def listening_power(
     plan, means = _checked(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners
     if not isinstance(counts, Iterable) or not (counts := list(counts)):
-        raise refused("listeners", listeners, "a number of listeners, or several")
-    counts = [whole_number("listeners", count, 2, _MAX_LISTENERS) for count in counts]
-    tests = whole_number("tests", tests, 20, _MAX_TESTS)
+        raise build_argument_error("listeners", listeners, "a number of listeners, or several")
+    counts = [check_whole_number("listeners", count, 2, _MAX_LISTENERS) for count in counts]
+    tests = check_whole_number("tests", tests, 20, _MAX_TESTS)
     spread = _spread(listener_sd, item_sd, answer_sd)
-    random = np.random.default_rng(whole_number("seed", seed))
+    random = np.random.default_rng(check_whole_number("seed", seed))
     trials = [trial for trial in plan.trials if trial.role == "test"]
     items = [trial.item for trial in trials]
     systems = [next(iter(trial.sounds.values())) for trial in trials]
@@ -84,7 +84,7 @@ def listening_power(
         table, drawn_pairs = pd.DataFrame(columns), []
         for number in range(tests):
             table["score"] = _drawn(trials, means, count, spread, random).ravel()
-            pairs = tests_of(table, plan.method, METHODS[plan.method].smallest)
+            pairs = run_pair_tests(table, plan.method, METHODS[plan.method].smallest)
             drawn_pairs += [{**pair, "drawn": number} for pair in pairs]
         judged = judge(drawn_pairs, more=BETTER, by="drawn")  # each test is corrected by itself
         shown = judged.loc[judged["verdict"] == BETTER, ["b", "a"]].itertuples(index=False, name=None)
@@ -117,14 +117,14 @@ def _drawn(
 def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
     plan = read_key(key)
     if plan is None:
-        raise refused("key", key, "a ListeningTest, or its key")
+        raise build_argument_error("key", key, "a ListeningTest, or its key")
     if plan.method != "mos":
         message = (
             f"the power is that of MOS tests, and this one is {plan.method!r}; make it with method='mos'"
         )
         raise InvalidRequestError(message, parameter="key")
     if not isinstance(scores, Mapping):
-        raise refused("scores", scores, "a mapping of systems to their true scores")
+        raise build_argument_error("scores", scores, "a mapping of systems to their true scores")
     absent = [name for name in plan.systems if name not in scores]
     if absent or len(scores) > len(plan.systems):
         message = f"scores are of {list(scores)!r}, and the test has the systems {plan.systems!r}; give one for each"
@@ -132,7 +132,7 @@ def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
     low, high = METHODS["mos"].ratings or (1, 5)
     for name in plan.systems:
         if not is_number(scores[name]) or not low <= scores[name] <= high:
-            raise refused("scores", scores[name], f"for {name!r} a number from {low} to {high}")
+            raise build_argument_error("scores", scores[name], f"for {name!r} a number from {low} to {high}")
     if not any(trial.role == "test" for trial in plan.trials):
         raise InvalidRequestError("the test has no question that counts", parameter="key")
     return plan, {name: float(scores[name]) for name in plan.systems}
@@ -142,5 +142,5 @@ def _spread(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float
     spreads = {"listener_sd": listener_sd, "item_sd": item_sd, "answer_sd": answer_sd}
     for name, value in spreads.items():
         if not is_number(value) or not 0 <= value <= 4:
-            raise refused(name, value, "a number from 0 to 4")
+            raise build_argument_error(name, value, "a number from 0 to 4")
     return float(listener_sd), float(item_sd), float(answer_sd)

@@ -7,64 +7,67 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
-from speechlab.display import listed
+from speechlab.display import join_with_and
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
-    agreement_of,
-    counted,
-    differences_of,
-    listeners_of,
-    summary_of,
+    compute_agreement,
+    select_included,
+    compare_systems,
+    summarize_listeners,
+    summarize_systems,
 )
-from speechlab.evaluate._statistics import FEWEST
+from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import (
-    Shown,
+    DisplayColumn,
     View,
-    chance,
-    count,
-    in_words,
-    interval,
-    number,
-    p_text,
-    plural,
-    sentence,
+    build_p_value_column,
+    build_count_column,
+    format_count_in_words,
+    build_interval_column,
+    build_number_column,
+    format_p,
+    format_count,
+    capitalize_sentence,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
-from speechlab.evaluate._writing.methods import methods_of
-from speechlab.listening import METHODS, pair_scale
+from speechlab.evaluate._writing.methods import describe_methods
+from speechlab.listening import METHODS, estimate_pair_scale
 from speechlab.metrics import ALIKE, BETTER
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_LISTED = 3
-_OTHERS = "Intervals allow for other listeners and other items (two-way bootstrap)."
-_MANY = 3
-"""Number of systems from which a scale says more than their pair."""
+_MAX_LISTED = 3
+_INTERVAL_NOTE = "Intervals allow for other listeners and other items (two-way bootstrap)."
+# Number of systems from which a scale says more than their pair.
+_MIN_SCALE_SYSTEMS = 3
 
 
-def listening_report(
+def build_listening_report(
     title: str, table: pd.DataFrame, findings: Sequence[Finding], record: Mapping[str, Any]
 ) -> Contents:
     """Report what listeners heard: answers with ``excluded``, what was found of them, and how they are to be read."""
     settings, method = record["settings"], str(record["test"]["method"])
     smallest, draws, seed = (settings[name] for name in ("smallest", "draws", "seed"))
-    answers, listeners = counted(table), listeners_of(table)
-    summary, differences = summary_of(answers, method, draws, seed), differences_of(answers, method, smallest)
-    scale = pair_scale(answers, draws=min(draws, 1_000), seed=seed) if method == "ab" else None
-    agreement = agreement_of(answers, method)
+    answers, listeners = select_included(table), summarize_listeners(table)
+    summary, differences = (
+        summarize_systems(answers, method, draws, seed),
+        compare_systems(answers, method, smallest),
+    )
+    scale = estimate_pair_scale(answers, draws=min(draws, 1_000), seed=seed) if method == "ab" else None
+    agreement = compute_agreement(answers, method)
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
     who = "simulated listener" if simulated else "listener"
-    conclusion = _answer(method, summary, differences, who, smallest)
-    if len(differences) and (unusual := _unusual(listeners)):
-        clauses = [f"{_names(names)} {what}" for what, names in unusual.items()]
+    conclusion = _build_conclusion(method, summary, differences, who, smallest)
+    if len(differences) and (unusual := _find_unusual_listeners(listeners)):
+        clauses = [f"{_format_listeners(names)} {what}" for what, names in unusual.items()]
         remark = f" {'; '.join(clauses)}."
         typical = answers[~answers["listener"].isin([name for names in unusual.values() for name in names])]
-        without = differences_of(typical, method, smallest) if len(typical) else differences[:0]
+        without = compare_systems(typical, method, smallest) if len(typical) else differences[:0]
         if len(without):
-            remark += f" Without them: {_answer(method, summary, without, who, smallest).text}"
+            remark += f" Without them: {_build_conclusion(method, summary, without, who, smallest).text}"
         conclusion = Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
     shown_columns = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
     shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
@@ -89,14 +92,14 @@ def listening_report(
         differences=differences,
         tables={"listeners": listeners} | ({} if scale is None else {"scale": scale}),
         views=(
-            _systems_view(summary, differences, method),
-            *([] if scale is None or len(scale) < _MANY else [_scale_view(scale)]),
-            _pairs_view(differences, method, smallest),
-            _listeners_view(listeners, method, agreement, everybody=not findings),
+            _build_systems_view(summary, differences, method),
+            *([] if scale is None or len(scale) < _MIN_SCALE_SYSTEMS else [_build_scale_view(scale)]),
+            _build_pairs_view(differences, method, smallest),
+            _build_listeners_view(listeners, method, agreement, everybody=not findings),
         ),
         drawings=(Drawing("Systems and listeners", "listeners", ("table", "summary"), {"notes": notes}),),
         shown=ShownRows(options={"columns": shown_columns}),
-        said=methods_of(title, *(name for name, applies in methods.items() if applies)),
+        said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
             "speechlab": package_version(),
             "method": method,
@@ -108,117 +111,121 @@ def listening_report(
     )
 
 
-def _systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str) -> View:
+def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str) -> View:
     digits = f".{METHODS[method].digits}f"
     rows = differences.to_dict("records")
     p_by_pair = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
     different = [row for row in rows if row["verdict"] != ALIKE]
     better = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
     certainty = (
-        Shown("p (Holm)", lambda row: p_text(p_by_pair.get(row["system"])), figure=True)
+        DisplayColumn("p (Holm)", lambda row: format_p(p_by_pair.get(row["system"])), figure=True)
         if method == "abx"
-        else Shown(
+        else DisplayColumn(
             "better than",
-            lambda row: _several([loser for winner, loser in better if winner == row["system"]]),
+            lambda row: _format_names_or_count(
+                [loser for winner, loser in better if winner == row["system"]]
+            ),
         )
     )
     columns = [
-        Shown("pair" if method == "abx" else "system", _system_label, strong=True),
-        number(METHODS[method].measure, "mean", digits, strong=True),
-        interval("low", "high", digits),
-        number("median", "median", digits),
-        *(count(name, name) for name in ("answers", "listeners", "items")),
+        DisplayColumn("pair" if method == "abx" else "system", _format_system, strong=True),
+        build_number_column(METHODS[method].measure, "mean", digits, strong=True),
+        build_interval_column("low", "high", digits),
+        build_number_column("median", "median", digits),
+        *(build_count_column(name, name) for name in ("answers", "listeners", "items")),
         certainty,
     ]
-    return View.of("Systems", columns, summary, _OTHERS)
+    return View.from_rows("Systems", columns, summary, _INTERVAL_NOTE)
 
 
-def _pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:
+def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:
     digits = f".{METHODS[method].digits}f"
     columns = [
         text("first", "a" if method == "abx" else "b"),
         text("second", "b" if method == "abx" else "a"),
-        number("difference", "difference", digits, strong=True),
-        interval("low", "high", digits),
-        chance(),
-        number("smallest to be found", "detectable", digits),
-        Shown("needs more", _more),
+        build_number_column("difference", "difference", digits, strong=True),
+        build_interval_column("low", "high", digits),
+        build_p_value_column(),
+        build_number_column("smallest to be found", "detectable", digits),
+        DisplayColumn("needs more", _format_more_needed),
     ]
     note = (
         f"{METHODS[method].difference.capitalize()}. Needs more: who or what else it takes for a difference of "
         f"{smallest:g} to show in 8 of 10 tests."
     )
-    return View.of("Pairs", columns, differences, note)
+    return View.from_rows("Pairs", columns, differences, note)
 
 
-def _scale_view(scale: pd.DataFrame) -> View:
+def _build_scale_view(scale: pd.DataFrame) -> View:
     columns = [
         text("system", "system"),
-        number("strength", "strength", ".2f", strong=True),
-        interval("low", "high"),
-        number("preferred to the middle", "preferred", ".2f"),
-        count("answers", "answers"),
+        build_number_column("strength", "strength", ".2f", strong=True),
+        build_interval_column("low", "high"),
+        build_number_column("preferred to the middle", "preferred", ".2f"),
+        build_count_column("answers", "answers"),
     ]
     note = (
         "All pairs on one scale, whose middle is 0 (log-odds; Bradley and Terry, 1952). No preference is half an "
-        f"answer for each. {_OTHERS}"
+        f"answer for each. {_INTERVAL_NOTE}"
     )
-    return View.of("Scale", columns, scale, note)
+    return View.from_rows("Scale", columns, scale, note)
 
 
-def _listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, everybody: bool) -> View:
+def _build_listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, everybody: bool) -> View:
     columns = [
         text("listener", "listener"),
-        Shown("answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")),
-        Shown("checks passed", _passed, figure=True, optional=True),
-        number("mean", "mean", f".{METHODS[method].digits}f"),
-        number("agreement", "agreement"),
-        number("minutes", "minutes", ".1f"),
-        Shown("excluded", lambda row: row["excluded"] or None, optional=True),
+        DisplayColumn(
+            "answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")
+        ),
+        DisplayColumn("checks passed", _format_passed_checks, figure=True, optional=True),
+        build_number_column("mean", "mean", f".{METHODS[method].digits}f"),
+        build_number_column("agreement", "agreement"),
+        build_number_column("minutes", "minutes", ".1f"),
+        DisplayColumn("excluded", lambda row: row["excluded"] or None, optional=True),
     ]
     completeness = "Nobody was excluded, and all finished. " if everybody else ""
     alpha = "–" if math.isnan(agreement) else f"{agreement:.2f}"
     note = f"{completeness}The agreement of all, from 0 (chance) to 1: {alpha} (Krippendorff's alpha)."
-    return View.of("Listeners", columns, listeners, note)
+    return View.from_rows("Listeners", columns, listeners, note)
 
 
-def _several(names: Sequence[str]) -> str | None:
-    """A few names, or the number of many names; None for no names."""
-    return f"{len(names)} systems" if len(names) > _LISTED else ", ".join(names) or None
+def _format_names_or_count(names: Sequence[str]) -> str | None:
+    """Return a few names, or the number of many names; None for no names."""
+    return f"{len(names)} systems" if len(names) > _MAX_LISTED else ", ".join(names) or None
 
 
-def _passed(row: Mapping[Any, Any]) -> str | None:
+def _format_passed_checks(row: Mapping[Any, Any]) -> str | None:
     return f"{row['checks'] - row['checks_failed']} of {row['checks']}" if row["checks"] else None
 
 
-def _system_label(row: Mapping[Any, Any]) -> str:
+def _format_system(row: Mapping[Any, Any]) -> str:
     return f"{row['system']}" if row["role"] == "test" else f"{row['system']} ({row['role']})"
 
 
-def _more(row: Mapping[Any, Any]) -> str:
+def _format_more_needed(row: Mapping[Any, Any]) -> str:
     listeners, items = row["more_listeners"], row["more_items"]
     if math.isnan(listeners):
         return "two listeners and two items at least"
     if 0 in (listeners, items):
         return "nothing"
     further = {"listener": listeners, "item": items}
-    options = [plural(round(value), name) for name, value in further.items() if value < math.inf]
+    options = [format_count(round(value), name) for name, value in further.items() if value < math.inf]
     return " or ".join(options) or "more listeners and more items"
 
 
-_STRAIGHT = 0.9
-"""Share of the commonest answer from which a listener is named, with enough answers."""
-_ANSWERS = 8
+# Share of the commonest answer from which a listener is named, with enough answers.
+_MONOTONOUS_SHARE = 0.9
+_MIN_ANSWERS = 8
 
 
-def _answer(
+def _build_conclusion(
     method: str, summary: pd.DataFrame, pairs: pd.DataFrame, noun: str, smallest: float
 ) -> Conclusion:
     """Return which system the listeners (``noun``) prefer to the next one, or hear, and how sure that is."""
     if not len(pairs):
         return Conclusion("One system has nothing to be compared with.", "Give two or more.")
     if method == "abx":
-        return _abx_answer(pairs, noun, smallest)
+        return _build_abx_conclusion(pairs, noun, smallest)
     best, second, *further = (str(name) for name in summary[summary["role"] == "test"]["system"])
     rows = pairs.to_dict("records")
     of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
@@ -227,10 +234,10 @@ def _answer(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     pair = of_both[0]
-    who = in_words(int(pair["listeners"]), noun)
+    who = format_count_in_words(int(pair["listeners"]), noun)
     sign = 1 if pair["b"] == best else -1
     ends = sorted((sign * pair["low"], sign * pair["high"]))
-    gap, low, high = (_figure(method, value) for value in (sign * pair["difference"], *ends))
+    gap, low, high = (_format_difference(method, value) for value in (sign * pair["difference"], *ends))
     points = "of preferences" if method == "ab" else "points"
     margin = f"{gap} {points}" if math.isnan(ends[0]) else f"{gap} {points}, {low} to {high}"
     if pair["verdict"] != ALIKE:
@@ -240,62 +247,64 @@ def _answer(
         return Conclusion(
             f"{best} is preferred to {second} by {who} ({margin}).", f"That is beyond chance.{more}"
         )
-    verdict = f"{sentence(who)} cannot tell {best} from {second}."
-    if min(pair["listeners"], pair["items"]) < FEWEST:
+    verdict = f"{capitalize_sentence(who)} cannot tell {best} from {second}."
+    if min(pair["listeners"], pair["items"]) < MIN_PAIRS:
         return Conclusion(
-            verdict, f"No difference, however clear, shows with fewer than {FEWEST} listeners or items."
+            verdict, f"No difference, however clear, shows with fewer than {MIN_PAIRS} listeners or items."
         )
-    sought = _figure(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
-    needed = _needed(pair, f"{sought} {points}")
+    sought = _format_difference(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
+    needed = _describe_more_listeners(pair, f"{sought} {points}")
     certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
-    behind = [name for name in further if _beaten(name, (best, second), rows)]
+    behind = [name for name in further if _is_beaten(name, (best, second), rows)]
     return Conclusion(
-        verdict, f"Both are preferred to {listed(behind)}. {certainty}" if behind else certainty
+        verdict, f"Both are preferred to {join_with_and(behind)}. {certainty}" if behind else certainty
     )
 
 
-def _figure(method: str, difference: float) -> str:
+def _format_difference(method: str, difference: float) -> str:
     """How much better a system is: in points, in A/B by its part of the preferences."""
     return f"{0.5 + difference / 2:.0%}" if method == "ab" else f"{difference:.{METHODS[method].digits}f}"
 
 
-def _beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
-    """Whether each of two systems is significantly better than a third one."""
+def _is_beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
+    """Return whether each of two systems is significantly better than a third one."""
     verdicts = [row["verdict"] for row in rows for first in leaders if {row["a"], row["b"]} == {name, first}]
     return len(verdicts) == len(leaders) and ALIKE not in verdicts
 
 
-def _abx_answer(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
+def _build_abx_conclusion(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
     rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
     right = f"{0.5 + first['difference']:.0%} right, guesses are 50%"
-    who = in_words(int(first["listeners"]), noun)
+    who = format_count_in_words(int(first["listeners"]), noun)
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
         hear = "hears" if first["listeners"] == 1 else "hear"
-        return Conclusion(f"{sentence(who)} {hear} a difference between {names} ({right}).", more.strip())
+        return Conclusion(
+            f"{capitalize_sentence(who)} {hear} a difference between {names} ({right}).", more.strip()
+        )
     are = "is" if first["listeners"] == 1 else "are"
     return Conclusion(
-        f"{sentence(who)} {are} not shown to hear a difference between {names}.",
-        f"The answers were {right}.{_needed(first, f'{0.5 + smallest:.0%} right')}",
+        f"{capitalize_sentence(who)} {are} not shown to hear a difference between {names}.",
+        f"The answers were {right}.{_describe_more_listeners(first, f'{0.5 + smallest:.0%} right')}",
     )
 
 
-def _needed(row: Mapping[Hashable, Any], difference: str) -> str:
-    """How many more listeners it takes for a difference that matters to show."""
+def _describe_more_listeners(row: Mapping[Hashable, Any], difference: str) -> str:
+    """Return how many more listeners it takes for a difference that matters to show."""
     more = row["more_listeners"]
     if math.isnan(more) or math.isinf(more) or more <= 0:
         return ""
-    listeners = plural(round(more), "more listener")
+    listeners = format_count(round(more), "more listener")
     return f" About {listeners} {'is' if round(more) == 1 else 'are'} needed for {difference} to show."
 
 
-def _unusual(listeners: pd.DataFrame) -> dict[str, list[str]]:
+def _find_unusual_listeners(listeners: pd.DataFrame) -> dict[str, list[str]]:
     """Listeners who gave nearly always the same answer, or turned the scale around, by what they did."""
-    enough = listeners[(listeners["excluded"] == "") & (listeners["answers"] >= _ANSWERS)]
-    straight, turned = enough["same_answer"] >= _STRAIGHT, enough["agreement"] <= -0.5
+    enough = listeners[(listeners["excluded"] == "") & (listeners["answers"] >= _MIN_ANSWERS)]
+    straight, turned = enough["same_answer"] >= _MONOTONOUS_SHARE, enough["agreement"] <= -0.5
     reasons = {
         "gave nearly always the same answer": enough.loc[straight, "listener"].tolist(),
         "answered as if the scale were turned": enough.loc[turned & ~straight, "listener"].tolist(),
@@ -303,6 +312,6 @@ def _unusual(listeners: pd.DataFrame) -> dict[str, list[str]]:
     return {what: names for what, names in reasons.items() if names}
 
 
-def _names(listeners: list[str]) -> str:
+def _format_listeners(listeners: list[str]) -> str:
     more = f" and {len(listeners) - 3} more" if len(listeners) > 3 else ""
     return ", ".join(map(str, listeners[:3])) + more

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab.evaluate._statistics import CONFIDENCE, FEWEST, student_p, student_quantile
+from speechlab.evaluate._statistics import CONFIDENCE, MIN_PAIRS, compute_student_p, compute_student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Standard errors of a one-sided test at the 5 % level, and those for a power of 80 %.
 _ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
-"""Standard errors of a one-sided test at the 5 % level, and those for a power of 80 %."""
-_FOUND = 0.8
-_EXACT = 2_000
-"""Number of answers from which the normal distribution replaces the binomial distribution."""
+_MIN_POWER = 0.8
+# Number of answers from which the normal distribution replaces the binomial distribution.
+_MAX_EXACT_ANSWERS = 2_000
 
 
-class TwoWay(NamedTuple):
+class TwoWayEstimate(NamedTuple):
     """A mean over listeners and items, with its interval, test and variance components.
 
     Numbers are NaN where fewer than two listeners or items allow none. ``by_listener``, ``by_item`` and ``by_answer``
@@ -46,12 +46,12 @@ class TwoWay(NamedTuple):
     items: int
 
 
-def two_way(
+def estimate_two_way(
     mean: float,
     shares: NDArray[np.float64],
     listeners: NDArray[np.int64],
     items: NDArray[np.int64],
-) -> TwoWay:
+) -> TwoWayEstimate:
     """Test a mean, or a difference of means, over random listeners and random items.
 
     The variance is the sum of those between listeners and between items, minus their common part, and at least each
@@ -67,29 +67,31 @@ def two_way(
     fewest = min(counts)
     nan = math.nan
     if fewest < 2:
-        return TwoWay(mean, nan, nan, nan, nan, nan, nan, nan, *counts)
+        return TwoWayEstimate(mean, nan, nan, nan, nan, nan, nan, nan, *counts)
     cells = codes[0] * counts[1] + codes[1]
-    by_listener, by_item, by_cell = (_clustered(shares, numbers) for numbers in (*codes, cells))
+    by_listener, by_item, by_cell = (
+        _compute_clustered_variance(shares, numbers) for numbers in (*codes, cells)
+    )
     variance = max(by_listener + by_item - by_cell, by_listener, by_item)
-    components = _components(by_listener, by_item, by_cell, *counts)
+    components = _solve_variance_components(by_listener, by_item, by_cell, *counts)
     least = 2.0 ** (1 - fewest)
     if variance <= 1e-18:
         p = 1.0 if abs(mean) < 1e-12 else least
-        return TwoWay(mean, nan, nan, p, 0.0, *components, *counts)
+        return TwoWayEstimate(mean, nan, nan, p, 0.0, *components, *counts)
     deviation = math.sqrt(variance)
-    p = max(student_p(mean / deviation, fewest - 1), least)
-    half = student_quantile(1 - CONFIDENCE, fewest - 1) * deviation
-    return TwoWay(mean, mean - half, mean + half, min(p, 1.0), deviation, *components, *counts)
+    p = max(compute_student_p(mean / deviation, fewest - 1), least)
+    half = compute_student_quantile(1 - CONFIDENCE, fewest - 1) * deviation
+    return TwoWayEstimate(mean, mean - half, mean + half, min(p, 1.0), deviation, *components, *counts)
 
 
-def _clustered(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
+def _compute_clustered_variance(shares: NDArray[np.float64], codes: NDArray[np.int64]) -> float:
     """Variance of a sum with dependent parts within each cluster."""
     sums = np.bincount(codes, shares)
     clusters = len(np.unique(codes))
     return float((sums**2).sum()) * clusters / max(clusters - 1, 1)
 
 
-def _components(
+def _solve_variance_components(
     by_listener: float, by_item: float, by_cell: float, listeners: int, items: int
 ) -> tuple[float, float, float]:
     """Solve the three variances ``a/L + e/LI``, ``b/I + e/LI`` and ``(a + b + e)/LI`` for their components."""
@@ -102,7 +104,7 @@ def _components(
     return listener, max(items * by_item - error / listeners, 0.0), error
 
 
-def two_way_bootstrap(
+def bootstrap_two_way(
     scores: NDArray[np.float64],
     listeners: NDArray[np.int64],
     items: NDArray[np.int64],
@@ -131,70 +133,80 @@ def two_way_bootstrap(
     weighted = ((drawn[0] @ sums) * drawn[1]).sum(1)
     means = weighted[total > 0] / total[total > 0]
     fewest = min(shape)
-    wider = student_quantile(1 - CONFIDENCE, fewest - 1) * math.sqrt(fewest / (fewest - 1))
+    wider = compute_student_quantile(1 - CONFIDENCE, fewest - 1) * math.sqrt(fewest / (fewest - 1))
     tail = 0.5 * math.erfc(wider / math.sqrt(2))
     low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def detectable(estimate: TwoWay) -> float:
+def compute_detectable_difference(estimate: TwoWayEstimate) -> float:
     """Return the smallest difference that a test of this size finds with a power of 80 % at 5 %; NaN if none."""
     fewest = min(estimate.listeners, estimate.items)
-    return _width(fewest) * estimate.deviation if fewest >= FEWEST and estimate.deviation else math.nan
+    return (
+        _compute_detectable_errors(fewest) * estimate.deviation
+        if fewest >= MIN_PAIRS and estimate.deviation
+        else math.nan
+    )
 
 
-def _width(fewest: int) -> float:
+def _compute_detectable_errors(fewest: int) -> float:
     """Return the difference, in standard errors, that a two-sided test at 5 % finds with a power of 80 %."""
-    return student_quantile(0.05, fewest - 1) + student_quantile(2 * (1 - _FOUND), fewest - 1)
+    return compute_student_quantile(0.05, fewest - 1) + compute_student_quantile(
+        2 * (1 - _MIN_POWER), fewest - 1
+    )
 
 
-def more_needed(estimate: TwoWay, smallest: float) -> tuple[float, float]:
+def count_more_needed(estimate: TwoWayEstimate, smallest: float) -> tuple[float, float]:
     """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level."""
     if math.isnan(estimate.deviation):
         return math.nan, math.nan
 
-    def more(variance: float, crossed: float, present: int, crossed_count: int) -> float:
-        if crossed_count < FEWEST:
+    def count_more(variance: float, crossed: float, present: int, crossed_count: int) -> float:
+        if crossed_count < MIN_PAIRS:
             return math.inf
 
-        def needed(count: int) -> float:
-            room = (smallest / _width(min(count, crossed_count))) ** 2 - crossed / crossed_count
+        def compute_count(count: int) -> float:
+            room = (
+                smallest / _compute_detectable_errors(min(count, crossed_count))
+            ) ** 2 - crossed / crossed_count
             return (variance + estimate.by_answer / crossed_count) / room if room > 0 else math.inf
 
-        least = needed(crossed_count)  # beyond the number of the others, further ones add no precision
+        least = compute_count(crossed_count)  # beyond the number of the others, further ones add no precision
         if math.isinf(least):
             return math.inf
-        count = max(math.ceil(least), FEWEST)
-        while count < crossed_count and count < needed(count):
+        count = max(math.ceil(least), MIN_PAIRS)
+        while count < crossed_count and count < compute_count(count):
             count += 1
         return max(count - present, 0)
 
-    listeners = more(estimate.by_listener, estimate.by_item, estimate.listeners, estimate.items)
-    return listeners, more(estimate.by_item, estimate.by_listener, estimate.items, estimate.listeners)
+    listeners = count_more(estimate.by_listener, estimate.by_item, estimate.listeners, estimate.items)
+    return listeners, count_more(estimate.by_item, estimate.by_listener, estimate.items, estimate.listeners)
 
 
-def binomial_p(right: int, n: int) -> float:
+def compute_binomial_p(right: int, n: int) -> float:
     """Return the exact one-sided p-value of at least this number of right answers if all are guessed."""
     return sum(math.comb(n, count) for count in range(right, n + 1)) / 2**n if n else math.nan
 
 
-def guesses_told_apart(answers: int) -> float:
+def compute_detectable_share(answers: int) -> float:
     """Return about the share of right answers above one half that the exact test finds with a power of 80 %."""
     return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(answers)
 
 
-def answers_needed(above: float) -> int:
+def count_answers_needed(above: float) -> int:
     """Return the number of answers for a power of 80 % of the exact binomial test at 5 %."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     answers = max(math.ceil((spread / above) ** 2), 5)
-    while answers < _EXACT and _power(answers, 0.5 + above) < _FOUND:
+    while answers < _MAX_EXACT_ANSWERS and _compute_power(answers, 0.5 + above) < _MIN_POWER:
         answers += 1
     return answers
 
 
-def _power(answers: int, share: float) -> float:
-    """The power of the exact binomial test for a share of right answers."""
-    right = next(count for count in range(answers // 2, answers + 2) if binomial_p(count, answers) < 0.05)
+def _compute_power(answers: int, share: float) -> float:
+    """Return the power of the exact binomial test for a share of right answers."""
+    right = next(
+        count for count in range(answers // 2, answers + 2) if compute_binomial_p(count, answers) < 0.05
+    )
     if share >= 1:
         return float(right <= answers)
     logs = math.log(share), math.log(1 - share)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_number, refused
-from speechlab._brief import briefly
+from speechlab._arguments import is_number, build_argument_error
+from speechlab._brief import shorten_tracebacks
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import whole_number
-from speechlab.evaluate._listening.report import listening_report
-from speechlab.evaluate._listening.summary import counted, screened, simulated_sentences
+from speechlab.evaluate._arguments import check_whole_number
+from speechlab.evaluate._listening.report import build_listening_report
+from speechlab.evaluate._listening.summary import select_included, screen_answers, simulated_sentences
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.contents import Finding
-from speechlab.evaluate._writing.record import record_of
-from speechlab.listening import METHODS, read_key, tidy_answers
+from speechlab.evaluate._writing.record import build_record
+from speechlab.listening import METHODS, read_key, build_answer_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@briefly
+@shorten_tracebacks
 def listening(
     answers: Any,
     key: Any = None,
@@ -62,20 +62,22 @@ def listening(
             answer counts.
     """
     settings = {
-        "max_failed_checks": whole_number("max_failed_checks", max_failed_checks),
-        "draws": whole_number("draws", draws, 100, 100_000),
-        "seed": whole_number("seed", seed),
+        "max_failed_checks": check_whole_number("max_failed_checks", max_failed_checks),
+        "draws": check_whole_number("draws", draws, 100, 100_000),
+        "seed": check_whole_number("seed", seed),
     }
     plan = read_key(key)
-    table = tidy_answers(answers, plan)
-    method = _method(table)
+    table = build_answer_table(answers, plan)
+    method = _resolve_method(table)
     largest = METHODS[method].largest
     if smallest is not None and (not is_number(smallest) or not 0 < smallest <= largest):
-        raise refused("smallest", smallest, f"a difference above 0, and of this test {largest:g} at most")
+        raise build_argument_error(
+            "smallest", smallest, f"a difference above 0, and of this test {largest:g} at most"
+        )
     simulated = simulated_sentences(table)
-    table, exclusions = screened(table, max_failed_checks)
+    table, exclusions = screen_answers(table, max_failed_checks)
     sentences = [*simulated, *exclusions]
-    if not len(counted(table)):
+    if not len(select_included(table)):
         reasons = "; ".join(sentences) or "nobody has answered yet"
         if table["excluded"].str.startswith("attention").any():
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
@@ -91,12 +93,12 @@ def listening(
         "began": min(table["session"]),
     }
     matters = float(smallest or METHODS[method].smallest)
-    record = {**record_of("listening", None, smallest=matters, **settings), "test": test}
+    record = {**build_record("listening", None, smallest=matters, **settings), "test": test}
     findings = tuple(map(Finding, sentences))
-    return Report.of(listening_report(title or heading or "Listening test", table, findings, record))
+    return Report.of(build_listening_report(title or heading or "Listening test", table, findings, record))
 
 
-@briefly
+@shorten_tracebacks
 def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
     """Return answers of a listening test as one tidy table, with nobody excluded; see :func:`listening`.
 
@@ -115,10 +117,10 @@ def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
     Raises:
         InvalidRequestError: A value is not answers, does not match the key, or cannot be read.
     """
-    return tidy_answers(answers, read_key(key))
+    return build_answer_table(answers, read_key(key))
 
 
-def _method(table: pd.DataFrame) -> str:
+def _resolve_method(table: pd.DataFrame) -> str:
     if not len(table):
         raise InvalidRequestError("nobody has answered yet", parameter="answers")
     for name, noun in (("method", "methods"), ("test", "tests")):

@@ -12,27 +12,38 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.evaluate._listening.statistics import (
-    answers_needed,
-    binomial_p,
-    detectable,
-    guesses_told_apart,
+    count_answers_needed,
+    compute_binomial_p,
+    compute_detectable_difference,
+    compute_detectable_share,
     krippendorff_alpha,
-    more_needed,
-    two_way,
-    two_way_bootstrap,
+    count_more_needed,
+    estimate_two_way,
+    bootstrap_two_way,
 )
-from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, scores_of_systems
+from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, build_system_scores
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# What the session of a simulated listener begins with; the model of the answers follows.
 SIMULATED = "simulated: "
-"""What the session of a simulated listener begins with; the model of the answers follows."""
-_SUMMARY = ("system", "role", "measure", "mean", "low", "high", "median", "answers", "listeners", "items")
+_SUMMARY_COLUMNS = (
+    "system",
+    "role",
+    "measure",
+    "mean",
+    "low",
+    "high",
+    "median",
+    "answers",
+    "listeners",
+    "items",
+)
 
 
-def counted(table: pd.DataFrame) -> pd.DataFrame:
+def select_included(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers that are not excluded."""
     return table[(table["excluded"] == "") & (table["role"] != "check")]
 
@@ -47,26 +58,30 @@ def simulated_sentences(table: pd.DataFrame) -> list[str]:
     return [f"{count} of {total} listeners are simulated, so that nobody heard what they rate ({models})"]
 
 
-def summary_of(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
+def summarize_systems(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
     """Return a row for each system, or for each pair in ABX, with its interval."""
     rows = []
-    for system, group in scores_of_systems(table, method).groupby("system", sort=False):
-        values, listeners, items = group["score"].to_numpy(), _codes(group["listener"]), _codes(group["item"])
-        low, high = two_way_bootstrap(values, listeners, items, draws=draws, seed=seed)
+    for system, group in build_system_scores(table, method).groupby("system", sort=False):
+        values, listeners, items = (
+            group["score"].to_numpy(),
+            _encode_names(group["listener"]),
+            _encode_names(group["item"]),
+        )
+        low, high = bootstrap_two_way(values, listeners, items, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()
         facts = (system, group["role"].iloc[0], METHODS[method].measure, values.mean(), low, high)
         rows.append((*facts, float(np.median(values)), *counts))
-    table = pd.DataFrame(rows, columns=list(_SUMMARY))
+    table = pd.DataFrame(rows, columns=list(_SUMMARY_COLUMNS))
     return table.sort_values("mean", ascending=False, kind="stable", ignore_index=True)
 
 
-def differences_of(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
+def compare_systems(table: pd.DataFrame, method: str, smallest: float) -> pd.DataFrame:
     """Return the difference of each pair of systems; of ABX, of right answers from guesses."""
     more = "told apart" if method == "abx" else BETTER
-    return judge(tests_of(table, method, smallest), more=more)
+    return judge(run_pair_tests(table, method, smallest), more=more)
 
 
-def tests_of(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
+def run_pair_tests(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
     """Test each pair of systems; the p-values are not yet corrected."""
     if method in {"ab", "abx"}:
         names = [table[side].astype(text_dtype()) for side in ("system", "other")]
@@ -78,10 +93,12 @@ def tests_of(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str
         systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
         pairs = {pair: tested[tested["system"].isin(pair)] for pair in combinations(systems, 2)}
     measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
-    return [measure | _tested(*pair, answers, method, smallest) for pair, answers in pairs.items()]
+    return [measure | _run_pair_test(*pair, answers, method, smallest) for pair, answers in pairs.items()]
 
 
-def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smallest: float) -> dict[str, Any]:
+def _run_pair_test(
+    first: str, second: str, answers: pd.DataFrame, method: str, smallest: float
+) -> dict[str, Any]:
     """Test how much better the first of two systems is than the second; of ABX, whether they are told apart."""
     score, count = answers["score"].to_numpy(), len(answers)
     values: dict[str, Any] = {}
@@ -98,8 +115,8 @@ def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smalles
         means = answers.groupby(answers["system"].astype(str))["score"].mean()
         values = {"value_a": means[second], "value_b": means[first]}
     guessed = 0.5 if method == "abx" else 0.0
-    codes = _codes(answers["listener"]), _codes(answers["item"])
-    estimate = two_way(mean - guessed, shares, *codes)
+    codes = _encode_names(answers["listener"]), _encode_names(answers["item"])
+    estimate = estimate_two_way(mean - guessed, shares, *codes)
     largest = METHODS[method].largest
     facts = {
         "n": count,
@@ -110,29 +127,33 @@ def _tested(first: str, second: str, answers: pd.DataFrame, method: str, smalles
         "items": estimate.items,
     }
     if method != "abx":
-        listeners, items = more_needed(estimate, smallest)
-        outlook = {"detectable": detectable(estimate), "more_listeners": listeners, "more_items": items}
+        listeners, items = count_more_needed(estimate, smallest)
+        outlook = {
+            "detectable": compute_detectable_difference(estimate),
+            "more_listeners": listeners,
+            "more_items": items,
+        }
         test = {"p": estimate.p, "test": "Student's t, two-way clustered"}
         return {"a": second, "b": first, **values, **facts, **test, **outlook}
-    needed = answers_needed(smallest)
+    needed = count_answers_needed(smallest)
     outlook = {
-        "detectable": guesses_told_apart(count),
+        "detectable": compute_detectable_share(count),
         "more_listeners": max(math.ceil(needed / estimate.items) - estimate.listeners, 0),
         "more_items": max(math.ceil(needed / estimate.listeners) - estimate.items, 0),
     }
     # X is random, so guesses of all listeners are independent, and the test is exact.
-    test = {"p": binomial_p(int(score.sum()), count), "test": "exact binomial, one-sided"}
+    test = {"p": compute_binomial_p(int(score.sum()), count), "test": "exact binomial, one-sided"}
     return {"a": first, "b": second, "value_a": guessed, "value_b": mean, **facts, **test, **outlook}
 
 
-def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
+def summarize_listeners(table: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each listener: answers, checks, agreement with the others, and the reason of an exclusion."""
     rows = []
     counts = table["excluded"] == ""
     good = table.loc[counts, "listener"].unique()
     # the counted answers of listeners who are not excluded, and all answers of the others
     table = table[counts | ~table["listener"].isin(good)]
-    matrix = _matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
+    matrix = _build_answer_matrix(table[table["role"] != "check"]).reindex(table["listener"].unique())
     counting = matrix[matrix.index.isin(good)]
     sums, answers = counting.sum(), counting.notna().sum()
     for listener, own_answers in table.groupby("listener", sort=False):
@@ -160,36 +181,36 @@ def listeners_of(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement_of(table: pd.DataFrame, method: str) -> float:
+def compute_agreement(table: pd.DataFrame, method: str) -> float:
     """Return Krippendorff's alpha of the counted answers."""
-    return krippendorff_alpha(_matrix(table).to_numpy(), METHODS[method].scale)
+    return krippendorff_alpha(_build_answer_matrix(table).to_numpy(), METHODS[method].scale)
 
 
-def _matrix(table: pd.DataFrame) -> pd.DataFrame:
+def _build_answer_matrix(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers, shape (listeners, rated units)."""
     seconds = table["other"].astype("object").where(table["other"].notna(), "")
     first = table["score"].groupby([table["listener"], table["item"], table["system"], seconds]).first()
     return first.unstack([1, 2, 3])
 
 
-def _codes(names: Sequence[Any] | pd.Series[Any]) -> NDArray[np.int64]:
+def _encode_names(names: Sequence[Any] | pd.Series[Any]) -> NDArray[np.int64]:
     return np.asarray(pd.factorize(pd.Series(names))[0], dtype=np.int64)
 
 
+# Maximum share of items with a missed hidden reference; source: ITU-R BS.1534-3, 4.1.2 (post-screening).
 _MAX_MISSED = 0.15
-"""Maximum share of items with a missed hidden reference; source: ITU-R BS.1534-3, 4.1.2 (post-screening)."""
+# Share of listeners above which an anchor counts as not worse than its reference; source: as above.
 _TOO_GOOD = 0.25
-"""Share of listeners above which an anchor counts as not worse than its reference; source: as above."""
-_TOLD = 5
+_MAX_NAMES = 5
 
 
-def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
+def screen_answers(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
     """Return the answers with a column ``excluded`` (the reason, or empty), and sentences about the exclusions."""
     sentences: list[str] = []
     same = [name for name in table.columns if name != "finished"]
     twice = table.duplicated(same)
     if twice.any():
-        who = _names(table.loc[twice, "listener"])
+        who = _format_listeners(table.loc[twice, "listener"])
         sentences.append(f"{int(twice.sum())} of {len(table)} answers were given twice and count once: {who}")
         table = table[~twice].reset_index(drop=True)
     table = table.assign(excluded="")
@@ -200,14 +221,14 @@ def screened(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame,
         _exclude_by_anchor(table, sentences)
     finished = table[table["excluded"] == ""].groupby("listener", sort=False)["finished"].any()
     if not finished.all():
-        who = _names(finished.index[~finished])
+        who = _format_listeners(finished.index[~finished])
         sentences.append(
             f"{(~finished).sum()} of {len(finished)} listeners did not finish; their answers count: {who}"
         )
     return table, sentences
 
 
-def _exclude(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
+def _mark_excluded(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
     table.loc[rows & (table["excluded"] == ""), "excluded"] = why
 
 
@@ -215,8 +236,8 @@ def _exclude_later_sessions(table: pd.DataFrame, sentences: list[str]) -> None:
     first = table.groupby("listener")["session"].transform("min")
     later = table["session"] != first
     if later.any():
-        _exclude(table, later, "a later session of the same listener")
-        who = _names(table.loc[later, "listener"])
+        _mark_excluded(table, later, "a later session of the same listener")
+        who = _format_listeners(table.loc[later, "listener"])
         sentences.append(
             f"later sessions of listeners who had answered before are excluded: {who}; if they are other "
             "people of the same name, give them names of their own in the files"
@@ -229,14 +250,16 @@ def _exclude_inattentive(table: pd.DataFrame, allowed: int, sentences: list[str]
     failed = is_failed.groupby(checks["listener"]).agg(["sum", "size"])
     for listener, (failures, count) in failed[failed["sum"] > allowed].iterrows():
         why = f"attention: {int(failures)} of {int(count)} checks failed"
-        _exclude(table, table["listener"] == listener, why)
-        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
+        _mark_excluded(table, table["listener"] == listener, why)
+        sentences.append(f"{_format_listeners([str(listener)])} is excluded: {why}")
 
 
 def _exclude_by_reference(table: pd.DataFrame, sentences: list[str]) -> None:
     hidden = table[(table["role"] == "reference") & (table["excluded"] == "")]
     low = hidden["score"] < HIDDEN_REFERENCE_LEAST
-    _exclude_who_missed(table, low.groupby(hidden["listener"]).mean(), "hidden reference below", sentences)
+    _exclude_by_missed_share(
+        table, low.groupby(hidden["listener"]).mean(), "hidden reference below", sentences
+    )
 
 
 def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
@@ -251,24 +274,26 @@ def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
     high = middle["score"] > HIDDEN_REFERENCE_LEAST
     undamaged = high.groupby(middle["item"]).mean() > _TOO_GOOD
     if undamaged.any():
-        items = _names(undamaged[undamaged].index)
+        items = _format_listeners(undamaged[undamaged].index)
         sentences.append(
             f"the anchor {names[-1]!r} is hardly worse than the reference, and excludes nobody, in: {items}"
         )
     judged = ~middle["item"].isin(undamaged[undamaged].index)
     missed = high[judged].groupby(middle.loc[judged, "listener"]).mean()
-    _exclude_who_missed(table, missed, "anchor above", sentences)
+    _exclude_by_missed_share(table, missed, "anchor above", sentences)
 
 
-def _exclude_who_missed(table: pd.DataFrame, missed: pd.Series[Any], what: str, sentences: list[str]) -> None:
+def _exclude_by_missed_share(
+    table: pd.DataFrame, missed: pd.Series[Any], what: str, sentences: list[str]
+) -> None:
     """Exclude listeners by their share of items (0 to 1) in which they rated beyond the limit."""
     for listener, share in missed[missed > _MAX_MISSED].items():
         why = f"{what} {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
-        _exclude(table, table["listener"] == listener, why)
-        sentences.append(f"{_names([str(listener)])} is excluded: {why}")
+        _mark_excluded(table, table["listener"] == listener, why)
+        sentences.append(f"{_format_listeners([str(listener)])} is excluded: {why}")
 
 
-def _names(listeners: Iterable[object]) -> str:
+def _format_listeners(listeners: Iterable[object]) -> str:
     names = list(dict.fromkeys(str(name)[:60] for name in listeners))
-    more = f" and {len(names) - _TOLD} more" if len(names) > _TOLD else ""
-    return ", ".join(map(repr, names[:_TOLD])) + more
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(map(repr, names[:_MAX_NAMES])) + more

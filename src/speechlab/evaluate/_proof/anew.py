@@ -8,162 +8,174 @@ from dataclasses import replace
 from typing import Any
 
 from speechlab import datasets
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.display import listed, percent
+from speechlab.display import join_with_and, format_percent
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import changes_between
-from speechlab.evaluate._changes.tested import NAMES
-from speechlab.evaluate._listening.report import listening_report
+from speechlab.evaluate._changes.report import compare_reports
+from speechlab.evaluate._changes.tested import DEFAULT_NAMES
+from speechlab.evaluate._listening.report import build_listening_report
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._recognition.hallucinations import flagged
-from speechlab.evaluate._recognition.hotwords import hotword_effects
-from speechlab.evaluate._recognition.report import recognition_report
+from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
+from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
+from speechlab.evaluate._recognition.report import build_recognition_report
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.report import speech_report
-from speechlab.evaluate._speech.rows import rescored
-from speechlab.evaluate._speech.speed import no_speed, no_times
+from speechlab.evaluate._speech.report import build_speech_report
+from speechlab.evaluate._speech.rows import rescore_rows
+from speechlab.evaluate._speech.speed import build_empty_call_table, build_empty_stream_table
 from speechlab.evaluate._systems import System
 from speechlab.evaluate._translation.measures import (
     Columns,
-    glossary_counts,
-    rescored_translations,
-    summarized,
+    count_glossary_terms,
+    rescore_translations,
+    summarize_translations,
 )
-from speechlab.evaluate._translation.report import translation_report
-from speechlab.evaluate._translation.spoken import report_of_stages
-from speechlab.evaluate._voices.report import ordered, voices_report
-from speechlab.evaluate._watch import rescored_rows, watch_report
-from speechlab.evaluate._writing.columns import View, count, plural, rate, text
+from speechlab.evaluate._translation.report import build_translation_report
+from speechlab.evaluate._translation.spoken import build_stages_report
+from speechlab.evaluate._voices.report import rank_voices, build_voices_report
+from speechlab.evaluate._watch import rescore_study_rows, build_watch_report
+from speechlab.evaluate._writing.columns import (
+    View,
+    build_count_column,
+    format_count,
+    build_rate_column,
+    text,
+)
 from speechlab.evaluate._writing.contents import Contents, Finding
-from speechlab.text import language_name
+from speechlab.text import get_language_name
 
 
-def recomputed(report: Contents, table: pd.DataFrame | None = None) -> Contents:
-    """Return the report that its study makes of the rows: texts scored, summarised, tested and told again.
+def recompute_report(report: Contents, table: pd.DataFrame | None = None) -> Contents:
+    """Return the report that its study makes of the rows: texts scored, summarized, tested and told again.
 
     Raises:
         InvalidRequestError: The report is of a study whose rows are not all in it.
     """
-    if report.study not in _STUDIES:
-        known = ", ".join(sorted(_STUDIES))
+    if report.study not in _RECOMPUTE_BY_STUDY:
+        known = ", ".join(sorted(_RECOMPUTE_BY_STUDY))
         message = f"a report of {report.study!r} cannot be computed from its rows; those of {known} can"
         raise InvalidRequestError(message, parameter="report")
-    anew = _STUDIES[report.study](report, report.table if table is None else table)
+    anew = _RECOMPUTE_BY_STUDY[report.study](report, report.table if table is None else table)
     if table is not None or UNCORRECTED not in report.tables:
         return anew
-    before = _STUDIES[report.study](report, uncorrected(report))
-    return with_references(before, anew, report.tables[CORRECTIONS])
+    before = _RECOMPUTE_BY_STUDY[report.study](report, restore_references(report))
+    return add_reference_errors(before, anew, report.tables[CORRECTIONS])
 
 
-def _facts(report: Contents) -> dict[str, Any]:
-    speed = report.speed if len(report.speed) else no_speed()
+def _collect_report_facts(report: Contents) -> dict[str, Any]:
+    speed = report.speed if len(report.speed) else build_empty_call_table()
     facts = {"speed": speed, "record": report.record, "notes": report.notes}
     return {**facts, "segments": report.tables.get("segments")}
 
 
-def _roles(report: Contents) -> tuple[str, str]:
+def _find_text_and_language(report: Contents) -> tuple[str, str]:
     return report.columns.get("text", "text"), report.columns.get("language", "language")
 
 
-def _speech(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _roles(report)
-    rows = rescored(table, text, language)
-    return speech_report(report.title, rows, text=text, language=language, **_facts(report))
-
-
-def _voices(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _roles(report)
-    rows = rescored(table, text, language)
-    return voices_report(report.title, rows, text, language, ordered(rows, text, language), **_facts(report))
-
-
-def _recognition(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _roles(report)
-    settings = report.record.get("settings", {})
-    return recognition_report(
-        report.title,
-        rescored(table, text, language),
-        text,
-        language,
-        systems=_systems(settings),
-        nothing=report.tables.get("speechless", pd.DataFrame()),
-        about=str(settings.get("about", "")),
-        measures=report.tables.get("measures", pd.DataFrame()),
-        **_facts(report),
+def _recompute_speech(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _find_text_and_language(report)
+    rows = rescore_rows(table, text, language)
+    return build_speech_report(
+        report.title, rows, text=text, language=language, **_collect_report_facts(report)
     )
 
 
-def _systems(settings: Mapping[str, Any]) -> list[System]:
-    """The systems of a record; a number stands for the service of each."""
+def _recompute_voices(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _find_text_and_language(report)
+    rows = rescore_rows(table, text, language)
+    return build_voices_report(
+        report.title, rows, text, language, rank_voices(rows, text, language), **_collect_report_facts(report)
+    )
+
+
+def _recompute_recognition(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _find_text_and_language(report)
+    settings = report.record.get("settings", {})
+    return build_recognition_report(
+        report.title,
+        rescore_rows(table, text, language),
+        text,
+        language,
+        systems=_build_systems(settings),
+        nothing=report.tables.get("speechless", pd.DataFrame()),
+        about=str(settings.get("about", "")),
+        measures=report.tables.get("measures", pd.DataFrame()),
+        **_collect_report_facts(report),
+    )
+
+
+def _build_systems(settings: Mapping[str, Any]) -> list[System]:
+    """Return the systems of a record; a number stands for the service of each."""
     by_name = settings.get("systems") or {"": settings}
     return [System(name, options.get("service", 0), dict(options)) for name, options in by_name.items()]
 
 
-def _translation(report: Contents, table: pd.DataFrame) -> Contents:
+def _recompute_translation(report: Contents, table: pd.DataFrame) -> Contents:
     columns = Columns(**report.columns)
     terms = report.record.get("settings", {}).get("glossary") or {}
-    rows = rescored_translations(table, columns, terms)
-    speed = report.speed if len(report.speed) else no_times()
-    return translation_report(
+    rows = rescore_translations(table, columns, terms)
+    speed = report.speed if len(report.speed) else build_empty_stream_table()
+    return build_translation_report(
         report.title,
         rows,
-        summarized(rows, columns, speed),
+        summarize_translations(rows, columns, speed),
         columns,
-        terms=glossary_counts(rows, columns, terms),
+        terms=count_glossary_terms(rows, columns, terms),
         speed=speed,
         record=report.record,
         notes=report.notes,
     )
 
 
-def _speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
-    return report_of_stages(report.title, table, report.columns, report.record)
+def _recompute_speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
+    return build_stages_report(report.title, table, report.columns, report.record)
 
 
-def _changes(report: Contents, _: pd.DataFrame) -> Contents:
-    """The two reports, as far as they were compared, are tables of the report of their changes."""
+def _recompute_changes(report: Contents, _: pd.DataFrame) -> Contents:
+    """Return the two reports, as far as they were compared, are tables of the report of their changes."""
     reports = []
-    for side in NAMES:
+    for side in DEFAULT_NAMES:
         rows, record = report.tables[side], report.record[side]
-        rows = rescored_rows(rows, record)
+        rows = rescore_study_rows(rows, record)
         if record.get("study") == "recognition":
-            rows = hotword_effects(flagged(rows), _systems(record.get("settings", {})), "language").table
+            rows = measure_hotword_effects(
+                flag_hallucinations(rows), _build_systems(record.get("settings", {})), "language"
+            ).table
         speed = report.tables.get(f"speed_{side}", pd.DataFrame())
         title, study = str(report.record["title"]), str(record.get("study", "speech"))
         reports.append(Contents(title, rows, pd.DataFrame(), study=study, speed=speed, record=record))
-    return changes_between(reports[1], reports[0], report.record["names"])
+    return compare_reports(reports[1], reports[0], report.record["names"])
 
 
-def _watch(report: Contents, table: pd.DataFrame) -> Contents:
-    rows = rescored_rows(table, report.record)
-    return watch_report(report.title, rows, report.tables["values"], report.record, report.notes)
+def _recompute_watch(report: Contents, table: pd.DataFrame) -> Contents:
+    rows = rescore_study_rows(table, report.record)
+    return build_watch_report(report.title, rows, report.tables["values"], report.record, report.notes)
 
 
-def _listening(report: Contents, table: pd.DataFrame) -> Contents:
-    return listening_report(report.title, table, report.findings, report.record)
+def _recompute_listening(report: Contents, table: pd.DataFrame) -> Contents:
+    return build_listening_report(report.title, table, report.findings, report.record)
 
 
-_STUDIES: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
-    "round_trip": _speech,
-    "speech": _speech,
-    "voices": _voices,
-    "recognition": _recognition,
-    "translation": _translation,
-    "listening": _listening,
-    "speech_to_speech": _speech_to_speech,
-    "changes": _changes,
-    "watch": _watch,
+_RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
+    "round_trip": _recompute_speech,
+    "speech": _recompute_speech,
+    "voices": _recompute_voices,
+    "recognition": _recompute_recognition,
+    "translation": _recompute_translation,
+    "listening": _recompute_listening,
+    "speech_to_speech": _recompute_speech_to_speech,
+    "changes": _recompute_changes,
+    "watch": _recompute_watch,
 }
 
 
+# Tables of a corrected report: its file of corrections; and the place and the text of each row before.
 CORRECTIONS, UNCORRECTED = "corrections", "uncorrected"
-"""Tables of a corrected report: its file of corrections; and the place and the text of each row before."""
-_SHOWN = 50
-"""Maximum number of corrections that a page lists."""
+# Maximum number of corrections that a page lists.
+_MAX_SHOWN = 50
 
 
-def uncorrected(report: Contents) -> pd.DataFrame:
+def restore_references(report: Contents) -> pd.DataFrame:
     """The rows of a corrected report with their references as they were; those of another report as they are."""
     if UNCORRECTED not in report.tables:
         return report.table
@@ -175,7 +187,7 @@ def uncorrected(report: Contents) -> pd.DataFrame:
     return report.table.assign(**{name: cells})
 
 
-def with_references(before: Contents, after: Contents, corrections: pd.DataFrame) -> Contents:
+def add_reference_errors(before: Contents, after: Contents, corrections: pd.DataFrame) -> Contents:
     """Return a corrected report that says how much of the error was the references', of each system and voice."""
     name = after.columns.get("text", "text")
     old, new = (report.table[name].astype(object).tolist() for report in (before, after))
@@ -183,23 +195,23 @@ def with_references(before: Contents, after: Contents, corrections: pd.DataFrame
     originals = pd.DataFrame(
         {"place": places, "text": pd.array([old[place] for place in places], dtype="string")}
     )
-    references = _of_each(before, after)
+    references = _summarize_corrections(before, after)
     tables = {**after.tables, "references": references, CORRECTIONS: corrections, UNCORRECTED: originals}
     changed = corrections[corrections["old"] != corrections["new"]]
-    findings = (_finding(before, after, changed["row"].nunique()), *after.findings)
-    views = (*after.views, *_views(references, changed))
-    summary, keys = after.summary, _groups(references)
-    if set(keys) <= set(summary.columns):  # beside the rates of voice, engine and recogniser
+    findings = (_build_finding(before, after, changed["row"].nunique()), *after.findings)
+    views = (*after.views, *_build_views(references, changed))
+    summary, keys = after.summary, _list_key_columns(references)
+    if set(keys) <= set(summary.columns):  # beside the rates of voice, engine and recognizer
         summary = summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
     return replace(after, summary=summary, findings=findings, tables=tables, views=views)
 
 
-def _groups(references: pd.DataFrame) -> list[str]:
-    """The columns that identify a row: system, condition, voice, language."""
+def _list_key_columns(references: pd.DataFrame) -> list[str]:
+    """Return the columns that identify a row: system, condition, voice, language."""
     return references.columns[: list(references.columns).index("errors_before")].tolist()
 
 
-def _of_each(before: Contents, after: Contents) -> pd.DataFrame:
+def _summarize_corrections(before: Contents, after: Contents) -> pd.DataFrame:
     """Errors before and after, and those that were the references', of each system, voice and language."""
     language = after.columns.get("language", "language")
     keys = [name for name in (*SIDES, "voice_name", language) if name in after.table.columns]
@@ -225,41 +237,45 @@ def _of_each(before: Contents, after: Contents) -> pd.DataFrame:
     return table.reset_index().rename(columns={language: "language"})
 
 
-def _views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
+def _build_views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
     columns = [
-        *(text(name, name) for name in _groups(references)),
-        count("errors before", "errors_before"),
-        count("the references'", "reference_errors"),
-        count("errors after", "errors_after"),
-        rate("rate before", "error_rate_before"),
-        rate("rate after", "error_rate_after", strong=True),
+        *(text(name, name) for name in _list_key_columns(references)),
+        build_count_column("errors before", "errors_before"),
+        build_count_column("the references'", "reference_errors"),
+        build_count_column("errors after", "errors_after"),
+        build_rate_column("rate before", "error_rate_before"),
+        build_rate_column("rate after", "error_rate_after", strong=True),
     ]
     listing = [text(name, name, optional=name in {"by", "when", "why"}) for name in changed.columns]
-    more = f"The first {_SHOWN} of {len(changed):,}." if len(changed) > _SHOWN else ""
+    more = f"The first {_MAX_SHOWN} of {len(changed):,}." if len(changed) > _MAX_SHOWN else ""
     return [
-        View.of("How much of the error was the references'", columns, references),
-        View.of("Corrections", listing, changed.head(_SHOWN), more),
+        View.from_rows("How much of the error was the references'", columns, references),
+        View.from_rows("Corrections", listing, changed.head(_MAX_SHOWN), more),
     ]
 
 
-def _finding(before: Contents, after: Contents, corrected: int) -> Finding:
+def _build_finding(before: Contents, after: Contents, corrected: int) -> Finding:
     """Say how many errors went with the corrections, and what became of the order of systems."""
     errors, remaining = (int(report.table["errors"].fillna(0).sum()) for report in (before, after))
     share = (errors - remaining) / errors if errors else 0.0
-    references = plural(corrected, "reference was", "references were")
+    references = format_count(corrected, "reference was", "references were")
     words = (
-        f"{references} corrected; {errors - remaining:,} of {errors:,} errors ({percent(share)}) were "
+        f"{references} corrected; {errors - remaining:,} of {errors:,} errors ({format_percent(share)}) were "
         "the references'."
     )
-    first, last = _orders(before), _orders(after)
-    new = [f"in {language_name(code)} {listed(last[code])}" for code in last if first.get(code) != last[code]]
+    first, last = _rank_systems(before), _rank_systems(after)
+    new = [
+        f"in {get_language_name(code)} {join_with_and(last[code])}"
+        for code in last
+        if first.get(code) != last[code]
+    ]
     if any(len(names) > 1 for names in last.values()):
         words += f" The order is another one now: {'; '.join(new)}." if new else " The order stays."
     return Finding(words, numbers={"errors_before": errors, "errors_after": remaining})
 
 
-def _orders(report: Contents) -> Mapping[Any, list[str]]:
-    """The systems or voices of each language, the one with the fewest errors first."""
+def _rank_systems(report: Contents) -> Mapping[Any, list[str]]:
+    """Return the systems or voices of each language, the one with the fewest errors first."""
     name = next((column for column in ("system", "voice_name") if column in report.summary.columns), None)
     if name is None or "ranking_rate" not in report.summary.columns:
         return {}
@@ -270,8 +286,8 @@ def _orders(report: Contents) -> Mapping[Any, list[str]]:
     return {code: lines[name].astype(str).tolist() for code, lines in ordered.groupby("language", sort=False)}
 
 
-@briefly
-def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame) -> Report:
+@shorten_tracebacks
+def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame) -> Report:
     """Return a report with corrected references, scored, ranked and tested anew; nothing is asked again.
 
     Args:
@@ -307,9 +323,9 @@ def corrected(report: Report, corrections: str | os.PathLike[str] | pd.DataFrame
         if sides
         else [("", report.table)]
     )
-    fixed = [datasets.corrected(rows, fixes, text=text) for _, rows in groups]
+    fixed = [datasets.apply_corrections(rows, fixes, text=text) for _, rows in groups]
     table = pd.concat(fixed).reindex(report.table.index)
     if CORRECTIONS in report.tables:
         fixes = pd.concat([report.tables[CORRECTIONS], fixes], ignore_index=True)
-    before = recomputed(report, uncorrected(report))
-    return Report.of(with_references(before, recomputed(report, table), fixes))
+    before = recompute_report(report, restore_references(report))
+    return Report.of(add_reference_errors(before, recompute_report(report, table), fixes))

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.evaluate._writing.folder import SOUNDS, plain
+from speechlab.evaluate._writing.folder import SOUNDS, to_plain
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.evaluate._writing.contents import Contents
 
-_HELD = re.compile(r'<script type="application/json" id="(\w+)">([^<]*)</script>')
+_JSON_ELEMENT = re.compile(r'<script type="application/json" id="(\w+)">([^<]*)</script>')
 _HIDDEN = {"script", "style", "noscript", "title"}
-_DRAWN = {"src", "srcset", "style", "class", "id", "type", "dir"}
-"""Attributes that are no words; figures have hashes."""
+# Attributes that are no words; figures have hashes.
+_VISUAL_ATTRIBUTES = {"src", "srcset", "style", "class", "id", "type", "dir"}
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# Relative; other processors sum in another order.
 _TOLERANCE = 1e-9
-"""Relative; other processors sum in another order."""
 _FRAMES = ("summary", "differences")
 _TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown")
 
@@ -37,77 +37,79 @@ class NumberCheck:
         self.numbers = 0
         self.unequal: list[tuple[str, str, str]] = []
 
-    def contents(self, stands: Contents, follows: Contents) -> None:
+    def compare_contents(self, stands: Contents, follows: Contents) -> None:
         """Compare the values of two reports: rows, tables, and every text."""
-        self.frame("rows", stands.table, follows.table)
+        self.compare_frames("rows", stands.table, follows.table)
         for name in _FRAMES:
-            self.frame(name, getattr(stands, name), getattr(follows, name))
+            self.compare_frames(name, getattr(stands, name), getattr(follows, name))
         for name in sorted(set(follows.tables) & set(stands.tables)):
-            self.frame(name, stands.tables[name], follows.tables[name])
+            self.compare_frames(name, stands.tables[name], follows.tables[name])
         for name in _TEXTS:
             values = (
-                orjson.dumps(getattr(one, name), plain, orjson.OPT_SERIALIZE_NUMPY)
+                orjson.dumps(getattr(one, name), to_plain, orjson.OPT_SERIALIZE_NUMPY)
                 for one in (stands, follows)
             )
-            self.value(name, *map(orjson.loads, values))
+            self.compare_values(name, *map(orjson.loads, values))
 
-    def frame(self, name: str, stands: pd.DataFrame, follows: pd.DataFrame) -> None:
+    def compare_frames(self, name: str, stands: pd.DataFrame, follows: pd.DataFrame) -> None:
         """Compare the columns that follow from the rows; columns of the user's own are in both."""
         if not len(stands) and not len(follows):
             return
         if len(stands) != len(follows):
-            self._note(f"{name}, number of rows", len(stands), len(follows))
+            self._add_difference(f"{name}, number of rows", len(stands), len(follows))
             return
         for column in follows.columns:
             if column in SOUNDS:  # whose places differ
                 continue
             if column not in stands.columns:
-                self._note(f"{name}, column {column}", "none", f"{len(follows)} rows")
+                self._add_difference(f"{name}, column {column}", "none", f"{len(follows)} rows")
                 continue
             cells = zip(stands[column].tolist(), follows[column].tolist(), strict=True)
             for row, (cell, expected) in enumerate(cells):
-                self.value(f"{name}, row {row}, {column}", cell, expected)
+                self.compare_values(f"{name}, row {row}, {column}", cell, expected)
 
-    def value(self, place: str, stands: Any, follows: Any) -> None:
+    def compare_values(self, place: str, stands: Any, follows: Any) -> None:
         """Compare two values: numbers within rounding, texts exactly, lists and dicts item by item."""
         if isinstance(stands, dict) and isinstance(follows, dict):
             for key in dict.fromkeys([*follows, *stands]):
-                self.value(f"{place}, {key}", stands.get(key), follows.get(key))
+                self.compare_values(f"{place}, {key}", stands.get(key), follows.get(key))
         elif isinstance(stands, list | tuple) and isinstance(follows, list | tuple):
             if len(stands) != len(follows):
-                self._note(f"{place}, number of items", len(stands), len(follows))
+                self._add_difference(f"{place}, number of items", len(stands), len(follows))
             for at, (item, expected) in enumerate(zip(stands, follows, strict=False)):
-                self.value(f"{place}, {at}", item, expected)
+                self.compare_values(f"{place}, {at}", item, expected)
         elif is_missing(stands) or is_missing(follows):
             if not (is_missing(stands) and is_missing(follows)):
-                self._note(place, stands, follows)
+                self._add_difference(place, stands, follows)
         elif is_number(stands) and is_number(follows):
             self.numbers += 1
             if not math.isclose(stands, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                self._note(place, stands, follows)
+                self._add_difference(place, stands, follows)
         else:
             self.numbers += len(_NUMBER.findall(str(follows)))
             if str(stands) != str(follows):
-                self._note(place, stands, follows)
+                self._add_difference(place, stands, follows)
 
-    def digest(self, place: str, stands: str, follows: str) -> None:
+    def compare_digests(self, place: str, stands: str, follows: str) -> None:
         """Compare two hashes, which are no numbers of the report."""
         if stands != follows:
-            self._note(place, stands, follows)
+            self._add_difference(place, stands, follows)
 
-    def markup(self, place: str, stands: str, follows: str) -> None:
+    def compare_markup(self, place: str, stands: str, follows: str) -> None:
         """Compare the visible words of two pieces of HTML."""
-        words, expected = _words(stands), _words(follows)
+        words, expected = _list_visible_words(stands), _list_visible_words(follows)
         self.numbers += sum(map(len, map(_NUMBER.findall, expected)))
-        for i, j, k, end in _changed_words(words, expected):
+        for i, j, k, end in _find_changed_words(words, expected):
             before = " ".join(words[max(i - 3, 0) : i])
-            self._note(f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end]))
+            self._add_difference(
+                f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end])
+            )
 
-    def _note(self, place: str, stands: object, follows: object) -> None:
+    def _add_difference(self, place: str, stands: object, follows: object) -> None:
         self.unequal.append((place, f"{stands}", f"{follows}"))
 
 
-class _Visible(HTMLParser):
+class _VisibleWordParser(HTMLParser):
     """The words of a page that people see or hear: its texts, and the texts of attributes."""
 
     def __init__(self) -> None:
@@ -118,7 +120,7 @@ class _Visible(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._hidden = tag if tag in _HIDDEN else self._hidden
         for name, text in attrs:
-            if name not in _DRAWN and text:
+            if name not in _VISUAL_ATTRIBUTES and text:
                 self.words += text.split()
 
     def handle_endtag(self, tag: str) -> None:
@@ -129,15 +131,15 @@ class _Visible(HTMLParser):
             self.words += data.split()
 
 
-def _words(markup: str) -> list[str]:
-    parser = _Visible()
+def _list_visible_words(markup: str) -> list[str]:
+    parser = _VisibleWordParser()
     parser.feed(markup)
     parser.close()
     return parser.words
 
 
-def _changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int, int, int]]:
-    """The slices of both that differ: word by word, or as a diff where words came or went."""
+def _find_changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int, int, int]]:
+    """Return the slices of both that differ: word by word, or as a diff where words came or went."""
     if len(words) == len(expected):
         pairs = enumerate(zip(words, expected, strict=True))
         return [(at, at + 1, at, at + 1) for at, (word, expected_word) in pairs if word != expected_word]
@@ -145,10 +147,10 @@ def _changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int
     return [(i, j, k, end) for kind, i, j, k, end in matcher.get_opcodes() if kind != "equal"]
 
 
-def held_in(page: str, *names: str) -> dict[str, Any]:
-    """The JSON that a page holds, by the id of its element; what is missing or no JSON is left out."""
+def parse_page_json(page: str, *names: str) -> dict[str, Any]:
+    """Return the JSON that a page holds, by the id of its element; what is missing or no JSON is left out."""
     values = {}
-    for name, text in _HELD.findall(page):
+    for name, text in _JSON_ELEMENT.findall(page):
         if name in names:
             with suppress(orjson.JSONDecodeError):
                 values[name] = orjson.loads(text)

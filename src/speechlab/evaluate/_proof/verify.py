@@ -16,31 +16,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._brief import briefly
-from speechlab._files import user_path
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import escape
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._proof.anew import recomputed
-from speechlab.evaluate._proof.compared import NumberCheck, held_in
+from speechlab.evaluate._proof.anew import recompute_report
+from speechlab.evaluate._proof.compared import NumberCheck, parse_page_json
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._voices.report import voice_keys
-from speechlab.evaluate._voices.study import measured
-from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.folder import changed_files
-from speechlab.evaluate._writing.page import digest_of, page_markup, read_report, seal_of
+from speechlab.evaluate._voices.report import list_voice_columns
+from speechlab.evaluate._voices.study import measure_sounds
+from speechlab.evaluate._writing.columns import format_count
+from speechlab.evaluate._writing.folder import compare_file_hashes
+from speechlab.evaluate._writing.page import hash_figure, render_page_parts, parse_report, compute_seals
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents
 
 
-_LEFT_OUT = re.compile(r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in this page[^<]*</strong></p>")
+_OMITTED_SOUND = re.compile(
+    r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in this page[^<]*</strong></p>"
+)
 _SVG = r"data:image/svg\+xml;base64,([^\"]*)"
 _FIGURE = re.compile(rf'srcset="{_SVG}"><img src="{_SVG}"[^>]*></picture>\s*<figcaption>([^<]*)</figcaption>')
 _RECORD = re.compile(r"<pre>(\{.*?\})</pre>", re.DOTALL)
-_READ = ("report", "data")
-_NAMED = 3
+_ELEMENT_IDS = ("report", "data")
+_MAX_DIFFERENCES = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,10 +74,10 @@ class Proof:
         """Whether all numbers are equal, and else which differ first."""
         if not len(self.unequal):
             return f"{self.numbers:,} numbers recomputed, all equal."
-        first = self.unequal.head(_NAMED).itertuples(index=False)
+        first = self.unequal.head(_MAX_DIFFERENCES).itertuples(index=False)
         lines = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
-        more = "; …" if len(self.unequal) > _NAMED else ""
-        places = plural(len(self.unequal), "place differs", "places differ")
+        more = "; …" if len(self.unequal) > _MAX_DIFFERENCES else ""
+        places = format_count(len(self.unequal), "place differs", "places differ")
         return f"{places} among {self.numbers:,} numbers recomputed: {lines}{more}."
 
     def __bool__(self) -> bool:
@@ -85,7 +87,7 @@ class Proof:
         return "\n".join([f"{self.title}: {self.answer}", *self.notes])
 
 
-@briefly
+@shorten_tracebacks
 def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None) -> Proof:
     """Compute every number of a saved report again from the rows in it, without a network, and compare.
 
@@ -111,52 +113,52 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if isinstance(path, Report):
         message = "path is a Report in memory; verify what report.save('report') wrote"
         raise InvalidRequestError(message, parameter="path")
-    where = user_path(path)
+    where = expand_user_path(path)
     compared = NumberCheck()
     further = []
     if where.is_dir():
         stands: Contents = Report.load(where)
-        anew = recomputed(stands)
-        compared.contents(stands, anew)
+        anew = recompute_report(stands)
+        compared.compare_contents(stands, anew)
         if stands.study == "voices":
             further.append(compare_sounds(compared, stands))
         page = where / "report.html"
         if page.is_file():
-            text = _text_of(page)
-            _compare_page(compared, text, held_in(text, *_READ), Report.of(anew))
-        digest, changed = changed_files(where)
+            text = _read_page(page)
+            _compare_page(compared, text, parse_page_json(text, *_ELEMENT_IDS), Report.of(anew))
+        digest, changed = compare_file_hashes(where)
         for name, *digests in changed:
-            compared.digest(f"file {name}", *digests)
+            compared.compare_digests(f"file {name}", *digests)
     else:
-        text = _text_of(where)
-        held = held_in(text, *_READ)
-        stands = _held(text, held, where)
-        anew = recomputed(stands)
+        text = _read_page(where)
+        held = parse_page_json(text, *_ELEMENT_IDS)
+        stands = _parse_page_report(text, held, where)
+        anew = recompute_report(stands)
         _compare_page(compared, text, held, Report.of(anew))
-        seal, digest = seal_of(text)
-        compared.digest("page, sha256", seal, digest)
+        seal, digest = compute_seals(text)
+        compared.compare_digests("page, sha256", seal, digest)
         if stands.study == "voices":
             further.append("Measures of sound were taken as they are; a folder has the sounds.")
     if store is not None:
         further.append(compare_with_store(compared, stands, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    notes = (*further, *(_causes(stands) if len(unequal) else ()), *_notes(stands))
+    notes = (*further, *(_list_causes(stands) if len(unequal) else ()), *_list_notes(stands))
     return Proof(stands.title, compared.numbers, unequal, notes, digest)
 
 
-def opened(path: str | os.PathLike[str]) -> Report:
+def open_report(path: str | os.PathLike[str]) -> Report:
     """Return the report of a folder; or of a page, made anew from its rows, without recordings."""
-    where = user_path(path)
+    where = expand_user_path(path)
     if where.is_dir():
         return Report.load(where)
-    text = _text_of(where)
-    held = held_in(text, *_READ)
-    anew = recomputed(_held(text, held, where))
+    text = _read_page(where)
+    held = parse_page_json(text, *_ELEMENT_IDS)
+    anew = recompute_report(_parse_page_report(text, held, where))
     sounds = [name for name in held["report"]["sounds"] if name in anew.table.columns]
     return Report.of(replace(anew, table=anew.table.assign(**dict.fromkeys(sounds))))
 
 
-def _text_of(page: Path) -> str:
+def _read_page(page: Path) -> str:
     try:
         return page.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -166,8 +168,8 @@ def _text_of(page: Path) -> str:
         raise StoreError(message) from error
 
 
-def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
-    """The report that a page holds."""
+def _parse_page_report(text: str, held: Mapping[str, Any], page: Path) -> Contents:
+    """Return the report that a page holds."""
     data = held.get("report")
     if data is None:
         message = (
@@ -177,7 +179,7 @@ def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
         raise InvalidRequestError(message, parameter="path")
     try:
         record = _RECORD.search(text)
-        return read_report(data, json.loads(unescape(record[1])) if record else {})
+        return parse_report(data, json.loads(unescape(record[1])) if record else {})
     except (ValueError, KeyError, TypeError, OSError, lzma.LZMAError) as error:
         cause = f"({type(error).__name__}: {error})"
         message = f"the rows in {page} are damaged, or of another version of speechlab {cause}; save the report again"
@@ -187,37 +189,39 @@ def _held(text: str, held: Mapping[str, Any], page: Path) -> Contents:
 def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> None:
     """Compare the words of a page, its rows, and its figures."""
     data: Mapping[str, Any] = held.get("report", {})
-    main = _LEFT_OUT.sub("", text.partition("<main>")[2].partition("</main>")[0])
+    main = _OMITTED_SOUND.sub("", text.partition("<main>")[2].partition("</main>")[0])
     figures = {
         drawing.title: (b"", b"")
         for drawing in anew.drawings
         if f"<figcaption>{escape(drawing.title)}<" in main
     }
-    markup = page_markup(anew, anew.below(), figures, sound=bool(data.get("sound")))
-    compared.markup("page", main, "".join(markup))
-    rows = anew.shown_rows().rows
-    cells, stands = rows.piece(0, len(rows)), held.get("data", {}).get("rows", {})
+    markup = render_page_parts(anew, anew.below(), figures, sound=bool(data.get("sound")))
+    compared.compare_markup("page", main, "".join(markup))
+    rows = anew.build_shown_table().rows
+    cells, stands = rows.slice_cells(0, len(rows)), held.get("data", {}).get("rows", {})
     for name in stands:
         if name.startswith("c:"):
-            compared.value(f"page, rows, {name[2:]}", stands[name], cells.get(name, "no such column"))
+            compared.compare_values(
+                f"page, rows, {name[2:]}", stands[name], cells.get(name, "no such column")
+            )
     drawn = {
-        name: digest_of(base64.b64decode(wide), base64.b64decode(phone))
+        name: hash_figure(base64.b64decode(wide), base64.b64decode(phone))
         for phone, wide, name in _FIGURE.findall(main)
     }
     for name, digest in data.get("figures", {}).items():
         if drawn.get(escape(name)) != digest:
-            compared.digest(f"page, figure {name}", "another drawing", "the drawing of the report")
+            compared.compare_digests(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
-def _causes(report: Contents) -> list[str]:
-    """What makes an honest report differ: another version made it."""
+def _list_causes(report: Contents) -> list[str]:
+    """Return what makes an honest report differ: another version made it."""
     made_by, version = str(report.record.get("speechlab", "")), package_version()
     if not made_by or made_by == version:
         return []
     return [f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."]
 
 
-def _notes(report: Contents) -> tuple[str, ...]:
+def _list_notes(report: Contents) -> tuple[str, ...]:
     notes = []
     if len(report.speed):
         notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")
@@ -228,8 +232,8 @@ def _notes(report: Contents) -> tuple[str, ...]:
     return tuple(notes)
 
 
-_TEXTS = {"transcribe": ("hypothesis",), "translate": ("translation", "back_translation")}
-"""Columns of a report that have what a batch of an operation returned."""
+# Columns of a report that have what a batch of an operation returned.
+_SERVICE_TEXTS = {"transcribe": ("hypothesis",), "translate": ("translation", "back_translation")}
 
 
 def compare_with_store(compared: NumberCheck, report: Contents, store: str | os.PathLike[str]) -> str:
@@ -241,25 +245,27 @@ def compare_with_store(compared: NumberCheck, report: Contents, store: str | os.
         try:
             run = batch.load(str(recorded["id"]), str(store))
             verified = run.verify()
-            compared.digest(place, str(recorded.get("output_sha256")), str(run.manifest.get("output_sha256")))
-            compared.digest(place, "as recorded", "; ".join(verified.problems) or "as recorded")
+            compared.compare_digests(
+                place, str(recorded.get("output_sha256")), str(run.manifest.get("output_sha256"))
+            )
+            compared.compare_digests(place, "as recorded", "; ".join(verified.problems) or "as recorded")
             results += verified.results
-            for column in _TEXTS.get(run.record.operation, ())[:1]:
+            for column in _SERVICE_TEXTS.get(run.record.operation, ())[:1]:
                 cells = run.table()[f"{run.manifest.get('prefix', '')}{column}"].dropna().astype(str)
                 texts.setdefault(run.record.operation, Counter()).update(cells)
         except (StoreError, InvalidRequestError) as error:
-            compared.digest(place, "a batch", f"not in this store ({error})")
+            compared.compare_digests(place, "a batch", f"not in this store ({error})")
     for operation, replies in texts.items():
         stands: Counter[str] = Counter()
-        for column in _TEXTS[operation]:
-            stands.update(_texts_of_service(report, column))
+        for column in _SERVICE_TEXTS[operation]:
+            stands.update(_list_service_texts(report, column))
         for text, count in (stands - replies).items():
-            compared.digest(f"store, {operation}, {count} rows", text, "no such reply")
+            compared.compare_digests(f"store, {operation}, {count} rows", text, "no such reply")
     return f"{results:,} replies of {len(runs):,} batches were compared with the store."
 
 
-def _texts_of_service(report: Contents, column: str) -> list[str]:
-    """The texts of a column that a service was asked for; those that existed before are in no store."""
+def _list_service_texts(report: Contents, column: str) -> list[str]:
+    """Return the texts of a column that a service was asked for; those that existed before are in no store."""
     rows = report.table
     had = report.record.get("asked", {}).get("arguments", {}).get("hypotheses") or ()
     if column not in rows.columns:
@@ -273,13 +279,15 @@ def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
     text, language = (report.columns.get(role, role) for role in ("text", "language"))
     stands = report.table.reset_index(drop=True)
-    keys = [name for name in voice_keys(stands, language) if name != language]
+    keys = [name for name in list_voice_columns(stands, language) if name != language]
     rows = stands[[*keys, "audio", "duration_s", text, language]]
     rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
     without = rated > 0 and find_spec("speechmos") is None
-    sounds = measured(rows, text, language, 0 if without else rated, progress=False, measures={}, store=None)
+    sounds = measure_sounds(
+        rows, text, language, 0 if without else rated, progress=False, measures={}, store=None
+    )
     new = [name for name in sounds.columns if name not in rows.columns]
     new = [name for name in new if not (without and name.startswith("dnsmos_"))]
-    compared.frame("sounds", stands, sounds[new])
-    sentence = f"The sounds of {plural(int(rows['audio'].notna().sum()), 'clip')} were measured again."
+    compared.compare_frames("sounds", stands, sounds[new])
+    sentence = f"The sounds of {format_count(int(rows['audio'].notna().sum()), 'clip')} were measured again."
     return f"{sentence} Their DNSMOS was taken as it is: speechmos is not installed." if without else sentence

@@ -8,25 +8,34 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import listed, percent
+from speechlab.display import join_with_and, format_percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.advice import FAR, LEVEL, advised, answer_of
+from speechlab.evaluate._speech.advice import FAR, LEVEL, recommend_system, build_choice_conclusion
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.summary import UNITS, ranking_units
-from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.columns import interval_text, named, plural, sentence
+from speechlab.evaluate._speech.summary import UNITS, choose_ranking_units
+from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._writing.columns import (
+    format_interval,
+    format_language,
+    format_count,
+    capitalize_sentence,
+)
 from speechlab.evaluate._writing.contents import Conclusion, Finding
-from speechlab.evaluate._writing.differences import difference_words, evidence_words, of_study
-from speechlab.metrics import Ranking, compare, judge, rank, utterances_needed
+from speechlab.evaluate._writing.differences import (
+    describe_difference,
+    describe_evidence,
+    build_study_differences,
+)
+from speechlab.metrics import Ranking, compare, judge, rank, compute_utterances_needed
 
 if TYPE_CHECKING:
     from speechlab.evaluate._systems import System
 
 
 _CONDITION = "condition"
-_PLACES = ("system", "utterances", "error_rate", "group", "first_share", "p_best", "needed")
+_ORDER_COLUMNS = ("system", "utterances", "error_rate", "group", "first_share", "p_best", "needed")
 
 
 class SystemOrder(NamedTuple):
@@ -37,12 +46,12 @@ class SystemOrder(NamedTuple):
     verdicts: tuple[Finding, ...]
 
 
-def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
+def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
-        by_condition, findings = _rankable(rows, text, language, str(code))
+        by_condition, findings = _select_rankable(rows, text, language, str(code))
         verdicts += findings
         if not by_condition:
             continue
@@ -55,10 +64,10 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
         )
         for name, ranking in rankings.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
-            places.append(ranking.systems[list(_PLACES)].assign(**facts, excluded=ranking.excluded))
-            pairs.append(of_study(ranking.pairs, **facts))
+            places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
+            pairs.append(build_study_differences(ranking.pairs, **facts))
             label = ", ".join(map(str, facts.values()))
-            words = f"{label}: {ranking.sentence}{_limits(ranking)}{only}"
+            words = f"{label}: {ranking.sentence}{_describe_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())
             count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
             where = str(facts.get(_CONDITION, ""))
@@ -70,7 +79,7 @@ def ordered(table: pd.DataFrame, text: str, language: str, about: str = "") -> S
     return SystemOrder(systems, differences, tuple(verdicts))
 
 
-def _rankable(
+def _select_rankable(
     rows: pd.DataFrame, text: str, language: str, code: str
 ) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
     """Return the rows of a language that can be ranked, by condition, and findings on those that cannot."""
@@ -94,50 +103,52 @@ def _rankable(
         if count < 2:
             continue
         if not (alive.groupby("recording")["system"].nunique() == count).any():
-            words = f"{label}: no recording was recognised by all; run the study again for the others."
+            words = f"{label}: no recording was recognized by all; run the study again for the others."
             findings.append(Finding(words, code, str(condition), shown=where_shown))
             continue
         by_condition[str(condition)] = alive
     return by_condition, findings
 
 
-def _limits(order: Ranking) -> str:
+def _describe_limits(order: Ranking) -> str:
     """What a ranking cannot show, or leaves out."""
     words = ""
-    if order.pairs["blocks"].iloc[0] < FEWEST:
+    if order.pairs["blocks"].iloc[0] < MIN_PAIRS:
         what = "recordings" if order.tested == "utterance" else "blocks of recordings"
-        words = f" Fewer than {FEWEST} {what} can show no difference."
+        words = f" Fewer than {MIN_PAIRS} {what} can show no difference."
     if order.excluded:
         verb = "is" if order.excluded == 1 else "are"
-        words += f" {plural(order.excluded, 'recording')} that not all systems have {verb} left out."
+        words += f" {format_count(order.excluded, 'recording')} that not all systems have {verb} left out."
     return words
 
 
+# Ratios of error rates between which a sentence says that they double.
 _NEARLY_TWICE, _TWICE = 1.7, 2.4
-"""Ratios of error rates between which a sentence says that they double."""
-_MOST = 3
-"""Lines of a summary that the answer tells."""
+# Lines of a summary that the answer tells.
+_MAX_CLAUSES = 3
+# What noise is called, from a ratio of speech to noise in dB on.
 _LOUDNESS = ((15, "faint noise"), (7, "noise"), (-math.inf, "loud noise"))
-"""What noise is called, from a ratio of speech to noise in dB on."""
-_HARDLY = 0.01
-"""Change of an error rate, as a fraction, that a sentence calls hardly a change."""
+# Change of an error rate, as a fraction, that a sentence calls hardly a change.
+_NEGLIGIBLE_CHANGE = 0.01
 
 
-def systems_answer(order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]) -> Conclusion:
+def build_systems_conclusion(
+    order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]
+) -> Conclusion:
     """Return which system to take for each language, on recordings without changes."""
     unchanged = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
     rows = []
     languages = unchanged.groupby("language", observed=True, sort=False) if len(unchanged) else ()
     for code, lines in languages:
         calls = speed[speed["language"] == code] if len(speed) else speed
-        rows.append({"language": code, **advised(lines.reset_index(drop=True), calls, "recording")})
+        rows.append({"language": code, **recommend_system(lines.reset_index(drop=True), calls, "recording")})
     if not rows:
-        why = str(findings[0]) if findings else "No recording was recognised by all systems."
+        why = str(findings[0]) if findings else "No recording was recognized by all systems."
         return Conclusion("No system can be advised.", why)
-    return answer_of(pd.DataFrame(rows))
+    return build_choice_conclusion(pd.DataFrame(rows))
 
 
-def streams_answer(
+def build_streams_conclusion(
     summary: pd.DataFrame, systems: Sequence[System], differences: pd.DataFrame, advice: Conclusion | None
 ) -> Conclusion:
     """Return when streamed text is final and how much of it is wrong, against whole recordings if there are any."""
@@ -146,7 +157,7 @@ def streams_answer(
         lines = lines[lines["condition"] == AS_RECORDED]
     if not len(lines):
         return Conclusion("No stream could be scored.", "The table of rows has the reasons.")
-    rows = lines.assign(unit=ranking_units(lines)).to_dict("records")
+    rows = lines.assign(unit=choose_ranking_units(lines)).to_dict("records")
     waits = [
         None if is_missing(row.get("finalization_s")) else f"{row['finalization_s']:.2f} s" for row in rows
     ]
@@ -154,33 +165,39 @@ def streams_answer(
         keys = ("system", "language") if len({row["language"] for row in rows}) > 1 else ("system",)
         timed_rows = zip(waits, rows, strict=True)
         times = [f"{wait} ({', '.join(row[name] for name in keys)})" for wait, row in timed_rows if wait]
-        more = f" Streamed text is final {listed(times)} after the end of speech." if times else ""
+        more = f" Streamed text is final {join_with_and(times)} after the end of speech." if times else ""
         return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
-    (live,) = (system for system in systems if system.streams)
-    partner, clauses, certainties = live.beside(systems), [], []
-    for wait, row in zip(waits[:_MOST], rows[:_MOST], strict=True):
-        whole_rate = _beside(summary, partner, row)
-        against = "" if is_missing(whole_rate) else f" (whole: {percent(whole_rate)})"
-        share_wrong = f"{percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
-        language = named(str(row["language"]))
+    (live,) = (system for system in systems if system.is_streaming)
+    partner, clauses, certainties = live.find_unstreamed(systems), [], []
+    for wait, row in zip(waits[:_MAX_CLAUSES], rows[:_MAX_CLAUSES], strict=True):
+        whole_rate = _find_unstreamed_rate(summary, partner, row)
+        against = "" if is_missing(whole_rate) else f" (whole: {format_percent(whole_rate)})"
+        share_wrong = (
+            f"{format_percent(row['common_rate'])} of {UNITS.get(row['unit'], 'words')} are wrong{against}"
+        )
+        language = format_language(str(row["language"]))
         timing = f"is final {wait} after the end of speech" if wait else "has no times"
         clauses.append(f"{timing} in {language}, where {share_wrong}")
-        certainties.append(f"{f'{language}: ' if len(rows) > 1 else ''}{_sure_of(row, differences, partner)}")
-    return Conclusion(f"Streamed text {'; it '.join(clauses)}.", f"{sentence('; '.join(certainties))}.")
+        certainties.append(
+            f"{f'{language}: ' if len(rows) > 1 else ''}{_describe_certainty(row, differences, partner)}"
+        )
+    return Conclusion(
+        f"Streamed text {'; it '.join(clauses)}.", f"{capitalize_sentence('; '.join(certainties))}."
+    )
 
 
-def _beside(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
-    """The error rate of the system on the same recordings whole, if there is one."""
+def _find_unstreamed_rate(summary: pd.DataFrame, system: System | None, row: Mapping[Any, Any]) -> Any:
+    """Return the error rate of the system on the same recordings whole, if there is one."""
     same = summary[summary["system"] == system.name] if system is not None else summary.iloc[:0]
     for name in ("voice", "language", *(["condition"] if "condition" in row else [])):
         same = same[same[name] == row[name]]
     return next(iter(same["common_rate"]), None)
 
 
-def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | None) -> str:
+def _describe_certainty(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | None) -> str:
     """How sure the difference from whole recordings is, and the times of streams."""
-    count = plural(int(row["utterances_scored"]), "recording")
-    ends = interval_text(row.get("finalization_s_low"), row.get("finalization_s_high"))
+    count = format_count(int(row["utterances_scored"]), "recording")
+    ends = format_interval(row.get("finalization_s_low"), row.get("finalization_s_high"))
     times = f"; final texts came after {ends} s" if ends else ""
     if not is_missing(most := row.get("finalization_s_p95")):
         times = f"; 95 of 100 texts are final within {most:.2f} s"
@@ -194,14 +211,14 @@ def _sure_of(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | 
     ]
     if not differences_of_both:
         return f"that is of {count}{times}"
-    if differences_of_both[0]["n"] < FEWEST:
-        return f"{count} cannot show whether the rates differ by chance; take {FEWEST} or more{times}"
+    if differences_of_both[0]["n"] < MIN_PAIRS:
+        return f"{count} cannot show whether the rates differ by chance; take {MIN_PAIRS} or more{times}"
     p = differences_of_both[0]["p_holm"]
     beyond = "is beyond chance" if not is_missing(p) and p < LEVEL else "may be chance"
     return f"the difference in errors {beyond} on {count}{times}"
 
 
-def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+def compare_conditions(table: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Compare each condition with the recordings as they are, by the exact test paired by recording."""
     comparisons = []
     sides = ["system"] if "system" in table.columns else []
@@ -225,61 +242,59 @@ def condition_differences(table: pd.DataFrame, text: str, language: str) -> pd.D
             block = pairs[options["groups"] or "recording"]
             changes = (pairs["errors_after"] - pairs["errors"]).dropna().groupby(block).sum()
             # recordings, or blocks of them, with which the difference would show in 8 of 10 studies
-            needed = utterances_needed(changes.to_numpy(dtype="int64"), LEVEL, 0.8)
+            needed = compute_utterances_needed(changes.to_numpy(dtype="int64"), LEVEL, 0.8)
             facts = {"language": str(code), "condition": name, "system": "".join(map(str, system))}
             further = {"needed": pd.NA if needed is None else needed, "low": None, "high": None}
             comparisons.append({**comparison.row(), **facts, **further})
     return judge(comparisons)
 
 
-def condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
+def build_condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     """Return what conditions do as findings, with ``before``, ``after`` (error rates), ``p`` and ``recordings``."""
     findings = []
     for row in differences.to_dict("records"):
         system = tuple(filter(None, [str(row["system"])]))
-        label = ", ".join([*system, named(str(row["language"])), str(row["condition"])])
-        words = f"{label}: {difference_words(row)} ({row['verdict']})."
+        label = ", ".join([*system, format_language(str(row["language"])), str(row["condition"])])
+        words = f"{label}: {describe_difference(row)} ({row['verdict']})."
         numbers = {"before": row["value_a"], "after": row["value_b"], "p": row["p_holm"]}
         numbers |= {"recordings": row["n"], "blocks": row["blocks"], "needed": row["needed"]}
         findings.append(Finding(words, str(row["language"]), str(row["condition"]), system, numbers, ""))
     return tuple(findings)
 
 
-def conditions_answer(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
+def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
     """Return what the hardest condition does to each language, and whether that is beyond chance."""
     noises = [name for name in conditions if name.startswith("noise ")]
     hardest = noises[-1] if noises else conditions[-1]
     at_hardest = [finding for finding in findings if finding.condition == hardest]
     if not at_hardest:
         return Conclusion(
-            f"What {_called(hardest)} does could not be measured.",
+            f"What {_format_condition(hardest)} does could not be measured.",
             "No recording has a score with and without it.",
         )
     at_hardest.sort(key=lambda finding: finding.numbers["before"] - finding.numbers["after"])
-    effects = [_effect(finding) for finding in at_hardest]
-    lead = f"{_called(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
+    effects = [_describe_effect(finding) for finding in at_hardest]
+    lead = f"{_format_condition(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
     proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
     most = max(at_hardest, key=lambda finding: finding.numbers["recordings"]).numbers
-    count, on = most["blocks"], evidence_words(most["recordings"], most["blocks"], "recording")
-    if count < FEWEST:
-        certainty = f"{on} cannot show whether that is chance; take {FEWEST} or more."
+    count, on = most["blocks"], describe_evidence(most["recordings"], most["blocks"], "recording")
+    if count < MIN_PAIRS:
+        certainty = f"{on} cannot show whether that is chance; take {MIN_PAIRS} or more."
     elif len(proven) == len(at_hardest):
-        certainty = f"That is beyond chance on {on}.{_bearable(findings, conditions)}"
+        certainty = f"That is beyond chance on {on}.{_describe_harmless_noise(findings, conditions)}"
     elif proven:
-        names = listed([_language(finding) for finding in proven])
-        certainty = (
-            f"Beyond chance on {on}: {names}; the rest may be chance.{_bearable(findings, conditions)}"
-        )
+        names = join_with_and([_format_systems_and_language(finding) for finding in proven])
+        certainty = f"Beyond chance on {on}: {names}; the rest may be chance.{_describe_harmless_noise(findings, conditions)}"
     else:
         needed = [finding.numbers["needed"] for finding in at_hardest]
         further = max((float(total) - count for total in needed if not is_missing(total)), default=0)
         advice = f"; about {further:,.0f} more would show it" if 0 < further <= FAR else ""
         certainty = f"On {on}, that may be chance{advice}."
-    return Conclusion(sentence(lead), certainty)
+    return Conclusion(capitalize_sentence(lead), certainty)
 
 
-def _bearable(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
-    """The loudest noise under which no rise of errors is shown, where a louder one has one."""
+def _describe_harmless_noise(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
+    """Return the loudest noise under which no rise of errors is shown, where a louder one has one."""
     fine = ""
     for name in [condition for condition in conditions if condition.startswith("noise ")]:
         numbers = [finding.numbers for finding in findings if finding.condition == name]
@@ -289,21 +304,24 @@ def _bearable(findings: Sequence[Finding], conditions: Sequence[str]) -> str:
     return f" Down to {fine.removeprefix('noise ')} no rise is shown." if fine else ""
 
 
-def _called(condition: str) -> str:
+def _format_condition(condition: str) -> str:
     if condition.startswith("noise "):
         level = float(condition.removeprefix("noise ").removesuffix(" dB"))
         return f"{next(word for least, word in _LOUDNESS if level >= least)} ({level:g} dB)"
     return f"the band of {condition}"
 
 
-def _language(finding: Finding) -> str:
-    return ", ".join([*finding.systems, named(finding.language)])
+def _format_systems_and_language(finding: Finding) -> str:
+    return ", ".join([*finding.systems, format_language(finding.language)])
 
 
-def _effect(finding: Finding) -> str:
+def _describe_effect(finding: Finding) -> str:
     before, after = finding.numbers["before"], finding.numbers["after"]
-    who, rates = _language(finding), f"({percent(before)} to {percent(after)})"
-    if abs(after - before) < _HARDLY:
+    who, rates = (
+        _format_systems_and_language(finding),
+        f"({format_percent(before)} to {format_percent(after)})",
+    )
+    if abs(after - before) < _NEGLIGIBLE_CHANGE:
         return f"hardly changes {who} {rates}"
     if after < before:
         return f"lowers the errors of {who} {rates}"

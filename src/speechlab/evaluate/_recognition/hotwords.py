@@ -8,11 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._pandas import pd
-from speechlab.display import listed, percent
+from speechlab.display import join_with_and, format_percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.rows import languages_of_rows, mixed_normalizer
-from speechlab.evaluate._writing.columns import View, count, p_words, plural, rate, text
+from speechlab.evaluate._speech.rows import to_language_codes, build_multilingual_normalizer
+from speechlab.evaluate._writing.columns import (
+    View,
+    build_count_column,
+    describe_p,
+    format_count,
+    build_rate_column,
+    text,
+)
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
@@ -21,15 +28,15 @@ if TYPE_CHECKING:
 
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
 _MISSED, _ADDED, _REST = "hotwords missed", "hotwords put in", "errors of the rest"
+# The errors of each measure, and the lengths that they are counted against.
 _ERRORS: dict[str, Callable[[pd.DataFrame], tuple[Any, Any]]] = {
     _MISSED: lambda rows: (rows["hotwords_said"] - rows["hotwords_hit"], rows["hotwords_said"]),
     _ADDED: lambda rows: (rows["hotwords_added"], rows["hotwords_said"] * 0 + 1),
     _REST: lambda rows: (rows["unbiased_errors"], rows["unbiased_length"]),
 }
-"""The errors of each measure, and the lengths that they are counted against."""
 
 
-class Hotwords(NamedTuple):
+class HotwordEffects(NamedTuple):
     """The effects of hotwords."""
 
     table: pd.DataFrame
@@ -38,16 +45,16 @@ class Hotwords(NamedTuple):
     verdicts: tuple[Finding, ...]
 
 
-def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> Hotwords:
+def measure_hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: str) -> HotwordEffects:
     """Count the hotwords of all settings in the rows of each, and compare settings with and without them."""
-    words = list(dict.fromkeys(word for setting in systems for word in setting.words))
+    words = list(dict.fromkeys(word for setting in systems for word in setting.hotwords))
     if not words:
-        return Hotwords(table, pd.DataFrame(), judge([]), ())
-    counted = table.assign(**_counted(table, words, language))
-    recognised = counted[counted["hotwords_said"].notna()]
+        return HotwordEffects(table, pd.DataFrame(), judge([]), ())
+    counted = table.assign(**_count_hotwords(table, words, language))
+    recognized = counted[counted["hotwords_said"].notna()]
     places = [name for name in (language, "condition") if name in table.columns]
     keys = [*places, *(["system"] if "system" in table.columns else [])]
-    sums = recognised.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
+    sums = recognized.groupby(keys, observed=True, sort=False)[list(_COUNTS)].sum().reset_index()
     order = sums.groupby(places, observed=True, sort=False).ngroup().sort_values(kind="stable")
     sums = sums.loc[order.index].reset_index(drop=True).rename(columns={language: "language"})
     is_said = sums["hotwords_said"] > 0
@@ -57,9 +64,9 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     )
     differences = judge(
         {**row, "language": str(place[0]), "condition": str((*place, "")[1])}
-        for place, lines in recognised.groupby(places, observed=True, sort=False)
-        for base, setting in _pairs(systems)
-        for row in _tests(lines, base.name, setting.name)
+        for place, lines in recognized.groupby(places, observed=True, sort=False)
+        for base, setting in _pair_settings(systems)
+        for row in _compare_settings(lines, base.name, setting.name)
     )
     findings: list[Finding] = []
     verdicts: dict[Any, str] = {}
@@ -68,12 +75,12 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
         lines = summary[summary["language"] == code]
         lines = lines[lines["condition"] == condition] if condition else lines
         before, after = (lines[lines["system"] == system].iloc[0] for system in (base_name, name))
-        verdict, p = _verdict(rows), rows.set_index("measure")["p_holm"]
+        verdict, p = _describe_verdict(rows), rows.set_index("measure")["p_holm"]
         label = ", ".join(filter(None, (code, condition)))
-        words_of_effects = _effects_words(before, after, p)
+        words_of_effects = _describe_effects(before, after, p)
         sentence = f"{label}: {name} against {base_name}: {words_of_effects}. {verdict}"
         if (least := int(rows["blocks"].min())) < 20:
-            few = plural(least, "recording is", "recordings are")
+            few = format_count(least, "recording is", "recordings are")
             sentence += f" {few} too few to show much."
         numbers = {str(what): float(value) for what, value in p.items()}
         findings.append(Finding(sentence, code, condition, (name, base_name), numbers))
@@ -81,33 +88,33 @@ def hotword_effects(table: pd.DataFrame, systems: Sequence[System], language: st
     summary = summary.assign(verdict=pd.array([verdicts.get(at) for at in summary.index], dtype="string"))
     if len(findings) > 1:
         findings = [replace(finding, shown="") for finding in findings]
-    return Hotwords(counted, summary, differences, tuple(findings))
+    return HotwordEffects(counted, summary, differences, tuple(findings))
 
 
-def _counted(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
+def _count_hotwords(table: pd.DataFrame, words: Sequence[str], language: str) -> pd.DataFrame:
     """Count the hotwords of each row, by the rules of its language or languages."""
-    codes = languages_of_rows(table[language])
+    codes = to_language_codes(table[language])
     several = codes.map(len) > 1
     tables = [hotword_counts(table[~several], hotwords=words)]
     for languages, mixed_rows in table[several].groupby(codes[several]):
-        normalize = mixed_normalizer(languages)
+        normalize = build_multilingual_normalizer(languages)
         spellings = {word: list(filter(None, [normalize(word)])) for word in words}
         tables.append(hotword_counts(mixed_rows, hotwords=spellings))
     return pd.concat(tables).loc[table.index]
 
 
-def _pairs(systems: Sequence[System]) -> list[tuple[System, System]]:
+def _pair_settings(systems: Sequence[System]) -> list[tuple[System, System]]:
     """Pairs of the first setting without hotwords of a service, and each of its settings with hotwords."""
     pairs = []
     for system in systems:
-        base = next((option for option in systems if option.lab is system.lab and not option.words), None)
-        if system.words and base is not None:
+        base = next((option for option in systems if option.lab is system.lab and not option.hotwords), None)
+        if system.hotwords and base is not None:
             pairs.append((base, system))
     return pairs
 
 
-def _tests(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]:
-    """The exact tests of two settings, paired by recording; none without a common recording."""
+def _compare_settings(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]:
+    """Yield the exact tests of two settings, paired by recording; none without a common recording."""
     sides = [part[part["system"] == system].set_index("recording") for system in (base, name)]
     blocks = BLOCK if BLOCK in part.columns else None
     for measure, errors_of in _ERRORS.items():
@@ -120,21 +127,21 @@ def _tests(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]
             yield {**test.row(), "more": WORSE, "measure": measure, "low": None, "high": None}
 
 
-def _effects_words(before: Any, after: Any, p: Any) -> str:
+def _describe_effects(before: Any, after: Any, p: Any) -> str:
     count_said = int(after["hotwords_said"])
     came, added = (
         f"from {int(before[name])} to {int(after[name])}" for name in ("hotwords_hit", "hotwords_added")
     )
     words = ["no hotword is said in these recordings"]
     if count_said:
-        words = [f"hotwords that came through went {came} of {count_said} said ({p_words(p[_MISSED])})"]
+        words = [f"hotwords that came through went {came} of {count_said} said ({describe_p(p[_MISSED])})"]
     verb = "" if count_said else "went "
-    rates = f"from {percent(before['rest_rate'])} to {percent(after['rest_rate'])}"
-    words.append(f"hotwords put where nobody said them {verb}{added} ({p_words(p[_ADDED])})")
-    return listed([*words, f"the error rate of the rest {rates} ({p_words(p[_REST])})"])
+    rates = f"from {format_percent(before['rest_rate'])} to {format_percent(after['rest_rate'])}"
+    words.append(f"hotwords put where nobody said them {verb}{added} ({describe_p(p[_ADDED])})")
+    return join_with_and([*words, f"the error rate of the rest {rates} ({describe_p(p[_REST])})"])
 
 
-def _verdict(rows: pd.DataFrame) -> str:
+def _describe_verdict(rows: pd.DataFrame) -> str:
     verdicts = rows.set_index("measure")["verdict"]
     helps = {BETTER: "Hotwords help", WORSE: "Hotwords make it worse"}.get(
         verdicts[_MISSED], "No help is shown"
@@ -143,20 +150,20 @@ def _verdict(rows: pd.DataFrame) -> str:
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."
 
 
-def hotwords_view(hotwords: pd.DataFrame) -> View:
+def build_hotwords_view(hotwords: pd.DataFrame) -> View:
     """Return the counts of hotwords and the error rates of the rest."""
     sides = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     columns = [
         *(text(name, name) for name in sides),
-        count("hotwords said", "hotwords_said"),
-        count("came through", "hotwords_hit"),
-        rate("recall", "recall", strong=True),
-        count("put in", "hotwords_added"),
-        rate("errors of the rest", "rest_rate"),
+        build_count_column("hotwords said", "hotwords_said"),
+        build_count_column("came through", "hotwords_hit"),
+        build_rate_column("recall", "recall", strong=True),
+        build_count_column("put in", "hotwords_added"),
+        build_rate_column("errors of the rest", "rest_rate"),
         text("verdict", "verdict", optional=True),
     ]
     note = (
         "How many hotwords of those said came through, and how many were put where nobody said them. The verdict is "
         "against the setting without them, by exact tests paired by recording, corrected together."
     )
-    return View.of("Hotwords", columns, hotwords, note)
+    return View.from_rows("Hotwords", columns, hotwords, note)

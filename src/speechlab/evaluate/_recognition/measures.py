@@ -6,14 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
-from speechlab.client import functions_of
-from speechlab.evaluate._arguments import code_or_none
-from speechlab.evaluate._made import SIDES, STREAMED
+from speechlab.client import list_functions
+from speechlab.evaluate._arguments import parse_language_code
+from speechlab.evaluate._made import SIDES, STREAMING
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.rows import HEAR
-from speechlab.evaluate._speech.scorers import SCORE, opened
-from speechlab.evaluate._speech.speed import OF_RECOGNISERS, STREAM_TIMES, table_of_calls
-from speechlab.evaluate._writing.columns import Shown, View, count, interval_text, number, rate, text
+from speechlab.evaluate._speech.scorers import SCORE_PREFIX, ensure_open_store
+from speechlab.evaluate._speech.speed import RECOGNIZER_COLUMNS, STREAM_TIMES, build_call_table
+from speechlab.evaluate._writing.columns import (
+    DisplayColumn,
+    View,
+    build_count_column,
+    format_interval,
+    build_number_column,
+    build_rate_column,
+    text,
+)
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import entity_scores, formatting_rates, partial_stability
 
@@ -22,13 +30,13 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 _CODE = "speechlab: code"
-_MEASURES = (
+_MEASURE_COLUMNS = (
     *("language", "measure", "utterances", "items", "hits", "error_rate", "error_rate_low"),
     *("error_rate_high", "precision", "recall", "f1", "score"),
 )
 
 
-def measures_of(
+def compute_measures(
     table: pd.DataFrame,
     text: str,
     language: str,
@@ -42,7 +50,7 @@ def measures_of(
     options: dict[str, Any] = {"reference": text, "hypothesis": "hypothesis", "language": _CODE}
     options |= {"groups": BLOCK} if BLOCK in table.columns else {}
     rows: list[dict[Any, Any]] = []
-    coded = table.assign(**{_CODE: table[language].map(code_or_none)})
+    coded = table.assign(**{_CODE: table[language].map(parse_language_code)})
     for names, group in coded.groupby([*keys, _CODE], sort=False, observed=True):
         labels = dict(zip([*keys, "language"], names, strict=True))
         tables = []
@@ -59,65 +67,67 @@ def measures_of(
         for name in scores:
             values = group[name].dropna()
             mean = values.mean() if len(values) else None
-            measure = {"measure": name.removeprefix(SCORE), "utterances": len(values), "score": mean}
+            measure = {"measure": name.removeprefix(SCORE_PREFIX), "utterances": len(values), "score": mean}
             rows.append(labels | measure)
     rates = pd.DataFrame(rows)
-    return rates[[name for name in (*keys, *_MEASURES) if name in rates.columns]]
+    return rates[[name for name in (*keys, *_MEASURE_COLUMNS) if name in rates.columns]]
 
 
-def measures_view(measures: pd.DataFrame) -> View:
+def build_measures_view(measures: pd.DataFrame) -> View:
     """Return the measures beside the error rates."""
     columns = [
         text("system", "system", optional=True),
         text("condition", "condition", optional=True),
         text("language", "language"),
         text("measure", "measure", strong=True),
-        count("recordings", "utterances"),
-        count("in the texts", "items", optional=True),
-        rate("error rate", "error_rate", strong=True),
-        Shown("95 % interval", _rate_interval, figure=True, optional=True),
-        rate("precision", "precision", optional=True),
-        rate("recall", "recall", optional=True),
-        rate("F1", "f1", optional=True),
-        number("mean score", "score", ".3f", optional=True),
+        build_count_column("recordings", "utterances"),
+        build_count_column("in the texts", "items", optional=True),
+        build_rate_column("error rate", "error_rate", strong=True),
+        DisplayColumn("95 % interval", _format_rate_interval, figure=True, optional=True),
+        build_rate_column("precision", "precision", optional=True),
+        build_rate_column("recall", "recall", optional=True),
+        build_rate_column("F1", "f1", optional=True),
+        build_number_column("mean score", "score", ".3f", optional=True),
     ]
     note = (
         "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
         f"means of functions of the user. An interval takes {ENOUGH} recordings."
     )
     names = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
-    return View.of("Formatting, entities and scores", columns, measures.dropna(subset=names, how="all"), note)
+    return View.from_rows(
+        "Formatting, entities and scores", columns, measures.dropna(subset=names, how="all"), note
+    )
 
 
-def _rate_interval(row: Mapping[Any, Any]) -> str | None:
+def _format_rate_interval(row: Mapping[Any, Any]) -> str | None:
     enough = row["utterances"] >= ENOUGH
-    return interval_text(row.get("error_rate_low"), row.get("error_rate_high"), ".1%") if enough else None
+    return format_interval(row.get("error_rate_low"), row.get("error_rate_high"), ".1%") if enough else None
 
 
-def with_streams(
+def add_stream_times(
     heard: pd.DataFrame, skipped: pd.DataFrame, language: str, store: Store | str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return recognised rows with the times and changes of those that were streamed, and skipped rows without any."""
+    """Return recognized rows with the times and changes of those that were streamed, and skipped rows without any."""
     keys = heard[f"{HEAR}key"]
-    with opened(store) as open_store:
+    with ensure_open_store(store) as open_store:
         results = open_store.get_many(keys.dropna().unique().tolist())
     rows = []
-    for key, code in zip(keys, heard[language].map(code_or_none), strict=True):
+    for key, code in zip(keys, heard[language].map(parse_language_code), strict=True):
         response = results[key].response if key in results else {}
         row = {name: response.get(name) for name in STREAM_TIMES}
         if "partials" in response:
             partials = [(partial["text"], partial["final"]) for partial in response["partials"]]
             changed = partial_stability(partials, language=code or "")
             row |= dict(
-                zip(STREAMED[2:], (changed.revisions, changed.unstable_words, changed.words), strict=True)
+                zip(STREAMING[2:], (changed.revisions, changed.unstable_words, changed.words), strict=True)
             )
         rows.append(row)
-    types = dict.fromkeys(STREAMED, "Float64") | dict.fromkeys(STREAMED[2:], "Int64")
-    times = pd.DataFrame(rows, columns=list(STREAMED), index=heard.index).astype(types)
-    return heard.join(times), skipped.reindex(columns=[*skipped.columns, *STREAMED])
+    types = dict.fromkeys(STREAMING, "Float64") | dict.fromkeys(STREAMING[2:], "Int64")
+    times = pd.DataFrame(rows, columns=list(STREAMING), index=heard.index).astype(types)
+    return heard.join(times), skipped.reindex(columns=[*skipped.columns, *STREAMING])
 
 
-def stream_calls(
+def collect_timed_calls(
     scored: pd.DataFrame,
     text: str,
     language: str,
@@ -129,7 +139,9 @@ def stream_calls(
     if "revisions" not in scored.columns:
         return timed
     rows = scored[scored["revisions"].notna()]
-    most = max(functions_of(system.lab)[1] for system in systems if system.lab is not None and system.streams)
+    most = max(
+        list_functions(system.lab)[1] for system in systems if system.lab is not None and system.is_streaming
+    )
     calls = rows.assign(
         text=rows[text],
         language=rows[language],
@@ -140,19 +152,19 @@ def stream_calls(
         error=None,
     )
     whose = ["system"] if "system" in rows.columns else []
-    streamed = table_of_calls(calls.to_dict("records"), (*whose, *OF_RECOGNISERS, *STREAM_TIMES))
+    streamed = build_call_table(calls.to_dict("records"), (*whose, *RECOGNIZER_COLUMNS, *STREAM_TIMES))
     if "condition" in rows.columns:
         streamed["condition"] = rows["condition"].astype("string").tolist()
     return pd.concat([timed, streamed], ignore_index=True) if len(timed) else streamed
 
 
-def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
+def summarize_streams(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
     """Return a summary with how often texts of streams changed: the ratios of unstable words and of revisions."""
     if "revisions" not in table.columns:
         return summary
     by = [*(name for name in SIDES if name in table.columns), "voice"]
     groups = table[table["revisions"].notna()].groupby([*by, language], observed=True)
-    sums, counts = groups[list(STREAMED[2:])].sum(), groups["revisions"].count()
+    sums, counts = groups[list(STREAMING[2:])].sum(), groups["revisions"].count()
     ratios = pd.DataFrame(
         {
             "streams": counts,
@@ -165,18 +177,18 @@ def stream_summary(table: pd.DataFrame, summary: pd.DataFrame, language: str) ->
     return summary.merge(ratios, on=[*by, "language"], how="left")
 
 
-def streams_view(summary: pd.DataFrame) -> View:
+def build_streams_view(summary: pd.DataFrame) -> View:
     """Return the times and the changes of streams."""
     columns = [
         *(text(name, name, strong=True) for name in SIDES if name in summary.columns),
         text("language", "language"),
-        count("streams", "streams"),
-        number("first partial (s)", "first_partial_s", optional=True, with_range=True),
-        number("final text (s)", "finalization_s", strong=True, optional=True, with_range=True),
-        number("95 of 100 within (s)", "finalization_s_p95", optional=True),
-        rate("unstable words", "unstable_partial_word_ratio"),
-        number("revisions", "unstable_partial_segment_ratio"),
-        rate("error rate", "ranking_rate", strong=True),
+        build_count_column("streams", "streams"),
+        build_number_column("first partial (s)", "first_partial_s", optional=True, with_range=True),
+        build_number_column("final text (s)", "finalization_s", strong=True, optional=True, with_range=True),
+        build_number_column("95 of 100 within (s)", "finalization_s_p95", optional=True),
+        build_rate_column("unstable words", "unstable_partial_word_ratio"),
+        build_number_column("revisions", "unstable_partial_segment_ratio"),
+        build_rate_column("error rate", "ranking_rate", strong=True),
     ]
     note = (
         "Medians with their range. First partial: from the first sound to the first text. Final text: from the end "
@@ -184,4 +196,4 @@ def streams_view(summary: pd.DataFrame) -> View:
         "then changed, over the words of the final texts (UPWR). Revisions: texts of a recording that change a word "
         "(UPSR). Words of Chinese and Japanese are characters."
     )
-    return View.of("Streamed recognition", columns, summary[summary["streams"].notna()], note)
+    return View.from_rows("Streamed recognition", columns, summary[summary["streams"].notna()], note)

@@ -10,33 +10,41 @@ from speechlab._pandas import pd
 from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,
-    condition_differences,
-    condition_findings,
-    conditions_answer,
-    ordered,
-    streams_answer,
-    systems_answer,
+    compare_conditions,
+    build_condition_findings,
+    build_conditions_conclusion,
+    rank_systems,
+    build_streams_conclusion,
+    build_systems_conclusion,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.hallucinations import flagged, silence_findings
-from speechlab.evaluate._recognition.hotwords import Hotwords, hotword_effects, hotwords_view
-from speechlab.evaluate._recognition.measures import measures_view, stream_summary, streams_view
-from speechlab.evaluate._speech.advice import rates_answer
+from speechlab.evaluate._recognition.hallucinations import flag_hallucinations, build_silence_findings
+from speechlab.evaluate._recognition.hotwords import (
+    HotwordEffects,
+    measure_hotword_effects,
+    build_hotwords_view,
+)
+from speechlab.evaluate._recognition.measures import (
+    build_measures_view,
+    summarize_streams,
+    build_streams_view,
+)
+from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.ranking import READINGS
-from speechlab.evaluate._speech.report import speech_methods, speech_report, wide_table
-from speechlab.evaluate._speech.summary import FLAGS, ranking_units, summarized
+from speechlab.evaluate._speech.report import describe_speech_methods, build_speech_report, build_wide_table
+from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
-from speechlab.evaluate._writing.differences import differences_drawing, differences_view
+from speechlab.evaluate._writing.differences import build_differences_drawing, build_differences_view
 from speechlab.metrics import DIFFERENCES, judge
 
 if TYPE_CHECKING:
     from speechlab.evaluate._systems import System
 
 _BEYOND_DB = 10.0
-_PAIRED = "On the recordings that all systems have, by exact tests paired by recording."
+_PAIRING_NOTE = "On the recordings that all systems have, by exact tests paired by recording."
 
 
-def recognition_report(
+def build_recognition_report(
     title: str,
     table: pd.DataFrame,
     text: str,
@@ -49,50 +57,56 @@ def recognition_report(
     **facts: Any,
 ) -> Contents:
     """Flag scored rows, put their systems in order, and say what hotwords and conditions did."""
-    hotwords = hotword_effects(flagged(table), systems, language)
+    hotwords = measure_hotword_effects(flag_hallucinations(table), systems, language)
     table, speed = hotwords.table, facts["speed"]
     items = "recording" if "recording" in table.columns else None
-    summary = stream_summary(table, summarized(table, language, speed, items=items), language)
+    summary = summarize_streams(table, summarize_speech(table, language, speed, items=items), language)
     names = list(dict.fromkeys(table["system"].astype(str))) if "system" in table.columns else []
-    order = ordered(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
-    changes = condition_differences(table, text, language) if "condition" in table.columns else judge([])
-    conditions = condition_findings(changes)
-    findings = (*order.verdicts, *hotwords.verdicts, *silence_findings(nothing), *conditions)
-    live = [system.name for system in systems if system.streams]
+    order = (
+        rank_systems(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
+    )
+    changes = compare_conditions(table, text, language) if "condition" in table.columns else judge([])
+    conditions = build_condition_findings(changes)
+    findings = (*order.verdicts, *hotwords.verdicts, *build_silence_findings(nothing), *conditions)
+    live = [system.name for system in systems if system.is_streaming]
     if live:
         streamed = table[table["system"].isin(live)] if names else table
-        choice = ordered(streamed, text, language, about) if len(live) > 1 else order
-        advice = systems_answer(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
-        answer = streams_answer(summary, systems, order.differences, advice)
+        choice = rank_systems(streamed, text, language, about) if len(live) > 1 else order
+        advice = build_systems_conclusion(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
+        answer = build_streams_conclusion(summary, systems, order.differences, advice)
     elif names:
-        answer = systems_answer(order.systems, speed, findings)
+        answer = build_systems_conclusion(order.systems, speed, findings)
     elif conditions:
         changed = [name for name in table["condition"].astype(str).unique() if name != AS_RECORDED]
-        answer = conditions_answer(conditions, changed)
+        answer = build_conditions_conclusion(conditions, changed)
     else:
-        answer = rates_answer(summary, table, text, language, of_speakers=True)
+        answer = build_rates_conclusion(summary, table, text, language, of_speakers=True)
     facts |= {"summary": summary, "conclusion": answer}
-    report = speech_report(title, table, text=text, language=language, **facts)
+    report = build_speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     tables |= {"speechless": nothing, "measures": measures}
     best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
-    display, wide_tables = _display(
+    display, wide_tables = _build_shown_rows(
         table, text, language, sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
     )
-    drawn_tables, drawings = _figures(report.drawings, order, summary, table)
+    drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
     first, *timed = report.views
     compared = order.differences
     views = [
         first,
-        *([streams_view(summary)] if live else []),
-        *([differences_view(compared, "Differences of systems", _PAIRED)] if len(compared) else []),
-        *([hotwords_view(hotwords.summary)] if len(hotwords.summary) else []),
-        *([measures_view(measures)] if len(measures) else []),
+        *([build_streams_view(summary)] if live else []),
+        *(
+            [build_differences_view(compared, "Differences of systems", _PAIRING_NOTE)]
+            if len(compared)
+            else []
+        ),
+        *([build_hotwords_view(hotwords.summary)] if len(hotwords.summary) else []),
+        *([build_measures_view(measures)] if len(measures) else []),
         *timed,
     ]
     tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
-    methods = _methods_used(table, order, hotwords, changes, nothing)
+    methods = _list_methods(table, order, hotwords, changes, nothing)
     noise_kind = str((facts.get("record") or {}).get("settings", {}).get("noise", "speech"))
     return replace(
         report,
@@ -103,23 +117,25 @@ def recognition_report(
         views=tuple(views),
         drawings=tuple(drawings),
         shown=display,
-        said=speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
+        said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )
 
 
-def _figures(
+def _arrange_figures(
     figures: Sequence[Drawing], order: SystemOrder, summary: pd.DataFrame, table: pd.DataFrame
 ) -> tuple[dict[str, pd.DataFrame], list[Drawing]]:
     """The figures, the most important one first, without rates that another one shows; and the tables they draw."""
     rates = [figure for figure in figures if figure.function == "error_rates"]
     further = [figure for figure in figures if figure not in rates]
     tables = {"of_systems": order.differences} if len(order.differences) else {}
-    systems = [differences_drawing(rows, "Differences of systems", name) for name, rows in tables.items()]
+    systems = [
+        build_differences_drawing(rows, "Differences of systems", name) for name, rows in tables.items()
+    ]
     if "condition" not in summary.columns:
         if not systems or order.differences["low"].isna().all():  # one point each says less than the rates
             return tables, [*rates, *further]
         return tables, [*systems, *(rates if summary["system"].nunique() > 2 else []), *further]
-    noise, levels = _against_noise(summary, table)
+    noise, levels = _compute_rates_by_noise(summary, table)
     if not len(noise):
         return tables, [*systems, *rates, *further]
     by = [name for name in ("system", "language") if name in noise.columns and noise[name].nunique() > 1]
@@ -130,10 +146,14 @@ def _figures(
     return {**tables, "noise": noise}, [drawing, *systems, *([] if noisy.all() else rates), *further]
 
 
-def _methods_used(
-    table: pd.DataFrame, order: SystemOrder, words: Hotwords, conditions: pd.DataFrame, nothing: pd.DataFrame
+def _list_methods(
+    table: pd.DataFrame,
+    order: SystemOrder,
+    words: HotwordEffects,
+    conditions: pd.DataFrame,
+    nothing: pd.DataFrame,
 ) -> list[str]:
-    """What the study did besides scoring, for the methods."""
+    """Return what the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
     has_flags = bool(table["hallucination"].notna().any())
     tested = len(order.differences) or len(conditions)
@@ -152,7 +172,7 @@ def _methods_used(
     return [name for name, applies in methods.items() if applies]
 
 
-def _display(
+def _build_shown_rows(
     table: pd.DataFrame, text: str, language: str, names: list[str]
 ) -> tuple[ShownRows, dict[str, pd.DataFrame]]:
     """How the rows are shown: the worst first, of two systems side by side, of more in one wide table."""
@@ -164,7 +184,7 @@ def _display(
         return ShownRows(scored=True, options={**roles, "names": names, "columns": columns}), {}
     if names:
         columns = [*leading, text, *texts, "error_spread", *rates, language]
-        wide = {"side_by_side": wide_table(table, names, text, language).reset_index(drop=True)}
+        wide = {"side_by_side": build_wide_table(table, names, text, language).reset_index(drop=True)}
         return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), wide
     ranked = [
         name
@@ -178,22 +198,22 @@ def _display(
     return ShownRows(scored=True, options={**roles, "columns": columns}), {}
 
 
-def _against_noise(
+def _compute_rates_by_noise(
     summary: pd.DataFrame, table: pd.DataFrame
 ) -> tuple[pd.DataFrame, list[tuple[float, str]]]:
-    """The rates by level of noise; recordings as they are stand 10 dB beyond the quietest noise."""
+    """Return the rates by level of noise; recordings as they are stand 10 dB beyond the quietest noise."""
     if "snr_db" not in table.columns or not table["snr_db"].notna().any():
         return pd.DataFrame(), []
     noisy = table.dropna(subset="snr_db").drop_duplicates("snr_db")
     places = dict(zip(noisy["condition"].astype(str), noisy["snr_db"].astype(float), strict=True))
     places[AS_RECORDED] = max(places.values()) + _BEYOND_DB
-    rated = summary.assign(unit=ranking_units(summary))
+    rated = summary.assign(unit=choose_ranking_units(summary))
     rated = rated[rated["condition"].astype(str).isin(places)]
     at = rated["condition"].astype(str).map(places).astype("float64")
     places_on_axis = {f"snr_db_{end}": at for end in ("from", "to", "mean")}
     rates = {f"error_rate{end}": rated[f"ranking_rate{end}"] for end in ("", "_low", "_high")}
     lines = rated.assign(**places_on_axis, **rates).sort_values("snr_db_mean", kind="stable")
-    if "system" in table.columns:  # systems have one colour in all panels
+    if "system" in table.columns:  # systems have one color in all panels
         names = list(dict.fromkeys(table["system"]))
         lines = lines.sort_values("system", key=lambda column: column.map(names.index), kind="stable")
     ticks = [(level, name if name == AS_RECORDED else f"{level:g}") for name, level in places.items()]

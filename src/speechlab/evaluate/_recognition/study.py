@@ -10,38 +10,68 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._arguments import require_columns
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab._platform import stacked
-from speechlab.datasets import usual_columns
+from speechlab._platform import stack_tables
+from speechlab.datasets import find_usual_columns
 from speechlab.evaluate._arguments import (
-    code_or_none,
-    columns_of,
-    count_of,
-    keep_free,
-    languages_of,
-    no_language,
-    recording_seconds,
+    parse_language_code,
+    resolve_columns,
+    check_count,
+    check_reserved_columns,
+    parse_language_codes,
+    describe_missing_language,
+    measure_duration,
 )
-from speechlab.evaluate._made import GIVEN, NO_SPEAKER, RECOGNITION, STREAMED, WHY
-from speechlab.evaluate._recognition.conditions import AS_RECORDED, Condition, conditions_of, under
-from speechlab.evaluate._recognition.hallucinations import recognised_silence, speechless_rows
-from speechlab.evaluate._recognition.measures import measures_of, stream_calls, with_streams
-from speechlab.evaluate._recognition.report import recognition_report
-from speechlab.evaluate._repeat import repeatable
+from speechlab.evaluate._made import INPUTS, NO_SPEAKER, RECOGNITION, STREAMING, REASON
+from speechlab.evaluate._recognition.conditions import (
+    AS_RECORDED,
+    Condition,
+    build_conditions,
+    apply_conditions,
+)
+from speechlab.evaluate._recognition.hallucinations import collect_silence_transcripts, build_speechless_rows
+from speechlab.evaluate._recognition.measures import compute_measures, collect_timed_calls, add_stream_times
+from speechlab.evaluate._recognition.report import build_recognition_report
+from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.blocks import BLOCK, Blocks, blocks_of
-from speechlab.evaluate._speech.rows import SPEAK, existing_rows, recognised, scored_rows, unrecognised
-from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions, opened, with_scores
-from speechlab.evaluate._speech.speed import Clock, clock_of, no_speed, timed_or_why, timed_recognisers
-from speechlab.evaluate._systems import EXISTING, System, ask_each, existing_of, systems_of, unreachable_notes
-from speechlab.evaluate._writing.columns import plural
+from speechlab.evaluate._speech.blocks import BLOCK, Blocks, find_blocks
+from speechlab.evaluate._speech.rows import (
+    SPEAK,
+    build_existing_rows,
+    recognize_rows,
+    score_rows,
+    build_failed_rows,
+)
+from speechlab.evaluate._speech.scorers import (
+    SCORE_PREFIX,
+    Scorer,
+    resolve_functions,
+    ensure_open_store,
+    add_scores,
+)
+from speechlab.evaluate._speech.speed import (
+    TimingPlan,
+    build_timing_plan,
+    build_empty_call_table,
+    time_or_explain,
+    time_recognizers,
+)
+from speechlab.evaluate._systems import (
+    EXISTING_PREFIX,
+    System,
+    ask_each_service,
+    resolve_existing_outputs,
+    build_systems,
+    describe_unreachable,
+)
+from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    record_of,
-    tell_estimate,
-    tell_failed,
+    build_record,
+    announce_estimate,
+    warn_failures,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +79,8 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 
-@briefly
-@repeatable
+@shorten_tracebacks
+@record_request
 def recognition(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
@@ -81,9 +111,9 @@ def recognition(
     title: str = "Recognition",
     **options: Any,
 ) -> Report:
-    """Recognise recordings and score the hypotheses of one system, or of several systems side by side.
+    """Recognize recordings and score the hypotheses of one system, or of several systems side by side.
 
-    A row may contain several languages, as in ``ja+en``. The recogniser then identifies the language, and the score
+    A row may contain several languages, as in ``ja+en``. The recognizer then identifies the language, and the score
     counts words, and single characters of languages without spaces (the mixed error rate). With ``vad="segments"``
     the report keeps the segments. The column ``loop`` flags repeated text.
 
@@ -96,7 +126,7 @@ def recognition(
             ``hypotheses`` alone; then nothing is asked, and the table needs no recordings.
         frame: One row for each recording.
         hypotheses: Columns with hypotheses that exist, by the names of their systems, as in ``{"old": "text_old"}``.
-            They are compared with each other, and with what ``lab`` recognises.
+            They are compared with each other, and with what ``lab`` recognizes.
         audio: Column of the recordings: paths.
         text: Column of the references.
         language: Column of the languages: codes, or several codes with ``+`` between them. A code in place of a
@@ -109,10 +139,10 @@ def recognition(
             twice; with fewer, findings say that they are about these speakers. Equal files, and equal texts of one
             speaker, are one block as well. None takes each row for itself.
         settings: Parameters of ``Client.transcribe`` by the name of the setting, as in ``{"plain": {}, "with names":
-            {"hotwords": ["Ada"]}}``. Each service recognises with each setting. ``"language": None`` has it identify
+            {"hotwords": ["Ada"]}}``. Each service recognizes with each setting. ``"language": None`` has it identify
             the language, which it is otherwise told. None for one setting.
         noise_db: Levels of noise to add, in dB: the level of the speech (ITU-T P.56) over that of the noise. As in
-            ``[20, 10, 0]``; the unchanged recordings are recognised as well.
+            ``[20, 10, 0]``; the unchanged recordings are recognized as well.
         noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
             noise (clip, path or bytes), which is repeated.
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
@@ -129,8 +159,8 @@ def recognition(
             system; 0 measures none. The calls are separate: warmed up, one at a time, systems in turns, nothing from
             a store, recordings unchanged.
         speed_concurrency: As for :func:`round_trip`.
-        stream: Whether recordings are also recognised while they are spoken, at the pace of speech, by the systems
-            that can (``sl.system(…, transcribe_stream=f)``). Those that recognise whole recordings, too, do both, as
+        stream: Whether recordings are also recognized while they are spoken, at the pace of speech, by the systems
+            that can (``sl.system(…, transcribe_stream=f)``). Those that recognize whole recordings, too, do both, as
             the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
             often texts change. As many are streamed at once as the system and ``concurrency`` allow.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
@@ -147,66 +177,76 @@ def recognition(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    existing = existing_of(frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless)
-    systems = systems_of(lab, settings, existing, stream=stream, options=options)
-    outputs = {f"{EXISTING}{column}": frame[column].tolist() for column in existing.values()}
-    frame = _without_results(frame, existing)
-    several, streams = len(systems) > 1, any(system.streams for system in systems)
-    conditions = conditions_of(noise_db, band_hz)
-    silent_count = count_of("speechless", speechless, "recordings of each kind, or 0 for none")
-    clock = clock_of(speed, speed_concurrency, "recordings, or 0 for none", progress)
+    existing = resolve_existing_outputs(
+        frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
+    )
+    systems = build_systems(lab, settings, existing, stream=stream, options=options)
+    outputs = {f"{EXISTING_PREFIX}{column}": frame[column].tolist() for column in existing.values()}
+    frame = _drop_earlier_results(frame, existing)
+    several, streams = len(systems) > 1, any(system.is_streaming for system in systems)
+    conditions = build_conditions(noise_db, band_hz)
+    silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
+    clock = build_timing_plan(speed, speed_concurrency, "recordings, or 0 for none", progress)
     side_by_side = several or bool(conditions) or streams
     if voice == "auto":  # no speakers where systems or conditions stand side by side
         present = () if side_by_side else frame.columns
         voice = next((name for name in ("voice", "speaker") if name in present), None)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
     roles["groups"] = None if groups == "auto" else groups
-    frame, (audio, text, language, *_) = _columns(frame, audio, needed=lab is not None, **roles)
-    keep_free(frame, RECOGNITION - GIVEN)
-    scores = named_functions(scorers, "scorers", SCORE, frame.columns)
-    blocks = blocks_of(frame, audio, text, groups, by_speaker=voice is not None)
-    columns, rows = _prepared(frame, audio, voice, blocks)
+    frame, (audio, text, language, *_) = _resolve_study_columns(frame, audio, needed=lab is not None, **roles)
+    check_reserved_columns(frame, RECOGNITION - INPUTS)
+    scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
+    blocks = find_blocks(frame, audio, text, groups, by_speaker=voice is not None)
+    columns, rows = _prepare_rows(frame, audio, voice, blocks)
     rows = rows.assign(**outputs)
-    with opened(store) as open_store:
+    with ensure_open_store(store) as open_store:
         if conditions:
-            rows = under(rows, conditions, noise, seed, open_store)
-        codes = sorted({code for cell in rows[language] if (code := code_or_none(cell)) is not None})
-        silent = speechless_rows(silent_count, codes, seed, open_store)
+            rows = apply_conditions(rows, conditions, noise, seed, open_store)
+        codes = sorted({code for cell in rows[language] if (code := parse_language_code(cell)) is not None})
+        silent = build_speechless_rows(silent_count, codes, seed, open_store)
     columns += [*(["recording"] if side_by_side else []), *(["system"] if several else [])]
     columns += ["condition", "snr_db"] if conditions else []
-    is_known = rows[language].astype(object).map(lambda value: bool(languages_of(value))).astype(bool)
+    is_known = rows[language].astype(object).map(lambda value: bool(parse_language_codes(value))).astype(bool)
     unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
-    unknown = unknown.assign(**{WHY: unknown[language].astype(object).map(no_language)})
+    unknown = unknown.assign(**{REASON: unknown[language].astype(object).map(describe_missing_language)})
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     callable_systems = [system for system in systems if system.lab is not None]
-    tell_estimate(progress, "recognise", recordings=rows["duration_s"].tolist() * len(callable_systems))
-    by_system, unreachable = _transcripts_of(systems, rows, language, run)
+    announce_estimate(progress, "recognize", recordings=rows["duration_s"].tolist() * len(callable_systems))
+    by_system, unreachable = _request_transcripts(systems, rows, language, run)
     reached = [system for system in callable_systems if system.name not in unreachable]
-    calls, untimed = _timed(reached, rows, text, language, clock)
-    transcripts = _stacked(by_system, count)
-    left_out = _stacked(dict.fromkeys(by_system, unknown), count)
+    calls, untimed = _time_systems(reached, rows, text, language, clock)
+    transcripts = _stack_tables(by_system, count)
+    left_out = _stack_tables(dict.fromkeys(by_system, unknown), count)
     if streams:
-        transcripts, left_out = with_streams(transcripts, left_out, language, store)
-        columns += STREAMED
-    scored, segments = scored_rows(transcripts, left_out, columns, text, language, store)
-    scored, unscored = with_scores(scored, scores, (text, "hypothesis"), store)
-    measures = measures_of(scored, text, language, formatting=formatting, entities=entities, scores=scores)
-    calls = stream_calls(scored, text, language, reached, concurrency, calls)
+        transcripts, left_out = add_stream_times(transcripts, left_out, language, store)
+        columns += STREAMING
+    scored, segments = score_rows(transcripts, left_out, columns, text, language, store)
+    scored, unscored = add_scores(scored, scores, (text, "hypothesis"), store)
+    measures = compute_measures(
+        scored, text, language, formatting=formatting, entities=entities, scores=scores
+    )
+    calls = collect_timed_calls(scored, text, language, reached, concurrency, calls)
     if len(silent):
-        of_silence, _ = _transcripts_of(reached, silent, "language", run, needed=False)
-        silent = recognised_silence(silent, of_silence)
-    notes = [*unreachable_notes(unreachable), *untimed, *_unscored_notes(unknown, count, scored, text)]
+        of_silence, _ = _request_transcripts(reached, silent, "language", run, needed=False)
+        silent = collect_silence_transcripts(silent, of_silence)
+    notes = [
+        *describe_unreachable(unreachable),
+        *untimed,
+        *_list_missing_score_notes(unknown, count, scored, text),
+    ]
     notes += [*unscored, *blocks.notes]
-    tell_failed(scored)
-    sound = _settings_of_sound(conditions, noise, seed, silent_count)
-    recorded = {**_settings_of(systems, clock), "groups": blocks.column, "about": blocks.about, **sound}
-    record = record_of("recognition", store, *by_system.values(), **recorded)
+    warn_failures(scored)
+    sound = _collect_sound_settings(conditions, noise, seed, silent_count)
+    recorded = {**_collect_settings(systems, clock), "groups": blocks.column, "about": blocks.about, **sound}
+    record = build_record("recognition", store, *by_system.values(), **recorded)
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     said: dict[str, Any] = {"record": record, "notes": notes, "about": blocks.about}
-    return Report.of(recognition_report(title, scored, text, language, systems=systems, **tables, **said))
+    return Report.of(
+        build_recognition_report(title, scored, text, language, systems=systems, **tables, **said)
+    )
 
 
-def _transcripts_of(
+def _request_transcripts(
     systems: Sequence[System],
     rows: pd.DataFrame,
     language: str,
@@ -217,46 +257,46 @@ def _transcripts_of(
     """Return the transcripts of each system by its name, and the reasons of systems that could not be asked."""
     by_name = {system.name: system for system in systems}
 
-    def hear(name: str, client: Client) -> pd.DataFrame:
+    def recognize(name: str, client: Client) -> pd.DataFrame:
         system = by_name[name]
-        return recognised(client, rows, language, **run.to_batch("transcribe"), **system.options)
+        return recognize_rows(client, rows, language, **run.to_batch("transcribe"), **system.options)
 
     clients = {system.name: system.lab for system in systems if system.lab is not None}
-    transcripts, unreachable = ask_each(clients, hear, needed=needed)
+    transcripts, unreachable = ask_each_service(clients, recognize, needed=needed)
     for system in systems:
         if system.had:
-            transcripts[system.name] = existing_rows(rows, system.had, language)
+            transcripts[system.name] = build_existing_rows(rows, system.had, language)
         elif system.name in unreachable:
-            transcripts[system.name] = unrecognised(rows, unreachable[system.name])
+            transcripts[system.name] = build_failed_rows(rows, unreachable[system.name])
     return {name: transcripts[name] for name in by_name}, unreachable
 
 
-def _without_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:
-    """The table without results of an earlier batch or study that have names of results of this one."""
+def _drop_earlier_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:
+    """Return the table without results of an earlier batch or study that have names of results of this one."""
     require_columns(frame)
-    results = RECOGNITION - GIVEN
+    results = RECOGNITION - INPUTS
     if not results.intersection(had.values()):  # of a batch that made the recordings, how each call ended
-        results = results.intersection(batch.earlier_columns(frame.columns, ""))
+        results = results.intersection(batch.list_earlier_bookkeeping(frame.columns, ""))
     return frame.drop(columns=[name for name in frame.columns if name in results])
 
 
-def _columns(
+def _resolve_study_columns(
     frame: pd.DataFrame, audio: str, *, needed: bool, **roles: str | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table and the names of its columns; with an empty one of recordings, if it has none and needs none."""
-    if needed or audio in frame.columns or "audio" in usual_columns(frame):
-        return columns_of(frame, audio=audio, **roles)
-    frame, names = columns_of(frame, **roles)
+    if needed or audio in frame.columns or "audio" in find_usual_columns(frame):
+        return resolve_columns(frame, audio=audio, **roles)
+    frame, names = resolve_columns(frame, **roles)
     return frame.assign(**{audio: None}), [audio, *names]
 
 
-def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
-    """Return notes on rows that were left out, and on references that are missing or empty after normalisation."""
+def _list_missing_score_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
+    """Return notes on rows that were left out, and on references that are missing or empty after normalization."""
     notes = []
     if len(unknown):
-        notes.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[WHY].mode()[0]}.")
+        notes.append(f"{len(unknown):,} of {rows:,} rows were left out; mostly: {unknown[REASON].mode()[0]}.")
     replies = table[table["hypothesis"].notna()]
-    if "recording" in table.columns:  # those that any system has recognised, each once
+    if "recording" in table.columns:  # those that any system has recognized, each once
         replies = replies.drop_duplicates("recording")
     unsaid = int(replies[text].isna().sum())
     empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
@@ -264,16 +304,16 @@ def _unscored_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text:
         (unsaid, "no reference, and no score."),
         (
             empty,
-            "a reference that is empty after normalisation; what was recognised counts as inserted.",
+            "a reference that is empty after normalization; what was recognized counts as inserted.",
         ),
     ):
         if number:
             has = "has" if number == 1 else "have"
-            notes.append(f"{number:,} of {plural(len(replies), 'recognised row')} {has} {what}")
+            notes.append(f"{number:,} of {format_count(len(replies), 'recognized row')} {has} {what}")
     return notes
 
 
-def _settings_of(systems: Sequence[System], clock: Clock) -> dict[str, Any]:
+def _collect_settings(systems: Sequence[System], clock: TimingPlan) -> dict[str, Any]:
     """Return the options for the record: of each system, if there are several; and what was timed."""
     speed = {"speed": clock[0]} if clock[0] else {}
     if len(systems) == 1:
@@ -286,10 +326,10 @@ def _settings_of(systems: Sequence[System], clock: Clock) -> dict[str, Any]:
     }
 
 
-def _settings_of_sound(
+def _collect_sound_settings(
     conditions: Sequence[Condition], noise: object, seed: int, speechless: int
 ) -> dict[str, Any]:
-    """The settings of what was done to recordings, and of those without speech, for the record."""
+    """Return the settings of what was done to recordings, and of those without speech, for the record."""
     if not (conditions or speechless):
         return {}
     kind = noise if isinstance(noise, str) else type(noise).__name__
@@ -297,11 +337,11 @@ def _settings_of_sound(
     return {"conditions": names, "noise": kind, "seed": seed, "speechless": speechless}
 
 
-def _prepared(
+def _prepare_rows(
     frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks
 ) -> tuple[list[str], pd.DataFrame]:
     """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
-    files = _files(frame[audio].tolist(), frame.index.tolist())
+    files = _name_recordings(frame[audio].tolist(), frame.index.tolist())
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
         frame = frame.rename(columns={"voice": "speaker"})  # the column is kept, even if it is not requested
@@ -313,7 +353,7 @@ def _prepared(
         gender=frame.get("gender", ""),
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
-        else [recording_seconds(recording) for recording in frame[audio]],
+        else [measure_duration(recording) for recording in frame[audio]],
         sample_rate=frame.get("sample_rate", pd.array([pd.NA] * len(frame), dtype="Int64")),
         recording=range(len(frame)),
         **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
@@ -323,31 +363,33 @@ def _prepared(
     return [*table.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
 
 
-def _timed(
-    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, clock: Clock
+def _time_systems(
+    systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, clock: TimingPlan
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the timed calls of the systems, or none and the reason, so that no hypotheses are lost."""
     clean = rows[rows["condition"] == AS_RECORDED] if "condition" in rows.columns else rows
     clients = {
         system.name: (system.lab, system.options)
         for system in systems
-        if system.lab is not None and not system.streams
+        if system.lab is not None and not system.is_streaming
     }
     if not clock[0] or not len(clean) or not clients:
-        return no_speed(), []
-    calls, why = timed_or_why(lambda: timed_recognisers(clients, clean, text, language, clock), no_speed())
+        return build_empty_call_table(), []
+    calls, why = time_or_explain(
+        lambda: time_recognizers(clients, clean, text, language, clock), build_empty_call_table()
+    )
     return calls if why or clean is rows else calls.assign(condition=AS_RECORDED), why
 
 
-def _stacked(tables: Mapping[str, pd.DataFrame], rows: int) -> pd.DataFrame:
+def _stack_tables(tables: Mapping[str, pd.DataFrame], rows: int) -> pd.DataFrame:
     """Concatenate the tables of the systems; the rows of each keep their order."""
-    return stacked(
+    return stack_tables(
         table.assign(system=name).set_axis(table.index + number * rows)
         for number, (name, table) in enumerate(tables.items())
     )
 
 
-def _files(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
+def _name_recordings(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
     """Names of recordings: their files, with as many folders as distinguish them, or else their row labels."""
     paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
     names = {path: path.name for path in paths if path is not None}

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speechlab._pandas import pd
-from speechlab.evaluate._statistics import FEWEST
-from speechlab.evaluate._writing.columns import in_words, plural
+from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._writing.columns import format_count_in_words, format_count
 
+# Column with the block of each recording, in studies of recordings of which some belong together.
 BLOCK = "block"
-"""Column with the block of each recording, in studies of recordings of which some belong together."""
 _SPEAKERS = ("speaker", "voice")
 
 
@@ -31,29 +31,31 @@ class Blocks(NamedTuple):
     column: str | None = None
 
 
-def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *, by_speaker: bool) -> Blocks:
+def find_blocks(
+    frame: pd.DataFrame, audio: str, text: str, groups: str | None, *, by_speaker: bool
+) -> Blocks:
     """Find the blocks of recordings."""
     if groups is None:
         return Blocks(None, [], "")
     column = next((name for name in _SPEAKERS if name in frame), None) if groups == "auto" else groups
     labels = pd.Series(range(len(frame)))
-    keys = [_contents(frame[audio].tolist())]
-    names = None if column is None else _texts(frame[column])
+    keys = [_hash_contents(frame[audio].tolist())]
+    names = None if column is None else _to_texts(frame[column])
     if names is not None:
-        keys.append(names + "\n" + _texts(frame[text]))
-    alone = labels = merged(labels, keys)
+        keys.append(names + "\n" + _to_texts(frame[text]))
+    alone = labels = merge_labels(labels, keys)
     notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
-        rows = plural(repeats, "row repeats", "rows repeat")
+        rows = format_count(repeats, "row repeats", "rows repeat")
         notes.append(
             f"{rows} a recording or a sentence of one speaker; they count once where chance is judged."
         )
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
         count = names.nunique()
-        if groups == "auto" and count < FEWEST:
-            about = in_words(count, "speaker")
+        if groups == "auto" and count < MIN_PAIRS:
+            about = format_count_in_words(count, "speaker")
         else:
-            labels, used = merged(alone, [names]), column
+            labels, used = merge_labels(alone, [names]), column
             notes.append(
                 f"Recordings with the same {column} are alike, so they count as one where chance is judged: "
                 f"{len(frame):,} recordings as {labels.nunique():,}."
@@ -61,8 +63,8 @@ def blocks_of(frame: pd.DataFrame, audio: str, text: str, groups: str | None, *,
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
 
 
-def merged(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:
-    """The smallest label of all rows that share a key, directly or through other rows."""
+def merge_labels(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:
+    """Return the smallest label of all rows that share a key, directly or through other rows."""
     while True:
         before = labels
         for key in keys:
@@ -71,13 +73,13 @@ def merged(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[
             return labels
 
 
-def _texts(column: pd.Series[Any]) -> pd.Series[Any]:
-    """The cells as texts, missing ones as they are, with numbers from 0 on as the index."""
+def _to_texts(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the cells as texts, missing ones as they are, with numbers from 0 on as the index."""
     return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
 
 
-def _contents(recordings: Sequence[object]) -> pd.Series[Any]:
-    """A key of the contents of each file that has as many bytes as another one; missing for the rest."""
+def _hash_contents(recordings: Sequence[object]) -> pd.Series[Any]:
+    """Return a key of the contents of each file that has as many bytes as another one; missing for the rest."""
     paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in recordings]
     sizes = [path.stat().st_size if path is not None and path.is_file() else -1 for path in paths]
     counts = Counter(sizes)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import code_or_none
+from speechlab.evaluate._arguments import parse_language_code
 from speechlab.metrics import classify_differences, score
 
 
@@ -56,7 +56,7 @@ def has_errors(rows: pd.DataFrame, measure: Measure, *suffixes: str) -> bool:
 
 def score_for_ranking(part: pd.DataFrame, text: str, language: str, keep: list[str]) -> pd.DataFrame:
     """Return rows of one language with the scores of the ranking."""
-    code = code_or_none(part[language].iloc[0])
+    code = parse_language_code(part[language].iloc[0])
     texts = part[[*keep, text, "hypothesis"]]
     if code == "ja" and READINGS.errors in part.columns:
         return score(texts, reference=text, hypothesis="hypothesis", language="ja", unit="reading")

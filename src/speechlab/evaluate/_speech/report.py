@@ -9,35 +9,36 @@ from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.advice import rates_answer
+from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.speed import no_speed
+from speechlab.evaluate._speech.speed import build_empty_call_table
 from speechlab.evaluate._speech.summary import (
-    load_views,
-    ranking_units,
-    rates_view,
-    speed_view,
-    start_column,
-    summarized,
+    build_load_views,
+    choose_ranking_units,
+    build_rates_view,
+    build_speed_view,
+    choose_start_column,
+    summarize_speech,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.methods import Methods, methods_of, values_of
+from speechlab.evaluate._writing.methods import Methods, describe_methods, list_values
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
+# Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an
+# interval.
 _BINS = 5
-"""Number of bins of the figure of errors by length, which is drawn if each has enough utterances for an interval."""
-_DONE = {
+# What studies do with a row, by the column that it gives.
+_METHOD_STEPS = {
     "reading_cer": "readings",
     "tolerant_cer": "spellings",
     "pinyin_error_rate": "syllables",
     "loop": "loops",
 }
-"""What studies do with a row, by the column that it gives."""
 
 
-def speech_report(
+def build_speech_report(
     title: str,
     table: pd.DataFrame,
     *,
@@ -51,13 +52,13 @@ def speech_report(
     notes: Sequence[str] = (),
 ) -> Contents:
     """Report scored rows, by voice and language."""
-    calls = no_speed() if speed is None else speed
-    lines = summarized(table, language, calls, items=text) if summary is None else summary
-    rated = on_common_rows(lines.assign(unit=ranking_units(lines)))
+    calls = build_empty_call_table() if speed is None else speed
+    lines = summarize_speech(table, language, calls, items=text) if summary is None else summary
+    rated = use_common_rates(lines.assign(unit=choose_ranking_units(lines)))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
-    shared = " on the same clips" if _known(lines, "common_utterances") else ""
+    shared = " on the same clips" if _has_values(lines, "common_utterances") else ""
     with_intervals = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars = {"by": by, "rates": "ranking_rate"}
     drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
@@ -71,44 +72,44 @@ def speech_report(
     ):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
-    if _known(calls, "rtf"):
+    if _has_values(calls, "rtf"):
         keys = ["system"] if "system" in calls.columns else []
-        start = start_column(calls)
+        start = choose_start_column(calls)
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    fields = [field for signature in values_of(table, "signature") for field in signature.split("|")]
+    fields = [field for signature in list_values(table, "signature") for field in signature.split("|")]
     normalizers = {field.removeprefix("norm:") for field in fields if field.startswith("norm:")}
     failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
         title,
         table,
         lines,
-        rates_answer(lines, table, text, language) if conclusion is None else conclusion,
+        build_rates_conclusion(lines, table, text, language) if conclusion is None else conclusion,
         str((record or {}).get("study", "speech")),
         notes=tuple(notes),
         speed=calls,
         tables=tables,
         columns={"text": text, "language": language},
         views=(
-            rates_view(lines),
-            *([speed_view(lines)] if _known(lines, start_column(lines)) else []),
-            *load_views(calls),
+            build_rates_view(lines),
+            *([build_speed_view(lines)] if _has_values(lines, choose_start_column(lines)) else []),
+            *build_load_views(calls),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
         shown=ShownRows(scored=True, options={"reference": text, "language": language}),
-        said=speech_methods(title, table, lines, calls),
+        said=describe_speech_methods(title, table, lines, calls),
         facts={
             "speechlab": package_version(),
             "rows": f"{len(table)}, of which {failed} failed or were skipped",
-            "normalised by": ", ".join(sorted(normalizers)) or "nothing",
+            "normalized by": ", ".join(sorted(normalizers)) or "nothing",
             "intervals": f"95 %, bootstrap by utterance, from {ENOUGH} utterances on",
         },
         record=record or {},
     )
 
 
-def speech_methods(
+def describe_speech_methods(
     title: str,
     table: pd.DataFrame,
     summary: pd.DataFrame,
@@ -116,22 +117,26 @@ def speech_methods(
     *further: str,
     noise: str = "speech",
 ) -> Methods:
-    """Say how rows of speech were scored, summarised and timed, and what else was done."""
+    """Say how rows of speech were scored, summarized and timed, and what else was done."""
     methods = [
-        name for column, name in _DONE.items() if column in table.columns and table[column].notna().any()
+        name
+        for column, name in _METHOD_STEPS.items()
+        if column in table.columns and table[column].notna().any()
     ]
     has_intervals = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
     methods += ["pooled", *(["intervals"] if has_intervals else [])]
-    methods += ["calls"] if _known(speed, "total_s") else []
-    return methods_of(title, *methods, *further, signatures=values_of(table, "signature"), noise=noise)
+    methods += ["calls"] if _has_values(speed, "total_s") else []
+    return describe_methods(
+        title, *methods, *further, signatures=list_values(table, "signature"), noise=noise
+    )
 
 
-def _known(table: pd.DataFrame, column: str) -> bool:
-    """Whether a table has values in a column."""
+def _has_values(table: pd.DataFrame, column: str) -> bool:
+    """Return whether a table has values in a column."""
     return column in table.columns and bool(table[column].notna().any())
 
 
-def joined(title: str, reports: Sequence[Contents]) -> Contents:
+def combine_reports(title: str, reports: Sequence[Contents]) -> Contents:
     """Put several reports into one."""
     segment_tables, count = [], 0
     for report in reports:
@@ -141,13 +146,13 @@ def joined(title: str, reports: Sequence[Contents]) -> Contents:
         count += len(report.table)
     speeds = [report.speed for report in reports if len(report.speed)]
     records = [dict(report.record) for report in reports if report.record]
-    tables = [report.plain_rows() for report in reports]
+    tables = [report.to_study_rows() for report in reports]
     if any(BLOCK in table.columns for table in tables):  # rows of other reports are blocks of their own
         tables = [
             table.assign(**{BLOCK: [f"{number}: {name}" for name in table.get(BLOCK, table.index)]})
             for number, table in enumerate(tables)
         ]
-    return speech_report(
+    return build_speech_report(
         title,
         pd.concat(tables, ignore_index=True),
         segments=pd.concat(segment_tables, ignore_index=True) if segment_tables else None,
@@ -157,7 +162,7 @@ def joined(title: str, reports: Sequence[Contents]) -> Contents:
     )
 
 
-def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
+def use_common_rates(summary: pd.DataFrame) -> pd.DataFrame:
     """Return a summary with the rates on the rows that all lines have, where some line lacks a row."""
     on_common = summary["common_utterances"].notna()
     bounds = {end: summary[end].mask(on_common) for end in ("ranking_rate_low", "ranking_rate_high")}
@@ -166,18 +171,18 @@ def on_common_rows(summary: pd.DataFrame) -> pd.DataFrame:
     return summary.assign(**bounds, utterances_scored=counts, ranking_rate=rates)
 
 
-def part_of(report: Contents, system: str, condition: str | None = None) -> Contents:
-    """Return one system of a report; its rows are labelled by recording and condition."""
-    rows, speed = rows_of(report.table, system, condition), report.speed
+def select_system_report(report: Contents, system: str, condition: str | None = None) -> Contents:
+    """Return one system of a report; its rows are labeled by recording and condition."""
+    rows, speed = select_system_rows(report.table, system, condition), report.speed
     for column, value in (("system", system), ("condition", condition)):
         if value is not None and column in speed.columns:
             speed = speed[speed[column] == value].drop(columns=column)
     facts: dict[str, Any] = {"text": report.columns["text"], "language": report.columns["language"]}
-    return speech_report(f"{report.title}: {system}", rows, speed=speed, record=report.record, **facts)
+    return build_speech_report(f"{report.title}: {system}", rows, speed=speed, record=report.record, **facts)
 
 
-def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> pd.DataFrame:
-    """Return the rows of one system, labelled by recording and condition."""
+def select_system_rows(table: pd.DataFrame, system: str, condition: str | None = None) -> pd.DataFrame:
+    """Return the rows of one system, labeled by recording and condition."""
     for column, value in (("system", system), ("condition", condition)):
         if value is None:
             continue
@@ -192,14 +197,14 @@ def rows_of(table: pd.DataFrame, system: str, condition: str | None = None) -> p
     return table.set_axis(labels, axis="index")
 
 
-def wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
+def build_wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
     """Return one row for each recording, with what each system made of it; the rows first that differ most."""
     if names and "file" not in table.columns:
         message = (
             "the systems of this report spoke, and heard no common recordings; give a report of recognition"
         )
         raise InvalidRequestError(message, parameter="report")
-    tables = [rows_of(table, name) for name in names]
+    tables = [select_system_rows(table, name) for name in names]
     shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
     wide = tables[0][shared].copy() if tables else table.iloc[:0]
     for column in ("hypothesis", "error_rate", "errors"):

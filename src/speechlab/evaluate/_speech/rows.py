@@ -1,4 +1,4 @@
-"""Rows of a study of speech: recognised, scored, and joined in a report with rows that could not be processed.
+"""Rows of a study of speech: recognized, scored, and joined in a report with rows that could not be processed.
 
 Rows of several languages, such as ``ja+en``, are scored by the mixed error rate: characters in languages without
 spaces between words, words in all others. Source: N. T. Vu et al., A first speech recognition system for
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._pandas import pd
-from speechlab._platform import stacked
+from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._arguments import code_or_none, languages_of
-from speechlab.evaluate._made import WHY
-from speechlab.evaluate._systems import UNUSABLE, existing_outputs
+from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
+from speechlab.evaluate._made import REASON
+from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_output_status
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
@@ -31,49 +31,51 @@ if TYPE_CHECKING:
 
 _CODES = "speechlab: language codes"
 _PLACES = "speechlab: places"
+# Prefixes of the columns of batches, which no column of a user has.
 SPEAK, HEAR = "speechlab: spoken ", "speechlab: heard "
-"""Prefixes of the columns of batches, which no column of a user has."""
 _NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language", "confidence")}
 
 
-def spoken(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
+def synthesize_rows(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
     """Speak each row's text with its voice."""
-    with batch.failures_told_elsewhere():
+    with batch.suppress_failure_warnings():
         out = batch.synthesize(pairs, lab, text=text, prefix=SPEAK, **how)
     return out.assign(**{name: out[SPEAK + name] for name in ("audio", "duration_s", "sample_rate")})
 
 
-def recognised(lab: Client, rows: pd.DataFrame, codes_of: str, **how: Any) -> pd.DataFrame:
-    """Recognise rows. Where ``codes_of``, a column, has several languages the recogniser identifies the language."""
-    codes = rows[codes_of].map(code_or_none)
+def recognize_rows(lab: Client, rows: pd.DataFrame, codes_of: str, **how: Any) -> pd.DataFrame:
+    """Recognize rows. Where ``codes_of``, a column, has several languages the recognizer identifies the language."""
+    codes = rows[codes_of].map(parse_language_code)
     # a single code, if all rows have the same language
     language = how.pop("language", batch.Column(_CODES))
-    with batch.failures_told_elsewhere():
+    with batch.suppress_failure_warnings():
         table = batch.transcribe(
             rows.assign(**{_CODES: codes}), lab, audio="audio", language=language, prefix=HEAR, **how
         )
     return table.drop(columns=_CODES)
 
 
-def unrecognised(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
-    """Return rows that no recogniser could process, in the form of failed rows of :func:`recognised`."""
+def build_failed_rows(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
+    """Return rows that no recognizer could process, in the form of failed rows of :func:`recognized`."""
     texts = dict.fromkeys(_NAMES, None)
     table = rows.assign(**texts, **{f"{HEAR}key": None, f"{HEAR}status": "error", f"{HEAR}error": why})
     table.attrs.clear()  # those of the batch of syntheses
     return table
 
 
-def existing_rows(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
-    """Return rows whose hypotheses exist, in the form of :func:`recognised`."""
+def build_existing_rows(rows: pd.DataFrame, column: str, language: str) -> pd.DataFrame:
+    """Return rows whose hypotheses exist, in the form of :func:`recognized`."""
     texts = rows[column].astype("string")
     languages = rows[language].where(texts.notna(), None)
-    outputs = {"hypothesis": texts, "hypothesis_language": languages, **existing_outputs(texts)}
-    table = unrecognised(rows, None).assign(**{f"{HEAR}{name}": cells for name, cells in outputs.items()})
+    outputs = {"hypothesis": texts, "hypothesis_language": languages, **build_output_status(texts)}
+    table = build_failed_rows(rows, None).assign(
+        **{f"{HEAR}{name}": cells for name, cells in outputs.items()}
+    )
     return table.astype({f"{HEAR}confidence": "float64"})
 
 
-def recognised_by_one(
-    recognisers: Mapping[str, Client],
+def recognize_with_first_available(
+    recognizers: Mapping[str, Client],
     rows: pd.DataFrame,
     language: str,
     *,
@@ -81,16 +83,16 @@ def recognised_by_one(
     store: Store | str | None,
     **how: Any,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the hypotheses of one recogniser: the first that can be asked until the end."""
+    """Return the hypotheses of one recognizer: the first that can be asked until the end."""
     attempts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
-    for name, client in recognisers.items():
-        table, why = _attempt(client, rows, language, store, **how)
+    for name, client in recognizers.items():
+        table, why = _try_recognizer(client, rows, language, store, **how)
         answered = int(table[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
             notes += [f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []
             return table, notes
-        who = f"The recogniser of {name}" if name else "The recogniser"
+        who = f"The recognizer of {name}" if name else "The recognizer"
         notes.append(f"{who} could not be asked{' any more' if answered else ''}: {why.rstrip('.')}.")
         attempts.append((answered, table))
     if rows["audio"].notna().any():
@@ -98,14 +100,14 @@ def recognised_by_one(
     return max(attempts, key=lambda attempt: attempt[0])[1], notes
 
 
-def _attempt(
+def _try_recognizer(
     lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
 ) -> tuple[pd.DataFrame, str | None]:
-    """Return the hypotheses of a recogniser, and the reason if it could not be asked at all or until the end."""
+    """Return the hypotheses of a recognizer, and the reason if it could not be asked at all or until the end."""
     try:
-        table = recognised(lab, rows, language, store=store, **how)
-    except UNUSABLE as error:
-        return unrecognised(rows, f"not recognised: {error}"), str(error)
+        table = recognize_rows(lab, rows, language, store=store, **how)
+    except UNUSABLE_ERRORS as error:
+        return build_failed_rows(rows, f"not recognized: {error}"), str(error)
     try:
         run = batch.load(table, store)
     except (StoreError, InvalidRequestError):  # the run was not recorded
@@ -113,7 +115,7 @@ def _attempt(
     return table, str(run.manifest.get("reason")) if run.status == "stopped" else None
 
 
-def scored_rows(
+def score_rows(
     transcripts: pd.DataFrame,
     skipped: pd.DataFrame,
     columns: list[str],
@@ -121,44 +123,44 @@ def scored_rows(
     language: str,
     store: Store | str | None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Score the recognised rows, joined with the rows that were not spoken or not recognised; and their segments."""
+    """Score the recognized rows, joined with the rows that were not spoken or not recognized; and their segments."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the rows of the report have the errors
         answered = transcripts[f"{HEAR}key"].notna()  # hypotheses that existed are in no store
         statuses = {f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
         segments = batch.to_segments(transcripts.assign(**statuses), store, prefix=HEAR, audio="audio")
-    tidy = _tidy(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
+    tidy = _rename_columns(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
     if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
     names = [*columns, *(name for name in ("voice", "voice_name", "gender") if name not in columns)]
-    untried = skipped[names].assign(status=skipped.get("status", "skipped"), error=skipped.get(WHY))
-    rows = stacked([tidy, untried]).sort_index(kind="stable").reset_index(drop=True)
+    untried = skipped[names].assign(status=skipped.get("status", "skipped"), error=skipped.get(REASON))
+    rows = stack_tables([tidy, untried]).sort_index(kind="stable").reset_index(drop=True)
     places = pd.Series(rows.index, index=rows.pop(_PLACES))
-    places = places[places.index.notna()]  # without rows that were not recognised
+    places = places[places.index.notna()]  # without rows that were not recognized
     segments = segments.assign(position=places.reindex(segments["position"]).to_numpy(dtype="int64"))
-    return rescored(rows, text, language), segments
+    return rescore_rows(rows, text, language), segments
 
 
-def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
+def rescore_rows(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     """Score transcripts by the rules of their languages, mixed ones by words and characters; flag those that loop."""
-    of_several = rows[language].map(is_mixed).to_numpy(dtype=bool)
+    of_several = rows[language].map(is_multilingual).to_numpy(dtype=bool)
     tables = [
         score(
-            rows[~of_several].assign(**{_CODES: rows.loc[~of_several, language].map(code_or_none)}),
+            rows[~of_several].assign(**{_CODES: rows.loc[~of_several, language].map(parse_language_code)}),
             reference=text,
             hypothesis="hypothesis",
             language=_CODES,
         ).drop(columns=_CODES)
     ]
-    for codes, table in rows[of_several].groupby(languages_of_rows(rows.loc[of_several, language])):
+    for codes, table in rows[of_several].groupby(to_language_codes(rows.loc[of_several, language])):
         mixed = score(
             table,
             reference=text,
             hypothesis="hypothesis",
             language="en",
             unit="word",
-            normalize=mixed_normalizer(codes),
+            normalize=build_multilingual_normalizer(codes),
         )
         # Characters of such a text would include the spaces between its tokens.
         tables.append(mixed.drop(columns=["cer", "char_errors", "char_length"], errors="ignore"))
@@ -177,7 +179,7 @@ def rescored(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     return scored
 
 
-def _tidy(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _rename_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Rename the columns of the batches to those of the study."""
     fine = ["ok", "cached"]
     unspoken = ~table[f"{SPEAK}status"].isin(fine)  # an error, or a batch that stopped before the row
@@ -190,25 +192,25 @@ def _tidy(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return table[[*columns, *(name for name in (*study_columns, "status", "error") if name not in columns)]]
 
 
+# Words of scripts with spaces between words.
 _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+[^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+)*)")
-"""Words of scripts with spaces between words."""
 
 
-def languages_of_rows(values: pd.Series[Any]) -> pd.Series[Any]:
+def to_language_codes(values: pd.Series[Any]) -> pd.Series[Any]:
     """Return the codes of each row for grouping, for any type of the column."""
-    return pd.Series([languages_of(value) for value in values], index=values.index, dtype="object")
+    return pd.Series([parse_language_codes(value) for value in values], index=values.index, dtype="object")
 
 
-def is_mixed(value: object) -> bool:
+def is_multilingual(value: object) -> bool:
     """Return whether a row has several languages."""
-    return len(languages_of(value)) > 1
+    return len(parse_language_codes(value)) > 1
 
 
 @cache
-def mixed_normalizer(languages: tuple[str, ...]) -> Callable[[str], str]:
+def build_multilingual_normalizer(languages: tuple[str, ...]) -> Callable[[str], str]:
     """Return a function that splits a text into tokens with spaces between them: words, and single characters.
 
-    Each stretch is normalised by the rules of its own language, so that Japanese rules do not join English words.
+    Each stretch is normalized by the rules of its own language, so that Japanese rules do not join English words.
     """
     dense = next((code for code in languages if writes_without_spaces(code)), None)
     spaced = next((code for code in languages if not writes_without_spaces(code)), None)

@@ -1,4 +1,4 @@
-"""Speed of voices, recognisers and translators: separate timed calls in turns, and their summary."""
+"""Speed of voices, recognizers and translators: separate timed calls in turns, and their summary."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from speechlab import batch
-from speechlab._arguments import is_missing, is_whole_number, refused
-from speechlab._brief import briefly
+from speechlab._arguments import is_missing, is_whole_number, build_argument_error
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, asking_afresh
+from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, copy_for_timing
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import check_client, code_or_none, count_of
-from speechlab.evaluate._statistics import QUANTILES, quantile
-from speechlab.evaluate._writing.record import stage_of
+from speechlab.evaluate._arguments import check_client, parse_language_code, check_count
+from speechlab.evaluate._statistics import QUANTILES, estimate_quantile
+from speechlab.evaluate._writing.record import build_stage_progress
 
 if TYPE_CHECKING:
     from speechlab.batch import Progress
     from speechlab.contract import Voice
 
-Clock: TypeAlias = tuple[int, list[int], "Progress"]
-"""What a study is asked to time: the number of items, the calls at once, and how they are shown."""
+# What a study is asked to time: the number of items, the calls at once, and how they are shown.
+TimingPlan: TypeAlias = tuple[int, list[int], "Progress"]
+# Times of streamed recognition: of the first text since speech began, of the final one since it ended.
 STREAM_TIMES = ("first_partial_s", "finalization_s")
-"""Times of streamed recognition: of the first text since speech began, of the final one since it ended."""
+# The columns of all tables of timed calls, in order.
 _TYPES = {
     **dict.fromkeys(("system", "way", "voice", "voice_name", "language"), "string"),
     **dict.fromkeys(("source_lang", "target_lang", "file", "text"), "string"),
@@ -41,41 +42,40 @@ _TYPES = {
     "characters": "Int64",
     "error": "string",
 }
-"""The columns of all tables of timed calls, in order."""
-SPOKEN = ("first_byte_s", "first_audible_s", "total_s", "duration_s", "rtf", "stalls", "stalled_s")
-_OF_VOICES = ("voice", "voice_name", "language", "text", *SPOKEN)
-OF_RECOGNISERS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
-_MOST_CALLERS = 256
-_WHOSE = ("system", "voice", "voice_name", "language", "source_lang", "target_lang")
-_ALWAYS = ("turn", "concurrency", "refusals", "error")
+SPEECH_COLUMNS = ("first_byte_s", "first_audible_s", "total_s", "duration_s", "rtf", "stalls", "stalled_s")
+_VOICE_COLUMNS = ("voice", "voice_name", "language", "text", *SPEECH_COLUMNS)
+RECOGNIZER_COLUMNS = ("voice", "voice_name", "language", "file", "text", "total_s", "duration_s", "rtf")
+_MAX_CONCURRENCY = 256
+_GROUP_COLUMNS = ("system", "voice", "voice_name", "language", "source_lang", "target_lang")
+_COMMON_COLUMNS = ("turn", "concurrency", "refusals", "error")
+# Columns of timed calls that a summary has.
 TIMES = ("first_byte_s", "first_audible_s", "first_word_s", "total_s", "rtf", *STREAM_TIMES)
-"""Columns of timed calls that a summary has."""
 
 
-def table_of_calls(rows: Sequence[Mapping[Any, Any]], columns: Sequence[str]) -> pd.DataFrame:
+def build_call_table(rows: Sequence[Mapping[Any, Any]], columns: Sequence[str]) -> pd.DataFrame:
     """Return timed calls as a table with columns of one order and type for all studies."""
-    types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_ALWAYS}}
+    types = {name: kind for name, kind in _TYPES.items() if name in {*columns, *_COMMON_COLUMNS}}
     return pd.DataFrame(list(rows), columns=list(types)).astype(types)
 
 
-def no_speed() -> pd.DataFrame:
-    """The table of timed calls, without rows."""
-    return table_of_calls([], _OF_VOICES)
+def build_empty_call_table() -> pd.DataFrame:
+    """Return the table of timed calls, without rows."""
+    return build_call_table([], _VOICE_COLUMNS)
 
 
-def timed_voices(
+def time_voices(
     services: Mapping[str, Client],
     catalogues: Mapping[str, VoiceCatalogue],
     rows: pd.DataFrame,
     text: str,
     language: str,
-    clock: Clock,
+    clock: TimingPlan,
 ) -> pd.DataFrame:
     """Time the voices of a study in turns, each with the same texts of a language; nothing comes from a store."""
     count, at_once, progress = clock
     if not count or not len(rows):
-        return no_speed()
-    fresh = {name: asking_afresh(client) for name, client in services.items()}
+        return build_empty_call_table()
+    fresh = {name: copy_for_timing(client) for name, client in services.items()}
     streams = {
         (name, voice.id): voice.streaming for name, catalogue in catalogues.items() for voice in catalogue
     }
@@ -93,36 +93,38 @@ def timed_voices(
     def call(key: tuple[str, ...], sentence: str) -> dict[str, Any]:
         system, voice, name, code = key
         facts = {"system": system, "voice": voice, "voice_name": name, "language": code, "text": sentence}
-        return facts | spoken_call(fresh[system], sentence, voice, stream=streams[system, voice]).times()
+        return (
+            facts | time_synthesis(fresh[system], sentence, voice, stream=streams[system, voice]).to_columns()
+        )
 
-    rows_of_calls = batch.in_turns(sentences, call, at_once, progress)
-    return table_of_calls(rows_of_calls, (*(["system"] if is_named else []), *_OF_VOICES))
+    rows_of_calls = batch.time_in_turns(sentences, call, at_once, progress)
+    return build_call_table(rows_of_calls, (*(["system"] if is_named else []), *_VOICE_COLUMNS))
 
 
-def spoken_call(
+def time_synthesis(
     lab: Client, text: str, voice: Any, *, stream: bool, audio_format: str = "wav"
 ) -> batch.TimedCall[SpeechClip]:
     """Have a text spoken on the clock, in pieces or whole."""
 
-    def attempt(arrivals: batch.Arrivals) -> SpeechClip:
+    def synthesize(arrivals: batch.Arrivals) -> SpeechClip:
         if not stream:
             return lab.synthesize(text, voice=voice, format=audio_format)
         with lab.stream_speech(text, voice=voice, format=audio_format) as sound:
-            return arrivals.listen(sound)
+            return arrivals.read_stream(sound)
 
-    return batch.timed(attempt)
+    return batch.time_call(synthesize)
 
 
-def timed_recognisers(
+def time_recognizers(
     systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
     rows: pd.DataFrame,
     text: str,
     language: str,
-    clock: Clock,
+    clock: TimingPlan,
 ) -> pd.DataFrame:
-    """Time the recognisers of a study in turns, each with the same recordings of a speaker and language."""
+    """Time the recognizers of a study in turns, each with the same recordings of a speaker and language."""
     count, at_once, progress = clock
-    fresh = {name: asking_afresh(client) for name, (client, _) in systems.items()}
+    fresh = {name: copy_for_timing(client) for name, (client, _) in systems.items()}
     recordings = {
         (name, str(voice), str(code)): group.to_dict("records")[:count]
         for (voice, code), group in rows.groupby(["voice", language], observed=True, sort=False)
@@ -135,36 +137,38 @@ def timed_recognisers(
         facts = {"system": system, "voice": voice, "voice_name": voice, "language": code}
         facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
         options = systems[system][1]
-        arguments = row_options(fresh[system].transcribe, options, row)
+        arguments = resolve_row_options(fresh[system].transcribe, options, row)
         if "language" not in options:
-            arguments["language"] = code_or_none(code)
-        times = batch.timed(lambda _: fresh[system].transcribe(row["audio"], **arguments)).times()
+            arguments["language"] = parse_language_code(code)
+        times = batch.time_call(lambda _: fresh[system].transcribe(row["audio"], **arguments)).to_columns()
         if "total_s" in times and row["duration_s"]:
             times["rtf"] = times["total_s"] / row["duration_s"]
         return facts | times
 
-    columns = (*(["system"] if is_named else []), *OF_RECOGNISERS)
-    return table_of_calls(batch.in_turns(recordings, call, at_once, progress), columns)
+    columns = (*(["system"] if is_named else []), *RECOGNIZER_COLUMNS)
+    return build_call_table(batch.time_in_turns(recordings, call, at_once, progress), columns)
 
 
-def row_options(
+def resolve_row_options(
     call: Callable[..., object], options: Mapping[str, Any], row: Mapping[Hashable, Any]
 ) -> dict[str, Any]:
     """Return options of a batch for a call of one row: cells instead of columns, without options of batches only."""
     parameters = inspect.signature(call).parameters
 
-    def of_row(value: Any) -> Any:
+    def resolve_value(value: Any) -> Any:
         if isinstance(value, batch.Value):
             return value.value
         if isinstance(value, batch.Column):
             return row[value.name]
         return row[value] if isinstance(value, str) and value in row else value
 
-    arguments = {name: of_row(value) for name, value in options.items() if name in parameters}
+    arguments = {name: resolve_value(value) for name, value in options.items() if name in parameters}
     return {name: value for name, value in arguments.items() if not is_missing(value)}
 
 
-def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def time_or_explain(
+    measure: Callable[[], pd.DataFrame], none: pd.DataFrame
+) -> tuple[pd.DataFrame, list[str]]:
     """Return the timed calls, or none, and notes on what failed, which costs no study."""
     try:
         calls = measure()
@@ -178,8 +182,8 @@ def timed_or_why(measure: Callable[[], pd.DataFrame], none: pd.DataFrame) -> tup
     return calls, [f"{len(failed)} of {len(calls)} timed calls failed; the first: {failed.iloc[0]}"]
 
 
-def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
-    """Summarise the calls without errors of each group: ``timed_calls``, and of each time its median under its name.
+def summarize_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """Summarize the calls without errors of each group: ``timed_calls``, and of each time its median under its name.
 
     Also the lowest and highest call (``_low``, ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``,
     ``_p99``) with 95 % intervals. Only the calls with the fewest others at the same time count, unless ``by`` has
@@ -187,7 +191,7 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     names = [name for name in TIMES if name in speed.columns]
     rows = []
-    chosen = speed if "concurrency" in by else alone(speed)
+    chosen = speed if "concurrency" in by else select_least_concurrent(speed)
     for key, calls in chosen[chosen["error"].isna()].groupby(list(by), observed=True, sort=False):
         row = {**dict(zip(by, key, strict=True)), "timed_calls": len(calls)}
         if "stalls" in calls.columns and "concurrency" in by and calls["stalls"].notna().any():
@@ -202,7 +206,7 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
             together = "concurrency" in timed.columns and (timed["concurrency"] > 1).any()
             turns = timed["turn"].nunique() if together else None
             for percent, share in QUANTILES.items():
-                if (estimate := quantile(times, share, turns)) is not None:
+                if (estimate := estimate_quantile(times, share, turns)) is not None:
                     ends = [f"{name}_p{percent}{end}" for end in ("", "_low", "_high")]
                     row |= dict(zip(ends, estimate, strict=True))
         rows.append(row)
@@ -215,8 +219,8 @@ def summary_of_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def alone(speed: pd.DataFrame) -> pd.DataFrame:
-    """The timed calls with the fewest others at the same time."""
+def select_least_concurrent(speed: pd.DataFrame) -> pd.DataFrame:
+    """Return the timed calls with the fewest others at the same time."""
     if not len(speed) or "concurrency" not in speed.columns:
         return speed
     callers = speed["concurrency"].fillna(1)  # streams run as they are allowed
@@ -224,47 +228,53 @@ def alone(speed: pd.DataFrame) -> pd.DataFrame:
     return fewest_at_once
 
 
-def under_load(speed: pd.DataFrame) -> pd.DataFrame:
-    """The summary of timed calls by their number at the same time; the columns are those of a report."""
-    by = [name for name in _WHOSE if name in speed.columns and (name != "system" or speed[name].any())]
-    summary = summary_of_calls(speed, [*by, "concurrency"])
+def summarize_by_load(speed: pd.DataFrame) -> pd.DataFrame:
+    """Return the summary of timed calls by their number at the same time; the columns are those of a report."""
+    by = [
+        name for name in _GROUP_COLUMNS if name in speed.columns and (name != "system" or speed[name].any())
+    ]
+    summary = summarize_calls(speed, [*by, "concurrency"])
     places = summary.groupby(by, sort=False, dropna=False).ngroup()  # all loads of a voice stand together
     return summary.iloc[np.lexsort((summary["concurrency"].to_numpy(dtype=np.int64), places.to_numpy()))]
 
 
-def clock_of(count: object, at_once: object, what: str, progress: object) -> Clock:
+def build_timing_plan(count: object, at_once: object, what: str, progress: object) -> TimingPlan:
     """Check what a study is asked to time."""
-    callers = callers_of("speed_concurrency", at_once)
-    return count_of("speed", count, what), callers, stage_of(progress, "speed")
+    callers = check_concurrency("speed_concurrency", at_once)
+    return check_count("speed", count, what), callers, build_stage_progress(progress, "speed")
 
 
-def callers_of(argument: str, value: object) -> list[int]:
+def check_concurrency(argument: str, value: object) -> list[int]:
     """Return the numbers of calls at the same time, each once, the fewest first."""
     numbers: list[Any] = list(value) if isinstance(value, Iterable) else [value]
-    if not numbers or not all(is_whole_number(number) and 1 <= number <= _MOST_CALLERS for number in numbers):
-        raise refused(argument, value, f"a whole number from 1 to {_MOST_CALLERS}, or several")
+    if not numbers or not all(
+        is_whole_number(number) and 1 <= number <= _MAX_CONCURRENCY for number in numbers
+    ):
+        raise build_argument_error(
+            argument, value, f"a whole number from 1 to {_MAX_CONCURRENCY}, or several"
+        )
     return sorted(set(map(int, numbers)))
 
 
 _COLUMNS = ("system", "source_lang", "target_lang", "text", "first_word_s", "total_s", "characters")
 
 
-def no_times() -> pd.DataFrame:
-    """The table of timed streams, without rows."""
-    return table_of_calls([], _COLUMNS)
+def build_empty_stream_table() -> pd.DataFrame:
+    """Return the table of timed streams, without rows."""
+    return build_call_table([], _COLUMNS)
 
 
-def timed_translations(
+def time_translations(
     systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
     frame: pd.DataFrame,
     columns: Sequence[str],
-    clock: Clock,
+    clock: TimingPlan,
 ) -> pd.DataFrame:
     """Time the streams of a study in turns, each system with the same texts of a direction."""
     count, at_once, progress = clock
     if not count or not len(frame):
-        return no_times()
-    fresh = {name: asking_afresh(lab) for name, (lab, _) in systems.items()}
+        return build_empty_stream_table()
+    fresh = {name: copy_for_timing(lab) for name, (lab, _) in systems.items()}
     text, _, source_lang, target_lang = columns
     rows = frame[frame[text].astype(object).map(lambda cell: isinstance(cell, str) and bool(cell.strip()))]
     directions = list(
@@ -278,26 +288,30 @@ def timed_translations(
 
     def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, source, target = key
-        arguments = row_options(fresh[system].stream_translation, systems[system][1], row)
+        arguments = resolve_row_options(fresh[system].stream_translation, systems[system][1], row)
         arguments |= {"source_lang": source, "target_lang": target}
 
-        def attempt(arrivals: batch.Arrivals) -> str:
+        def translate(arrivals: batch.Arrivals) -> str:
             with fresh[system].stream_translation(str(row[text]), **arguments) as stream:
                 for piece in stream:
-                    arrivals.words(piece.text)
+                    arrivals.add_text(piece.text)
                 return stream.text
 
-        timed = batch.timed(attempt)
+        timed = batch.time_call(translate)
         facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
-        return {**facts, "characters": None if timed.result is None else len(timed.result), **timed.times()}
+        return {
+            **facts,
+            "characters": None if timed.result is None else len(timed.result),
+            **timed.to_columns(),
+        }
 
-    return table_of_calls(batch.in_turns(texts, call, at_once, progress), _COLUMNS)
+    return build_call_table(batch.time_in_turns(texts, call, at_once, progress), _COLUMNS)
 
 
 _WAYS = ("whole", "stream", "realtime")
 
 
-@briefly
+@shorten_tracebacks
 def latency(
     lab: Client,
     texts: str | Iterable[str],
@@ -343,15 +357,15 @@ def latency(
             speak in a session.
         APIConnectionError: The service does not return its voices, or opens no session.
     """
-    sentences = _texts(texts)
+    sentences = _to_texts(texts)
     if not sentences:
-        raise refused("texts", texts, "a text, or a list of texts")
-    chosen = list(dict.fromkeys(_texts(ways)))
+        raise build_argument_error("texts", texts, "a text, or a list of texts")
+    chosen = list(dict.fromkeys(_to_texts(ways)))
     if not chosen or set(chosen) - set(_WAYS):
-        raise refused("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
-    callers = callers_of("concurrency", concurrency)
+        raise build_argument_error("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
+    callers = check_concurrency("concurrency", concurrency)
     check_client("lab", lab)
-    fresh = asking_afresh(lab, keep=True)
+    fresh = copy_for_timing(lab, keep=True)
     chosen_voice = fresh.voices().one(voice) if isinstance(voice, str) else voice
     sessions: SimpleQueue[RealtimeSession] = SimpleQueue()
     with ExitStack() as opened:
@@ -360,35 +374,35 @@ def latency(
 
         def call(way: str, text: str) -> dict[str, Any]:
             if way == "realtime":
-                timing = _in_session(sessions, text)
+                timing = _time_in_session(sessions, text)
             else:
-                timing = spoken_call(fresh, text, chosen_voice, stream=way == "stream", audio_format="pcm")
+                timing = time_synthesis(fresh, text, chosen_voice, stream=way == "stream", audio_format="pcm")
             if way == "whole" and timing.result is not None:  # in replay, that of the call that was kept
                 timing = replace(timing, total_s=timing.result.timing.latency_s)
-            return {"way": way, "text": text, **timing.times()}
+            return {"way": way, "text": text, **timing.to_columns()}
 
-        rows = batch.in_turns(dict.fromkeys(chosen, sentences), call, callers)
-    return table_of_calls(rows, ("way", "text", *SPOKEN))
+        rows = batch.time_in_turns(dict.fromkeys(chosen, sentences), call, callers)
+    return build_call_table(rows, ("way", "text", *SPEECH_COLUMNS))
 
 
-def _texts(values: object) -> list[str]:
+def _to_texts(values: object) -> list[str]:
     """Return one or several texts as a list; an empty list for other values."""
     texts = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else []
     return texts if all(isinstance(text, str) for text in texts) else []
 
 
-def _in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
+def _time_in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
     """Have a text spoken in a session that is free, on the clock."""
     session = sessions.get()
 
-    def attempt(arrivals: batch.Arrivals) -> SpeechClip:
+    def synthesize(arrivals: batch.Arrivals) -> SpeechClip:
         speech = session.speak(text)
         for event in speech:
             if isinstance(event, AudioDelta):
-                arrivals.sound(len(event.audio))
+                arrivals.add_sound(len(event.audio))
         return speech.collect()
 
     try:
-        return batch.timed(attempt)
+        return batch.time_call(synthesize)
     finally:
         sessions.put(session)

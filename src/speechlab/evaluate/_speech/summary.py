@@ -7,44 +7,53 @@ from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import percent
+from speechlab.display import format_percent
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
-from speechlab.evaluate._speech.rows import is_mixed
-from speechlab.evaluate._speech.speed import summary_of_calls, under_load
-from speechlab.evaluate._writing.columns import Shown, View, count, number, of_all, plural, rate, text
+from speechlab.evaluate._speech.rows import is_multilingual
+from speechlab.evaluate._speech.speed import summarize_calls, summarize_by_load
+from speechlab.evaluate._writing.columns import (
+    DisplayColumn,
+    View,
+    build_count_column,
+    build_number_column,
+    build_share_column,
+    format_count,
+    build_rate_column,
+    text,
+)
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import summarize
 
 _ENDS = ("error_rate_low", "error_rate_high")
 _BLOCKS = "speechlab: blocks"
+# Columns of the summary with counts of rows, and the columns of flags that they count.
 FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
-"""Columns of the summary with counts of rows, and the columns of flags that they count."""
 
 
-def summarized(
+def summarize_speech(
     scored: pd.DataFrame,
     language: str,
     speed: pd.DataFrame,
     groups: str | None = None,
     items: str | None = None,
 ) -> pd.DataFrame:
-    """Summarise scored rows by voice and language, the best voice of each language first."""
+    """Summarize scored rows by voice and language, the best voice of each language first."""
     groups = BLOCK if groups is None and BLOCK in scored.columns else groups
     by = [*(name for name in SIDES if name in scored.columns), "voice", language]
     utterances = scored[scored["voice"].notna()]
     if "loop" not in utterances.columns:  # of rows that were scored elsewhere
         utterances = utterances.assign(loop=False)
-    rates = _without_rough(_rated(utterances, by, groups))
-    ranking = _ranking(utterances, rates, by, groups)
-    common = _common(utterances, by, items)
+    rates = _drop_rough_intervals(_compute_rates(utterances, by, groups))
+    ranking = _compute_ranking_rates(utterances, rates, by, groups)
+    common = _compute_common_rates(utterances, by, items)
     counts = {count: (flag, "sum") for count, flag in FLAGS.items() if flag in utterances.columns}
     facts = utterances.groupby(by, observed=True, dropna=False).agg(
-        voice_name=("voice_name", _only), gender=("gender", _only), duration_s=("duration_s", "sum"), **counts,
+        voice_name=("voice_name", _find_only_value), gender=("gender", _find_only_value), duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
-    merged["interval_unit"] = _block_unit(utterances, groups)
+    merged["interval_unit"] = _choose_block_unit(utterances, groups)
     merged = merged.merge(common, on=by, how="left")
     merged["common_rate"] = merged["common_rate"].fillna(merged["ranking_rate"])
     # Rows without speakers have the names of their files.
@@ -55,7 +64,7 @@ def summarized(
     merged = merged.rename(columns={language: "language"})
     if len(speed):
         keys = [*(name for name in SIDES if name in speed.columns and name in by), "voice", "language"]
-        merged = merged.merge(summary_of_calls(speed, keys), on=keys, how="left")
+        merged = merged.merge(summarize_calls(speed, keys), on=keys, how="left")
     merged = merged.sort_values("common_rate", kind="stable")
     if "condition" in by:  # in the order of the request
         places = {name: at for at, name in enumerate(scored["condition"].unique())}
@@ -64,20 +73,20 @@ def summarized(
     return merged.loc[languages.sort_values(kind="stable").index].reset_index(drop=True)
 
 
-def full_names(table: pd.DataFrame) -> pd.Series[str]:
-    """The name of each row's voice; with several services ``alloy of theirs``."""
+def build_full_names(table: pd.DataFrame) -> pd.Series[str]:
+    """Return the name of each row's voice; with several services ``alloy of theirs``."""
     names = table["voice_name"]
     return names + " of " + table["system"] if "system" in table.columns else names
 
 
-def ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
-    """The unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
+def choose_ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
+    """Return the unit of the rate that ranks voices; missing for rows without a language, which have no rate."""
     units = summary["unit"].mask((summary["ranked_by"] == READINGS.rate).fillna(value=False), "reading")
-    return units.mask(summary["language"].map(is_mixed).astype(bool), "mixed")
+    return units.mask(summary["language"].map(is_multilingual).astype(bool), "mixed")
 
 
-def _block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
-    """What intervals count, where that is not the row: speakers, or blocks of rows that repeat something."""
+def _choose_block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
+    """Return what intervals count, where that is not the row: speakers, or blocks of rows that repeat something."""
     if groups != BLOCK:
         return None
     if "speaker" not in rows.columns:
@@ -86,18 +95,18 @@ def _block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
     return "speaker" if speakers.eq(1).all() and len(speakers) == rows["speaker"].nunique() else "block"
 
 
-def _only(values: pd.Series[str]) -> str | None:
+def _find_only_value(values: pd.Series[str]) -> str | None:
     return values.iloc[0] if values.nunique(dropna=False) == 1 else None
 
 
-def _without_rough(rates: pd.DataFrame) -> pd.DataFrame:
+def _drop_rough_intervals(rates: pd.DataFrame) -> pd.DataFrame:
     """Remove the intervals of too few blocks, and add the number of further blocks for an interval."""
     lacking = (ENOUGH - rates.pop(_BLOCKS)).clip(lower=0).astype("Int64")
     return rates.assign(**{end: rates[end].mask(lacking > 0) for end in _ENDS}, interval_needs=lacking)
 
 
-def _rated(rows: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFrame:
-    """The rates, and their numbers of blocks."""
+def _compute_rates(rows: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFrame:
+    """Return the rates, and their numbers of blocks."""
     rates = summarize(rows, by=by, groups=groups)
     if groups is None:
         return rates.assign(**{_BLOCKS: rates["utterances_scored"]})
@@ -106,10 +115,10 @@ def _rated(rows: pd.DataFrame, by: list[str], groups: str | None) -> pd.DataFram
     return rates.merge(blocks, on=[*by, "unit"], how="left").fillna({_BLOCKS: 0})
 
 
-def _ranking(
+def _compute_ranking_rates(
     rows: pd.DataFrame, rates: pd.DataFrame, by: list[str], groups: str | None
 ) -> dict[str, pd.Series[float]]:
-    """The rate for the ranking of voices, with its interval."""
+    """Return the rate for the ranking of voices, with its interval."""
     names = ("ranking_rate", "ranking_rate_low", "ranking_rate_high")
     figures = {name: rates[name.replace("ranking", "error")].copy() for name in names}
     figures["ranked_by"] = rates["error_rate"].notna().map({True: "error_rate", False: None}).astype("string")
@@ -119,8 +128,10 @@ def _ranking(
         read = rows[rows[[measure.rate, measure.errors]].notna().all(axis=1)]
         # The same bootstrap, of other errors and lengths.
         read = read.assign(errors=read[measure.errors], reference_length=read[measure.length])
-        counted = _rated(read, by, groups)
-        ranked = rates[by].merge(_without_rough(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left")
+        counted = _compute_rates(read, by, groups)
+        ranked = rates[by].merge(
+            _drop_rough_intervals(counted)[[*by, "error_rate", *_ENDS]], on=by, how="left"
+        )
         is_ranked = ranked["error_rate"].notna()
         for name in names:
             figures[name] = figures[name].mask(is_ranked, ranked[name.replace("ranking", "error")])
@@ -128,8 +139,8 @@ def _ranking(
     return figures
 
 
-def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFrame:
-    """The rate of each line on the items that all lines of its language have, where some lack an item."""
+def _compute_common_rates(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFrame:
+    """Return the rate of each line on the items that all lines of its language have, where some lack an item."""
     columns = [*by, "common_rate", "common_utterances"]
     empty = pd.DataFrame(columns=columns).astype({name: rows[name].dtype for name in by})
     empty = empty.astype({"common_rate": "Float64", "common_utterances": "Int64"})
@@ -152,53 +163,53 @@ def _common(rows: pd.DataFrame, by: list[str], items: str | None) -> pd.DataFram
     return pd.concat(tables, ignore_index=True)[columns] if tables else empty
 
 
+# Times that people wait for, the first that a table has.
 _STARTS = ("first_audible_s", "first_byte_s", "total_s")
-"""Times that people wait for, the first that a table has."""
 UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 
 
-_ABSENT = {"loops": "repeated text", "hallucinations": "invented text", "tails_lost": "lost endings"}
+_FLAG_NOUNS = {"loops": "repeated text", "hallucinations": "invented text", "tails_lost": "lost endings"}
 _NOUNS = {"block": "different recording"}
-_COUNTED = (
+_COUNTING_NOTE = (
     "Japanese is counted by its sound (in readings); English and Chinese without differences of notation, such as "
     "4719 for 4 7 1 9."
 )
-RANKED_NOTE = f"The fewest errors of each language first. {_COUNTED}"
+RANKING_NOTE = f"The fewest errors of each language first. {_COUNTING_NOTE}"
 _CONDITIONS_NOTE = (
-    f"{_COUNTED} Noise in dB: how far speech stands above it; the smaller, the louder the noise."
+    f"{_COUNTING_NOTE} Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 )
 
 
-def rates_view(summary: pd.DataFrame) -> View:
+def build_rates_view(summary: pd.DataFrame) -> View:
     """Return the error rates by voice, and by system and condition if there are several."""
     flags = [name for name in FLAGS if name in summary.columns]
     of_conditions = "condition" in summary.columns
     columns = [
-        *_who(summary),
-        of_all("clips", "utterances_scored", "utterances"),
-        rate("error rate", "ranking_rate", strong=True),
-        interval_column("clips"),
-        Shown("on the same clips", _common_text, figure=True, optional=True),
+        *_build_name_columns(summary),
+        build_share_column("clips", "utterances_scored", "utterances"),
+        build_rate_column("error rate", "ranking_rate", strong=True),
+        build_rate_interval_column("clips"),
+        DisplayColumn("on the same clips", _format_common_rate, figure=True, optional=True),
         text("counted in", "ranking_unit"),
-        rate("with notation", "notation_rate", optional=True),
-        *(count(name.replace("_", " "), name, optional=True) for name in flags),
+        build_rate_column("with notation", "notation_rate", optional=True),
+        *(build_count_column(name.replace("_", " "), name, optional=True) for name in flags),
     ]
     if not of_conditions:  # calls are timed under one condition alone
         columns += [
-            _start(summary),
-            number("final text (s)", "finalization_s", optional=True),
-            rate("unstable words", "unstable_partial_word_ratio", optional=True),
-            number("RTF", "rtf", optional=True),
+            _build_start_column(summary),
+            build_number_column("final text (s)", "finalization_s", optional=True),
+            build_rate_column("unstable words", "unstable_partial_word_ratio", optional=True),
+            build_number_column("RTF", "rtf", optional=True),
         ]
     has_rates = summary["ranking_rate"].notna().any()
-    absent = [_ABSENT[name] for name in flags if has_rates and not summary[name].any()]
-    note = _CONDITIONS_NOTE if of_conditions else RANKED_NOTE
+    absent = [_FLAG_NOUNS[name] for name in flags if has_rates and not summary[name].any()]
+    note = _CONDITIONS_NOTE if of_conditions else RANKING_NOTE
     note += f" No {' or '.join(absent)} found." if absent else ""
-    return View.of("Error rates", columns, ranked_rows(summary), note)
+    return View.from_rows("Error rates", columns, list_ranked_rows(summary), note)
 
 
-def _who(summary: pd.DataFrame) -> list[Shown]:
-    """The columns that name a line: system, condition, voice and language."""
+def _build_name_columns(summary: pd.DataFrame) -> list[DisplayColumn]:
+    """Return the columns that name a line: system, condition, voice and language."""
     sides = [name for name in SIDES if name in summary.columns]
     no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
     return [
@@ -208,27 +219,27 @@ def _who(summary: pd.DataFrame) -> list[Shown]:
     ]
 
 
-def _start(summary: pd.DataFrame, *, with_range: bool = False) -> Shown:
-    """The column of the time that people wait for: for a text of a recogniser, or for sound."""
-    name = start_column(summary)
+def _build_start_column(summary: pd.DataFrame, *, with_range: bool = False) -> DisplayColumn:
+    """Return the column of the time that people wait for: for a text of a recognizer, or for sound."""
+    name = choose_start_column(summary)
     head = "text (s)" if name == "total_s" else "first sound (s)"
-    return number(head, name, optional=True, with_range=with_range)
+    return build_number_column(head, name, optional=True, with_range=with_range)
 
 
-def speed_view(summary: pd.DataFrame) -> View:
-    """Return the speed of the voices, or of the recognisers."""
+def build_speed_view(summary: pd.DataFrame) -> View:
+    """Return the speed of the voices, or of the recognizers."""
     columns = [
-        *_who(summary),
-        count("calls", "timed_calls"),
-        _start(summary, with_range=True),
-        number("RTF", "rtf", strong=True, with_range=True),
+        *_build_name_columns(summary),
+        build_count_column("calls", "timed_calls"),
+        _build_start_column(summary, with_range=True),
+        build_number_column("RTF", "rtf", strong=True, with_range=True),
     ]
     note = "Medians of calls made one at a time, in turns, with their range."
-    return View.of("Speed", columns, summary[summary[start_column(summary)].notna()], note)
+    return View.from_rows("Speed", columns, summary[summary[choose_start_column(summary)].notna()], note)
 
 
-def load_views(speed: pd.DataFrame) -> list[View]:
-    """The speed by the number of calls under way; nothing if that was one number."""
+def build_load_views(speed: pd.DataFrame) -> list[View]:
+    """Return the speed by the number of calls under way; nothing if that was one number."""
     if not len(speed) or "concurrency" not in speed.columns or speed["concurrency"].nunique() < 2:
         return []
     columns = [
@@ -237,49 +248,49 @@ def load_views(speed: pd.DataFrame) -> list[View]:
         text("language", "language", optional=True),
         text("from", "source_lang", optional=True),
         text("to", "target_lang", optional=True),
-        count("at once", "concurrency"),
-        count("calls", "timed_calls"),
-        number("first sound (s)", "first_audible_s", optional=True, with_range=True),
-        number("first word (s)", "first_word_s", optional=True, with_range=True),
-        number("end (s)", "total_s", optional=True, with_range=True),
-        number("end, 95 of 100 calls (s)", "total_s_p95", optional=True, with_range=True),
-        number("RTF", "rtf", optional=True),
-        count("calls that stall", "stalled_calls", optional=True),
+        build_count_column("at once", "concurrency"),
+        build_count_column("calls", "timed_calls"),
+        build_number_column("first sound (s)", "first_audible_s", optional=True, with_range=True),
+        build_number_column("first word (s)", "first_word_s", optional=True, with_range=True),
+        build_number_column("end (s)", "total_s", optional=True, with_range=True),
+        build_number_column("end, 95 of 100 calls (s)", "total_s_p95", optional=True, with_range=True),
+        build_number_column("RTF", "rtf", optional=True),
+        build_count_column("calls that stall", "stalled_calls", optional=True),
     ]
     note = (
         "Medians with their range, by the number of calls that begin together. A call stalls if its player has to "
         "wait for sound."
     )
-    return [View.of("Speed under load", columns, under_load(speed), note)]
+    return [View.from_rows("Speed under load", columns, summarize_by_load(speed), note)]
 
 
-def ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
+def list_ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     """Return the rows of a summary, with the unit that ranks them, and the rate with notation where it differs."""
     differs = summary["error_rate"] != summary["ranking_rate"]
-    units = ranking_units(summary).astype(object).replace(UNITS)
+    units = choose_ranking_units(summary).astype(object).replace(UNITS)
     notation_rates = summary["error_rate"].where(differs)
     return summary.assign(ranking_unit=units, notation_rate=notation_rates).to_dict("records")
 
 
-def start_column(table: pd.DataFrame) -> str:
-    """The column with the time that people wait for: until speech begins, or until the text is there."""
+def choose_start_column(table: pd.DataFrame) -> str:
+    """Return the column with the time that people wait for: until speech begins, or until the text is there."""
     return next((name for name in _STARTS if name in table.columns), _STARTS[0])
 
 
-def interval_column(what: str) -> Shown:
+def build_rate_interval_column(what: str) -> DisplayColumn:
     """Return the column of the 95 % interval, or of how many more rows it takes."""
 
-    def cell(row: Mapping[Any, Any]) -> str | None:
+    def format_cell(row: Mapping[Any, Any]) -> str | None:
         if not is_missing(needs := row["interval_needs"]) and needs > 0:
             unit = row.get("interval_unit")
             noun = what.removesuffix("s") if is_missing(unit) else _NOUNS.get(str(unit), str(unit))
-            return f"needs {plural(int(needs), f'more {noun}')}"
+            return f"needs {format_count(int(needs), f'more {noun}')}"
         low, high = row["ranking_rate_low"], row["ranking_rate_high"]
-        return None if is_missing(low) else f"{percent(low)} to {percent(high)}"
+        return None if is_missing(low) else f"{format_percent(low)} to {format_percent(high)}"
 
-    return Shown("95 % interval", cell, figure=True)
+    return DisplayColumn("95 % interval", format_cell, figure=True)
 
 
-def _common_text(row: Mapping[Any, Any]) -> str | None:
+def _format_common_rate(row: Mapping[Any, Any]) -> str | None:
     shared = row.get("common_utterances")
-    return None if is_missing(shared) else f"{percent(row['common_rate'])} on {shared}"
+    return None if is_missing(shared) else f"{format_percent(row['common_rate'])} on {shared}"

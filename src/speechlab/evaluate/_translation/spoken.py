@@ -1,4 +1,4 @@
-"""The study of speech that is recognised, translated, spoken and recognised again: what is lost at each step."""
+"""The study of speech that is recognized, translated, spoken and recognized again: what is lost at each step."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from speechlab import batch
 from speechlab._arguments import is_missing
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.contract import Voice
-from speechlab.display import percent
+from speechlab.display import format_percent
 from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import code_or_none, columns_of, keep_free
-from speechlab.evaluate._cast import by_service, one_voice, speaks, voice_name
+from speechlab.evaluate._arguments import parse_language_code, resolve_columns, check_reserved_columns
+from speechlab.evaluate._cast import resolve_by_service, resolve_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
-from speechlab.evaluate._repeat import repeatable
+from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.ranking import READINGS, WRITTEN
-from speechlab.evaluate._systems import UNUSABLE, services_of
+from speechlab.evaluate._systems import UNUSABLE_ERRORS, resolve_services
 from speechlab.evaluate._writing.columns import (
-    Shown,
+    DisplayColumn,
     View,
-    chance,
-    count,
-    interval,
-    named,
-    number,
-    plural,
-    sentence,
+    build_p_value_column,
+    build_count_column,
+    build_interval_column,
+    format_language,
+    build_number_column,
+    format_count,
+    capitalize_sentence,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
-from speechlab.evaluate._writing.differences import of_study
-from speechlab.evaluate._writing.methods import methods_of
-from speechlab.evaluate._writing.record import RunOptions, StageProgress, record_of, tell_failed
+from speechlab.evaluate._writing.differences import build_study_differences
+from speechlab.evaluate._writing.methods import describe_methods
+from speechlab.evaluate._writing.record import RunOptions, StageProgress, build_record, warn_failures
 from speechlab.metrics import ALIKE, BETTER, compare_translations, judge, score, score_translations
 from speechlab.text import normalizer
 
@@ -47,17 +47,17 @@ if TYPE_CHECKING:
 _STEP = "speechlab: step "
 _MEASURES = (WRITTEN, READINGS)
 _RATES = tuple(measure.rate for measure in _MEASURES)
+# Columns of the table that are compared with the reference, and the steps before them.
 _STEPS = {
     "ideal": "text translated",
-    "translation": "recognised, then translated",
-    "again": "spoken and recognised again",
+    "translation": "recognized, then translated",
+    "again": "spoken and recognized again",
 }
-"""Columns of the table that are compared with the reference, and the steps before them."""
-_SUMMARY = ("language", "step", "utterances", "chrf", "lost", "error_rate", "reading_cer", "test")
+_SUMMARY_COLUMNS = ("language", "step", "utterances", "chrf", "lost", "error_rate", "reading_cer", "test")
 
 
-@briefly
-@repeatable
+@shorten_tracebacks
+@record_request
 def speech_to_speech(
     lab: Client | Mapping[str, Client],
     frame: pd.DataFrame,
@@ -76,11 +76,11 @@ def speech_to_speech(
     title: str = "Speech to speech",
     **options: Any,
 ) -> Report:
-    """Recognise recordings, translate, speak the translation and recognise it, with the loss of each step.
+    """Recognize recordings, translate, speak the translation and recognize it, with the loss of each step.
 
     The references are translated as well. Their loss is the translator's. The further loss of the translated
-    hypothesis is the recogniser's. The loss from there to the end is the voice's, or the recogniser's in the other
-    language. Texts are normalised before the comparison. If a service cannot be asked, its rows fail at that step,
+    hypothesis is the recognizer's. The loss from there to the end is the voice's, or the recognizer's in the other
+    language. Texts are normalized before the comparison. If a service cannot be asked, its rows fail at that step,
     and the other services continue.
 
     Args:
@@ -107,32 +107,32 @@ def speech_to_speech(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    frame, (audio, text, language, *optional) = columns_of(
+    frame, (audio, text, language, *optional) = resolve_columns(
         frame, audio=audio, text=text, language=language, reference=reference
     )
     reference = next(iter(optional), None)
-    services = services_of(lab)
-    voices = by_service(voice, services, "voice")
-    keep_free(frame, SPEECH_TO_SPEECH)
-    if code_or_none(target_lang) is None:
+    services = resolve_services(lab)
+    voices = resolve_by_service(voice, services, "voice")
+    check_reserved_columns(frame, SPEECH_TO_SPEECH)
+    if parse_language_code(target_lang) is None:
         raise InvalidRequestError("target_lang is no code; give one, as in 'en'", parameter="target_lang")
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     source, target = batch.Column(language), batch.Value(target_lang)
     translating = {**options, "source_lang": source, "target_lang": target}
     rows = frame.reset_index(drop=True)
-    routes = {name: _Route(client, name, rows, run) for name, client in services.items()}
-    speakers = {name: route.voice(voices[name], target_lang) for name, route in routes.items()}
+    routes = {name: _ServicePipeline(client, name, rows, run) for name, client in services.items()}
+    speakers = {name: route.resolve_voice(voices[name], target_lang) for name, route in routes.items()}
     for name, speaker in speakers.items():
         if isinstance(speaker, Voice) and not speaks(speaker, target_lang):
             whose = f"{name}{': ' if name else ''}"
             note = f"{whose}the catalogue does not say whether voice {voice_name(speaker)!r} speaks {target_lang}"
             warnings.warn(note, stacklevel=3)
     for name, route in routes.items():
-        route.go("recognise", batch.transcribe, audio, "hypothesis", language=source)
-        route.go("translate what was said", batch.translate, text, "ideal", **translating)
-        route.go("translate", batch.translate, "hypothesis", "translation", **translating)
-        route.go("speak", batch.synthesize, "translation", "spoken", voice=speakers[name])
-        route.go("recognise again", batch.transcribe, "spoken", "again", language=target)
+        route.run_step("recognize", batch.transcribe, audio, "hypothesis", language=source)
+        route.run_step("translate what was said", batch.translate, text, "ideal", **translating)
+        route.run_step("translate", batch.translate, "hypothesis", "translation", **translating)
+        route.run_step("speak", batch.synthesize, "translation", "spoken", voice=speakers[name])
+        route.run_step("recognize again", batch.transcribe, "spoken", "again", language=target)
     batches = [answers for route in routes.values() for answers in route.batches]
     errors = [route.failure for route in routes.values() if route.failure is not None]
     if errors and not batches:
@@ -143,40 +143,40 @@ def speech_to_speech(
     )
     known_reference = {"reference": reference} if reference else {}
     roles = {"audio": audio, "text": text, "language": language, **known_reference}
-    record = record_of("speech_to_speech", store, *batches, target_lang=target_lang, **options)
-    report = Report.of(report_of_stages(title, table, roles, record))
-    tell_failed(report.table, "The report's table has them, with the step in 'failed_at'")
+    record = build_record("speech_to_speech", store, *batches, target_lang=target_lang, **options)
+    report = Report.of(build_stages_report(title, table, roles, record))
+    warn_failures(report.table, "The report's table has them, with the step in 'failed_at'")
     return report
 
 
-def report_of_stages(
+def build_stages_report(
     title: str, table: pd.DataFrame, roles: Mapping[str, str], record: Mapping[str, Any]
 ) -> Contents:
     """Score the texts of each step, and report what is lost."""
     target, text_column, language = record["settings"]["target_lang"], roles["text"], roles["language"]
     scores = {
-        "translation": _scored(table, text_column, "hypothesis", language),
-        "again": _scored(table, "translation", "again", target),
+        "translation": _score_rows(table, text_column, "hypothesis", language),
+        "again": _score_rows(table, "translation", "again", target),
     }
     status = table["error"].isna().map({True: "ok", False: "error"})
     rates = [scores["translation"][list(_RATES)], scores["again"][list(_RATES)].add_prefix("again_")]
     rows = table.assign(status=status, **{str(name): each[name] for each in rates for name in each})
-    summary, differences = _summarized(rows, scores, roles, target)
+    summary, differences = _summarize_steps(rows, scores, roles, target)
     view = [
         text("system", "system", optional=True),
-        Shown("language", lambda row: f"{row['language']} → {target}"),
+        DisplayColumn("language", lambda row: f"{row['language']} → {target}"),
         text("step", "step"),
-        count("utterances", "utterances"),
-        number("chrF", "chrf", ".1f", strong=True),
-        number("lost", "lost", "+.1f"),
-        interval("lost_low", "lost_high", "+.1f"),
-        Shown("error rate", _rate, figure=True),
-        chance(),
+        build_count_column("utterances", "utterances"),
+        build_number_column("chrF", "chrf", ".1f", strong=True),
+        build_number_column("lost", "lost", "+.1f"),
+        build_interval_column("lost_low", "lost_high", "+.1f"),
+        DisplayColumn("error rate", _format_rate, figure=True),
+        build_p_value_column(),
         text("verdict", "verdict"),
     ]
     against = "references" if roles.get("reference") else "translation of what was said"
-    note = f"chrF against the {against}, texts normalised; more is closer."
-    stages, options = _stages(rows, roles, target)
+    note = f"chrF against the {against}, texts normalized; more is closer."
+    stages, options = _build_stage_rows(rows, roles, target)
     methods = ["steps", *(["chrf"] if len(summary) else [])]
     methods += ["randomization", "holm"] if summary["p"].notna().any() else []
     methods += ["paired intervals"] if summary["lost_low"].notna().any() else []
@@ -186,21 +186,21 @@ def report_of_stages(
         title,
         rows,
         summary,
-        _answer(rows, summary, target),
+        _build_conclusion(rows, summary, target),
         "speech_to_speech",
         differences=differences,
         tables={"stages": stages},
         columns=roles,
-        views=(View.of("What is lost at each step", view, summary, note),),
+        views=(View.from_rows("What is lost at each step", view, summary, note),),
         drawings=(Drawing("Scores", "translation_scores", ("summary",), {"by": by}),),
         shown=ShownRows("stages", options=options),
-        said=methods_of(title, *methods),
+        said=describe_methods(title, *methods),
         facts={"speechlab": package_version(), "rows": f"{complete:,} of {len(rows):,} went all the way"},
         record=record,
     )
 
 
-class _Route:
+class _ServicePipeline:
     """The rows of one service during the steps of a study; a failed row is left out of further steps."""
 
     _CALLS: ClassVar = {
@@ -216,52 +216,52 @@ class _Route:
         self.rows = frame.assign(error=None, failed_at=None).astype({"error": object, "failed_at": object})
         self.batches: list[pd.DataFrame] = []
 
-    def go(
+    def run_step(
         self, step: str, operation: Callable[..., pd.DataFrame], needs: str, gives: str, **options: Any
     ) -> None:
         """Make the calls of one step for the rows that have its input; the other rows fail."""
         filled = self.rows[needs].notna()
         empty = self.rows.index[~filled]
-        self._fail(pd.Series(f"column {needs!r} is empty in this row", index=empty), step)
+        self._fail_rows(pd.Series(f"column {needs!r} is empty in this row", index=empty), step)
         self.rows[gives] = None
         if not filled.any() or self.failure is not None:
             return
         argument, result = self._CALLS[operation.__name__]
         columns = {argument: needs, "prefix": _STEP}
         try:
-            with batch.failures_told_elsewhere():
+            with batch.suppress_failure_warnings():
                 answers = operation(
                     self.rows[filled], self._client, **options, **columns, **self._run.to_batch(step)
                 )
-        except UNUSABLE as error:
-            self._stop(error, self.rows.index[filled], step)
+        except UNUSABLE_ERRORS as error:
+            self._stop_service(error, self.rows.index[filled], step)
             return
         self.batches.append(answers)
         results = answers[_STEP + result].astype(object)
         self.rows[gives] = results.where(results.notna(), None).reindex(self.rows.index)
-        self._fail(answers[f"{_STEP}error"], step)
+        self._fail_rows(answers[f"{_STEP}error"], step)
 
-    def voice(self, voice: Voice | str, language: str) -> Voice | str:
+    def resolve_voice(self, voice: Voice | str, language: str) -> Voice | str:
         """Return the voice, looked up before the first step; if the service cannot be asked, the step reports it."""
         try:
-            return one_voice(
+            return resolve_voice(
                 self._client, voice, language, self._name, self._run.store, self._run.give_up_after_s
             )
         except APIConnectionError as error:
             results = dict.fromkeys(("hypothesis", "ideal", "translation", "spoken", "again"))
             self.rows = self.rows.assign(**results)
-            self._stop(error, self.rows.index, "recognise")
-        except UNUSABLE:
+            self._stop_service(error, self.rows.index, "recognize")
+        except UNUSABLE_ERRORS:
             pass  # reported by the step that speaks; earlier steps can still run
         return voice
 
-    def _stop(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
+    def _stop_service(self, error: SpeechLabError, rows: pd.Index, step: str) -> None:
         """Stop asking the service, and fail the rows."""
         self.failure = error
         whose = f"{self._name} could not be asked: " if self._name else ""
-        self._fail(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
+        self._fail_rows(pd.Series(f"{whose}{error}", index=rows, dtype=object), step)
 
-    def _fail(self, errors: pd.Series[Any], step: str) -> None:
+    def _fail_rows(self, errors: pd.Series[Any], step: str) -> None:
         """Keep the errors of rows, unless they failed before."""
         causes = errors.reindex(self.rows.index)
         is_new = causes.notna() & self.rows["error"].isna()
@@ -269,8 +269,8 @@ class _Route:
         self.rows.loc[is_new, "failed_at"] = step
 
 
-def _scored(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> pd.DataFrame:
-    """The errors of each row with both texts, and their rates; of Japanese also those of readings."""
+def _score_rows(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) -> pd.DataFrame:
+    """Return the errors of each row with both texts, and their rates; of Japanese also those of readings."""
     complete = rows[[reference, hypothesis]].notna().all(axis=1)
     columns = [*_RATES, *(name for measure in _MEASURES for name in (measure.errors, measure.length))]
     if not complete.any():
@@ -280,7 +280,7 @@ def _scored(rows: pd.DataFrame, reference: str, hypothesis: str, language: str) 
     return scored.reindex(index=rows.index, columns=columns).astype("float64")
 
 
-def _summarized(
+def _summarize_steps(
     rows: pd.DataFrame, scores: Mapping[str, pd.DataFrame], roles: Mapping[str, str], target: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return a row for each service, language and step; and the losses of the steps as differences."""
@@ -311,18 +311,18 @@ def _summarized(
                     facts[measure.rate] = sums[measure.errors] / length if length else None
             before = {"step": step, "texts": texts, "chrf": chrf}
             lines.append(facts)
-    differences = of_study(judge(tested, more=BETTER))
-    summary = pd.DataFrame(lines, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY])
+    differences = build_study_differences(judge(tested, more=BETTER))
+    summary = pd.DataFrame(lines, columns=[*(["system"] if len(keys) > 1 else []), *_SUMMARY_COLUMNS])
     summary = summary.astype(dict.fromkeys(("chrf", "lost", *_RATES), "float64"))
     tests = differences.reindex(summary.pop("test").fillna(-1).astype(int)).set_axis(summary.index)
     bounds = {"lost_low": -tests["high"], "lost_high": -tests["low"]}
     return summary.assign(**bounds, **tests[["p", "p_holm", "verdict", "test"]]), differences
 
 
-def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Conclusion:
+def _build_conclusion(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Conclusion:
     unfinished = int(table["again"].isna().sum())
     unfinished_words = (
-        f" {unfinished:,} of {plural(len(table), 'row')} did not go all the way." if unfinished else ""
+        f" {unfinished:,} of {format_count(len(table), 'row')} did not go all the way." if unfinished else ""
     )
     steps = summary[summary["lost"].notna()] if len(summary) else summary
     if not len(steps):
@@ -331,9 +331,9 @@ def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Con
     before = worst["chrf"] + worst["lost"]
     names = {_STEPS["translation"]: "recognition", _STEPS["again"]: "the voice, or recognition of it,"}
     system = f"{worst['system']}: " if "system" in steps.columns else ""
-    directions = f"from {named(str(worst['language']))} to {named(target_lang)}"
+    directions = f"from {format_language(str(worst['language']))} to {format_language(target_lang)}"
     lead = f"{system}{names[worst['step']]} loses most on the way {directions}."
-    recordings = plural(int(worst["utterances"]), "recording")
+    recordings = format_count(int(worst["utterances"]), "recording")
     chance_words = "that may be chance" if worst["verdict"] == ALIKE else "that is beyond chance"
     certainty = (
         f"What arrives is alike by {before:.1f} of 100 before it and {worst['chrf']:.1f} after it (chrF); on "
@@ -342,22 +342,22 @@ def _answer(table: pd.DataFrame, summary: pd.DataFrame, target_lang: str) -> Con
     if worst["lost"] <= 0:
         lead = f"{system}nothing is lost after the translation, {directions}."
         certainty = f"What arrives is alike by {worst['chrf']:.1f} of 100 (chrF), on {recordings}."
-    return Conclusion(sentence(lead), f"{certainty}{unfinished_words}")
+    return Conclusion(capitalize_sentence(lead), f"{certainty}{unfinished_words}")
 
 
-def _stages(
+def _build_stage_rows(
     table: pd.DataFrame, columns: Mapping[str, str], target_lang: str
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Return of each recording what was said, and below it what was spoken.
 
-    What was recognised is compared with what was said, or with the translation that was to be spoken.
+    What was recognized is compared with what was said, or with the translation that was to be spoken.
     """
     audio, text, language = (columns[name] for name in ("audio", "text", "language"))
     reference = columns.get("reference")
     sides = ["system"] if "system" in table.columns else []
     row_numbers = table.groupby(sides, sort=False).cumcount() + 1 if sides else range(1, len(table) + 1)
     tables = []
-    for stage, (sound, expected, recognised, prefix) in {
+    for stage, (sound, expected, recognized, prefix) in {
         "said": (audio, text, "hypothesis", ""),
         "spoken": ("spoken", "translation", "again", "again_"),
     }.items():
@@ -368,7 +368,7 @@ def _stages(
             "stage": stage,
             "audio": table[sound],
             "text": table[expected],
-            "recognised": table[recognised],
+            "recognized": table[recognized],
             **{name: table[f"{prefix}{name}"] for name in _RATES},
             "translation of what was said": table["ideal"] if later else None,
             "reference": table[reference] if reference and later else None,
@@ -382,15 +382,19 @@ def _stages(
     stages = stages.dropna(axis="columns", how="all") if len(stages) else stages
     rates = {name: "float64" for name in _RATES if name in stages}
     options: dict[str, Any] = {"columns": [name for name in stages.columns if name != "language"]}
-    if "recognised" in stages:
-        options |= {"reference": "text", "hypotheses": "recognised", "language": "language"}
+    if "recognized" in stages:
+        options |= {"reference": "text", "hypotheses": "recognized", "language": "language"}
     options |= {"audio": "audio"} if "audio" in stages else {}
     return stages.astype({"row": "int64", **rates}), options
 
 
-def _rate(row: Mapping[Hashable, Any]) -> str | None:
-    """The error rate of a row; for Japanese that of readings, with that of characters in brackets."""
+def _format_rate(row: Mapping[Hashable, Any]) -> str | None:
+    """Return the error rate of a row; for Japanese that of readings, with that of characters in brackets."""
     rate, reading = row[WRITTEN.rate], row.get(READINGS.rate)
     if is_missing(rate):
         return None
-    return percent(rate) if is_missing(reading) else f"{percent(reading)} ({percent(rate)} of characters)"
+    return (
+        format_percent(rate)
+        if is_missing(reading)
+        else f"{format_percent(reading)} ({format_percent(rate)} of characters)"
+    )

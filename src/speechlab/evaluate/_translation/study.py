@@ -7,38 +7,43 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import columns_of, keep_free
+from speechlab.evaluate._arguments import resolve_columns, check_reserved_columns
 from speechlab.evaluate._made import TRANSLATION
-from speechlab.evaluate._repeat import repeatable
+from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.scorers import SCORE, Scorer, named_functions
-from speechlab.evaluate._speech.speed import clock_of, no_times, timed_or_why, timed_translations
+from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, resolve_functions
+from speechlab.evaluate._speech.speed import (
+    build_timing_plan,
+    build_empty_stream_table,
+    time_or_explain,
+    time_translations,
+)
 from speechlab.evaluate._systems import (
-    UNUSABLE,
-    ask_each,
-    existing_of,
-    existing_outputs,
-    systems_to_ask,
-    unreachable_notes,
+    UNUSABLE_ERRORS,
+    ask_each_service,
+    resolve_existing_outputs,
+    build_output_status,
+    combine_services_and_settings,
+    describe_unreachable,
 )
 from speechlab.evaluate._translation.measures import (
     Columns,
-    as_glossary,
-    glossary_counts,
-    measured,
-    scored_translations,
-    summarized,
-    with_back,
+    to_glossary,
+    count_glossary_terms,
+    measure_translations,
+    add_translation_scores,
+    summarize_translations,
+    add_back_translations,
 )
-from speechlab.evaluate._translation.report import translation_report
+from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    record_of,
-    tell_estimate,
-    tell_failed,
+    build_record,
+    announce_estimate,
+    warn_failures,
 )
 
 if TYPE_CHECKING:
@@ -55,8 +60,8 @@ _OWN_WAY_BACK = (
 )
 
 
-@briefly
-@repeatable
+@shorten_tracebacks
+@record_request
 def translation(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
@@ -125,25 +130,25 @@ def translation(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    frame, (text, source_lang, target_lang, *optional) = columns_of(
+    frame, (text, source_lang, target_lang, *optional) = resolve_columns(
         frame, text=text, source_lang=source_lang, target_lang=target_lang, reference=reference
     )
     reference = next(iter(optional), None)
-    existing = existing_of(frame, hypotheses)
+    existing = resolve_existing_outputs(frame, hypotheses)
     outputs = {name: frame[column].astype("string") for name, column in existing.items()}
     frame = frame.drop(columns=list(TRANSLATION.intersection(existing.values())))
-    keep_free(frame, TRANSLATION)
-    own_scores = named_functions(scorers, "scorers", SCORE, frame.columns)
+    check_reserved_columns(frame, TRANSLATION)
+    own_scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     columns = Columns(text, reference or "", source_lang, target_lang)
-    terms = as_glossary(glossary)
-    clock = clock_of(speed, speed_concurrency, "texts, or 0 for none", progress)
-    systems = systems_to_ask(lab, settings, options, _SETTINGS, existing, back=back)
+    terms = to_glossary(glossary)
+    clock = build_timing_plan(speed, speed_concurrency, "texts, or 0 for none", progress)
+    systems = combine_services_and_settings(lab, settings, options, _SETTINGS, existing, back=back)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     by_system, unreachable = _ask_systems(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
-        name: frame.assign(translation=texts, processing_s=float("nan"), **existing_outputs(texts))
+        name: frame.assign(translation=texts, processing_s=float("nan"), **build_output_status(texts))
         for name, texts in outputs.items()
     }
     by_system |= {
@@ -152,40 +157,46 @@ def translation(
     }
     tables, without_back = [], []
     for name, translated in by_system.items():
-        rows = measured(translated.reset_index(drop=True), columns, terms)
+        rows = measure_translations(translated.reset_index(drop=True), columns, terms)
         if back and name in reached:
             client, arguments = systems[name]
             model = {"model": arguments["model"]} if "model" in arguments else {}
-            returned, why = _back(client, rows, columns, {**run.to_batch("translate", "back"), **model})
+            returned, why = _translate_back(
+                client, rows, columns, {**run.to_batch("translate", "back"), **model}
+            )
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
             batches.append(returned)
-            rows = with_back(rows, returned, columns)
+            rows = add_back_translations(rows, returned, columns)
         tables.append(rows.assign(system=name) if several else rows.set_axis(translated.index))
     table = pd.concat(tables, ignore_index=True) if several else tables[0]
-    table, unscored = scored_translations(table, own_scores, columns, store)
-    calls, untimed = timed_or_why(lambda: timed_translations(reached, frame, columns, clock), no_times())
-    notes = [*unscored, *unreachable_notes(unreachable)]
-    notes += [] if reference else _without_references(systems, back=back)
+    table, unscored = add_translation_scores(table, own_scores, columns, store)
+    calls, untimed = time_or_explain(
+        lambda: time_translations(reached, frame, columns, clock), build_empty_stream_table()
+    )
+    notes = [*unscored, *describe_unreachable(unreachable)]
+    notes += [] if reference else _describe_missing_references(systems, back=back)
     notes += [*without_back, *untimed]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
-    tell_failed(table, "The report's table has them, with status 'error'")
+    warn_failures(table, "The report's table has them, with status 'error'")
     return Report.of(
-        translation_report(
+        build_translation_report(
             title,
             table,
-            summarized(table, columns, calls),
+            summarize_translations(table, columns, calls),
             columns,
-            terms=glossary_counts(table, columns, terms),
+            terms=count_glossary_terms(table, columns, terms),
             speed=calls,
-            record=record_of("translation", store, *batches, back=back, speed=clock[0], **recorded),
+            record=build_record("translation", store, *batches, back=back, speed=clock[0], **recorded),
             notes=notes,
         )
     )
 
 
-def _without_references(systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool) -> list[str]:
-    """The notes on a comparison without references."""
+def _describe_missing_references(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool
+) -> list[str]:
+    """Return the notes on a comparison without references."""
     if not back:
         note = "What systems lose was not measured: that takes references, or translations back."
         return [note] if "" not in systems else []
@@ -207,20 +218,20 @@ def _ask_systems(
         for lab, arguments in systems.values()
     ]
     if plans:
-        tell_estimate(run.progress, "translate", plans)
-    return ask_each(
+        announce_estimate(run.progress, "translate", plans)
+    return ask_each_service(
         {name: client for name, (client, _) in systems.items()},
-        lambda name, client: _translated(
+        lambda name, client: _translate_rows(
             client, rows, columns, {**run.to_batch("translate"), **systems[name][1]}
         ),
     )
 
 
-def _translated(
+def _translate_rows(
     lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
 ) -> pd.DataFrame:
     text, _, source, target = columns
-    with batch.failures_told_elsewhere():
+    with batch.suppress_failure_warnings():
         return batch.translate(
             rows,
             lab,
@@ -231,16 +242,16 @@ def _translated(
         )
 
 
-def _back(
+def _translate_back(
     lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, str]:
-    """The back-translations of translated rows, and the reason if the service could not be asked."""
+    """Return the back-translations of translated rows, and the reason if the service could not be asked."""
     translated = rows[rows["translation"].notna()]
     _, _, source, target = columns
     reversed_columns = Columns("translation", "", target, source)
     try:
         if len(translated):
-            return _translated(lab, translated, reversed_columns, {**options, "prefix": "back_"}), ""
-    except UNUSABLE as error:
+            return _translate_rows(lab, translated, reversed_columns, {**options, "prefix": "back_"}), ""
+    except UNUSABLE_ERRORS as error:
         return pd.DataFrame(), str(error)
     return pd.DataFrame(), ""

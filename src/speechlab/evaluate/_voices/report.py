@@ -9,22 +9,32 @@ from typing import Any, NamedTuple
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import code_or_none, languages_of
-from speechlab.evaluate._speech.advice import advised, answer_of
+from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
+from speechlab.evaluate._speech.advice import recommend_system, build_choice_conclusion
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.report import speech_methods, speech_report
+from speechlab.evaluate._speech.report import describe_speech_methods, build_speech_report
 from speechlab.evaluate._speech.summary import (
-    RANKED_NOTE,
-    full_names,
-    interval_column,
-    load_views,
-    ranked_rows,
-    start_column,
-    summarized,
+    RANKING_NOTE,
+    build_full_names,
+    build_rate_interval_column,
+    build_load_views,
+    list_ranked_rows,
+    choose_start_column,
+    summarize_speech,
 )
-from speechlab.evaluate._writing.columns import Shown, View, count, named, number, of_all, plural, rate, text
+from speechlab.evaluate._writing.columns import (
+    DisplayColumn,
+    View,
+    build_count_column,
+    format_language,
+    build_number_column,
+    build_share_column,
+    format_count,
+    build_rate_column,
+    text,
+)
 from speechlab.evaluate._writing.contents import Contents, Finding
-from speechlab.evaluate._writing.differences import of_study
+from speechlab.evaluate._writing.differences import build_study_differences
 from speechlab.metrics import Attribution, Ranking, attribute, judge, rank
 
 _MEDIANS = (
@@ -32,11 +42,11 @@ _MEDIANS = (
     *("trailing_silence_s", "longest_pause_s", "f0_median_hz", "dnsmos_overall", "dnsmos_signal"),
     "dnsmos_background",
 )
-RATED = "rated_"
-"""Beginning of the columns of measures of the user."""
+# Beginning of the columns of measures of the user.
+RATED_PREFIX = "rated_"
 
 
-class Order(NamedTuple):
+class VoiceOrder(NamedTuple):
     """Voices in order.
 
     ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking.
@@ -48,13 +58,13 @@ class Order(NamedTuple):
     open: dict[str, str]
 
 
-def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
+def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
     rankings: dict[str, Ranking] = {}
     ranked, notes, unranked = [], [], {}
-    is_known = table[language].astype(object).map(lambda cell: bool(languages_of(cell)))
+    is_known = table[language].astype(object).map(lambda cell: bool(parse_language_codes(cell)))
     rows = table[table["voice"].notna() & is_known]
-    rows = rows.assign(voice_name=full_names(rows))
+    rows = rows.assign(voice_name=build_full_names(rows))
     for code, group in rows.groupby(language, observed=True, sort=True):
         scores = score_for_ranking(group, text, language, ["voice", "voice_name", "engine"])
         alive = scores[scores["errors"].notna()]
@@ -80,13 +90,13 @@ def ordered(table: pd.DataFrame, text: str, language: str) -> Order:
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"
             notes.append(
-                f"{plural(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not all "
+                f"{format_count(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not all "
                 "voices have them; its rates are those of the others. The same call asks again for what failed."
             )
     attribution = None
     if ranked:
         attribution = attribute(pd.concat(ranked), voice="voice_name", utterance=text, engine="engine")
-    return Order(rankings, attribution, notes, unranked)
+    return VoiceOrder(rankings, attribution, notes, unranked)
 
 
 _TYPES = {
@@ -98,7 +108,7 @@ _TYPES = {
 _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
 
 
-def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+def recommend_voices(order: VoiceOrder, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Return the advice for each language.
 
     Returns:
@@ -111,10 +121,10 @@ def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
     rows: list[dict[str, Any]] = []
     for code, ranking in order.rankings.items():
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
-        advice = advised(ranking.systems.assign(excluded=ranking.excluded), timed)
-        rows.append({"language": code, "order": f"{named(code)}: {ranking.sentence}", **advice})
+        advice = recommend_system(ranking.systems.assign(excluded=ranking.excluded), timed)
+        rows.append({"language": code, "order": f"{format_language(code)}: {ranking.sentence}", **advice})
     rows += [
-        {"language": code, "certainty": "none", "order": f"{named(code)}: {why}.", "advice": why}
+        {"language": code, "certainty": "none", "order": f"{format_language(code)}: {why}.", "advice": why}
         for code, why in order.open.items()
     ]
     choice = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES).rename(columns=_NAMES)
@@ -122,7 +132,7 @@ def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
     if "system" not in table.columns:
         return choice
     voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
-    names = full_names(voices)
+    names = build_full_names(voices)
     columns = {
         name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
         for name in ("system", "voice_name")
@@ -130,12 +140,12 @@ def choices(order: Order, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFr
     return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
 
 
-def voice_keys(table: pd.DataFrame, language: str = "language") -> list[str]:
+def list_voice_columns(table: pd.DataFrame, language: str = "language") -> list[str]:
     """Columns that identify a voice in each language; with several services also that of the service."""
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
 
-def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
+def summarize_sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     """Return the sound of each voice: medians of the measures of its clips, and the numbers of suspect clips.
 
     Returns:
@@ -143,10 +153,10 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
         ``clipped``, ``truncated`` and ``repeated`` (numbers of clips with samples at full scale, that stop within a
         sound, that repeat their end), and ``rated`` (number of clips with DNSMOS).
     """
-    keys = voice_keys(table, language)
+    keys = list_voice_columns(table, language)
     groups = table[table["voice"].notna()].groupby(keys, observed=True)
     names = [name for name in _MEDIANS if name in table.columns]
-    names += [name for name in table.columns if str(name).startswith(RATED)]
+    names += [name for name in table.columns if str(name).startswith(RATED_PREFIX)]
     medians = groups[names].median()
     counts = {
         "clipped": (table["clipping_ratio"] > 0).fillna(value=False),
@@ -160,38 +170,42 @@ def sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
     return medians.reset_index().rename(columns={language: "language"})
 
 
-_ATTRIBUTED = (
+_ATTRIBUTION_COLUMNS = (
     *("shared_rate", "engine_rate", "own_rate"),
     *("homophones", "homophone_errors", "number_errors", "spelling_errors"),
     *("endings_lost", "worst_utterance", "worst_share", "take_sd"),
 )
-_WHO = "speechlab: voice of a service"
-_WHO_JUDGED = (
-    "A recogniser judged how well the voices are understood; how pleasant they are, listeners must say."
+_VOICE_COLUMN = "speechlab: voice of a service"
+_JUDGE_NOTE = (
+    "A recognizer judged how well the voices are understood; how pleasant they are, listeners must say."
 )
-_RANKED = ("group", "first_share", "p_best", "needed")
+_RANKING_COLUMNS = ("group", "first_share", "p_best", "needed")
 
 
-def voices_report(
-    title: str, table: pd.DataFrame, text: str, language: str, order: Order, **facts: Any
+def build_voices_report(
+    title: str, table: pd.DataFrame, text: str, language: str, order: VoiceOrder, **facts: Any
 ) -> Contents:
     """Report measured rows of voices that were put in order."""
     speed = facts["speed"]
-    summary = summarized(table, language, speed, groups=text, items=text)
-    summary = summary.merge(sounds(table, language), on=voice_keys(summary), how="left")
-    summary = _with_order(summary, order)
-    named_calls = speed.assign(voice_name=full_names(speed))
-    choice = choices(order, named_calls, table)
-    pairs = [of_study(ranking.pairs, language=code) for code, ranking in order.rankings.items()]
+    summary = summarize_speech(table, language, speed, groups=text, items=text)
+    summary = summary.merge(summarize_sounds(table, language), on=list_voice_columns(summary), how="left")
+    summary = _add_order(summary, order)
+    named_calls = speed.assign(voice_name=build_full_names(speed))
+    choice = recommend_voices(order, named_calls, table)
+    pairs = [
+        build_study_differences(ranking.pairs, language=code) for code, ranking in order.rankings.items()
+    ]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
-    named_choice = choice.assign(voice_name=full_names(choice)) if "system" in choice.columns else choice
-    answer = answer_of(named_choice.rename(columns={"voice_name": "name"}))
+    named_choice = (
+        choice.assign(voice_name=build_full_names(choice)) if "system" in choice.columns else choice
+    )
+    answer = build_choice_conclusion(named_choice.rename(columns={"voice_name": "name"}))
     if (choice["certainty"] != "none").any():
-        answer = answer._replace(certainty=f"{answer.certainty} {_WHO_JUDGED}")
+        answer = answer._replace(certainty=f"{answer.certainty} {_JUDGE_NOTE}")
     facts |= {"conclusion": answer, "summary": summary}
-    report = speech_report(title, table, text=text, language=language, **facts)
+    report = build_speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
     errors, variance = (attribution.errors, attribution.variance) if attribution else [pd.DataFrame()] * 2
     return replace(
@@ -201,13 +215,13 @@ def voices_report(
         differences=pd.concat(pairs, ignore_index=True) if pairs else judge([]),
         tables={**report.tables, "choice": choice, "attributed": errors, "variance": variance},
         views=(
-            voices_view(summary),
-            errors_view(summary),
-            sound_view(summary, timed=len(speed) > 0),
-            *load_views(speed),
+            build_voices_view(summary),
+            build_errors_view(summary),
+            build_sound_view(summary, timed=len(speed) > 0),
+            *build_load_views(speed),
         ),
-        said=speech_methods(
-            title, table, summary, speed, *_methods_used(table, order, compared=any(map(len, pairs)))
+        said=describe_speech_methods(
+            title, table, summary, speed, *_list_methods(table, order, compared=any(map(len, pairs)))
         ),
         facts={
             **report.facts,
@@ -218,8 +232,8 @@ def voices_report(
     )
 
 
-def _methods_used(table: pd.DataFrame, order: Order, *, compared: bool) -> list[str]:
-    """What the study did besides scoring, for the methods."""
+def _list_methods(table: pd.DataFrame, order: VoiceOrder, *, compared: bool) -> list[str]:
+    """Return what the study did besides scoring, for the methods."""
     rated = "dnsmos_overall" in table.columns and table["dnsmos_overall"].notna().any()
     steps = ["loudness", "pitch", *(["dnsmos"] if rated else [])]
     if order.attribution is not None:
@@ -228,104 +242,112 @@ def _methods_used(table: pd.DataFrame, order: Order, *, compared: bool) -> list[
     return [*steps, *(["groups", "sign-flip", "holm"] if compared else [])]
 
 
-def _with_order(summary: pd.DataFrame, order: Order) -> pd.DataFrame:
-    keys = [_WHO, "language"]
-    summary = summary.assign(**{_WHO: full_names(summary)})
+def _add_order(summary: pd.DataFrame, order: VoiceOrder) -> pd.DataFrame:
+    keys = [_VOICE_COLUMN, "language"]
+    summary = summary.assign(**{_VOICE_COLUMN: build_full_names(summary)})
     placed = [
-        ranking.systems[["system", *_RANKED]].assign(language=code)
+        ranking.systems[["system", *_RANKING_COLUMNS]].assign(language=code)
         for code, ranking in order.rankings.items()
     ]
-    empty = pd.DataFrame(columns=[*keys, *_RANKED]).astype({_WHO: "string", "language": "string"})
-    ranked = pd.concat(placed).rename(columns={"system": _WHO}) if placed else empty
+    empty = pd.DataFrame(columns=[*keys, *_RANKING_COLUMNS]).astype(
+        {_VOICE_COLUMN: "string", "language": "string"}
+    )
+    ranked = pd.concat(placed).rename(columns={"system": _VOICE_COLUMN}) if placed else empty
     out = summary.merge(ranked, on=keys, how="left")
     if order.attribution is None:
-        return out.reindex(columns=[*out.columns, *_ATTRIBUTED]).drop(columns=_WHO)
-    attributed = order.attribution.voices[["voice", "language", *_ATTRIBUTED]]
-    attributed = attributed.rename(columns={"voice": _WHO, "language": "_code"})
-    out = out.assign(_code=out["language"].map(code_or_none))
-    return out.merge(attributed, on=[_WHO, "_code"], how="left").drop(columns=["_code", _WHO])
+        return out.reindex(columns=[*out.columns, *_ATTRIBUTION_COLUMNS]).drop(columns=_VOICE_COLUMN)
+    attributed = order.attribution.voices[["voice", "language", *_ATTRIBUTION_COLUMNS]]
+    attributed = attributed.rename(columns={"voice": _VOICE_COLUMN, "language": "_code"})
+    out = out.assign(_code=out["language"].map(parse_language_code))
+    return out.merge(attributed, on=[_VOICE_COLUMN, "_code"], how="left").drop(
+        columns=["_code", _VOICE_COLUMN]
+    )
 
 
 _PACES = (("morae_per_s", "morae/s"), ("words_per_s", "words/s"), ("characters_per_s", "characters/s"))
 _FLAGS = {"clipped": "overdriven", "truncated": "cut off", "repeated": "with a repeated end"}
 
 
-def voices_view(summary: pd.DataFrame) -> View:
+def build_voices_view(summary: pd.DataFrame) -> View:
     """Return the error rates of the voices, and the certainty of their order."""
     columns = [
-        *_who(summary),
-        of_all("sentences", "utterances_scored", "utterances"),
-        rate("error rate", "ranking_rate", strong=True),
-        interval_column("sentences"),
-        rate("with notation", "notation_rate", optional=True),
+        *_build_name_columns(summary),
+        build_share_column("sentences", "utterances_scored", "utterances"),
+        build_rate_column("error rate", "ranking_rate", strong=True),
+        build_rate_interval_column("sentences"),
+        build_rate_column("with notation", "notation_rate", optional=True),
         text("group", "group"),
         *(
-            [number("first sound (s)", start_column(summary))]
-            if start_column(summary) in summary.columns
+            [build_number_column("first sound (s)", choose_start_column(summary))]
+            if choose_start_column(summary) in summary.columns
             else []
         ),
     ]
-    note = f"{RANKED_NOTE} Those that share a letter cannot be told apart."
-    return View.of("The voices", columns, ranked_rows(summary), note)
+    note = f"{RANKING_NOTE} Those that share a letter cannot be told apart."
+    return View.from_rows("The voices", columns, list_ranked_rows(summary), note)
 
 
-def errors_view(summary: pd.DataFrame) -> View:
+def build_errors_view(summary: pd.DataFrame) -> View:
     """Return the attribution of the errors."""
     columns = [
-        *_who(summary),
-        rate("the voice's own", "own_rate", strong=True),
-        rate("its engine's", "engine_rate", optional=True),
-        rate("whatever the voice", "shared_rate"),
-        count("homophones", "homophones", optional=True),
-        count("numbers", "number_errors", optional=True),
-        count("spellings", "spelling_errors", optional=True),
-        Shown("takes vary by (points)", _takes, figure=True, optional=True),
+        *_build_name_columns(summary),
+        build_rate_column("the voice's own", "own_rate", strong=True),
+        build_rate_column("its engine's", "engine_rate", optional=True),
+        build_rate_column("whatever the voice", "shared_rate"),
+        build_count_column("homophones", "homophones", optional=True),
+        build_count_column("numbers", "number_errors", optional=True),
+        build_count_column("spellings", "spelling_errors", optional=True),
+        DisplayColumn("takes vary by (points)", _format_take_spread, figure=True, optional=True),
     ]
     note = (
-        "The recogniser's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
+        "The recognizer's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
         "look wrong, and are not among them."
     )
-    return View.of("Whose the errors are", columns, summary, note)
+    return View.from_rows("Whose the errors are", columns, summary, note)
 
 
-def sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
+def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     """Return the speed and the sound of the voices."""
     columns = [
-        *_who(summary),
-        number("first sound (s)", start_column(summary), optional=True, with_range=True),
-        number("RTF", "rtf", optional=True, with_range=True),
-        number("loudness (LUFS)", "loudness_lufs", ".1f"),
-        Shown("speaking rate", _speaking_rate, figure=True),
-        Shown("silence before, after (s)", _silence, figure=True),
-        number("longest pause (s)", "longest_pause_s"),
-        number("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
-        *(number(name.removeprefix(RATED), name) for name in summary.columns if str(name).startswith(RATED)),
-        Shown("clips that look wrong", _flags, optional=True),
+        *_build_name_columns(summary),
+        build_number_column("first sound (s)", choose_start_column(summary), optional=True, with_range=True),
+        build_number_column("RTF", "rtf", optional=True, with_range=True),
+        build_number_column("loudness (LUFS)", "loudness_lufs", ".1f"),
+        DisplayColumn("speaking rate", _format_speaking_rate, figure=True),
+        DisplayColumn("silence before, after (s)", _format_silence, figure=True),
+        build_number_column("longest pause (s)", "longest_pause_s"),
+        build_number_column("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
+        *(
+            build_number_column(name.removeprefix(RATED_PREFIX), name)
+            for name in summary.columns
+            if str(name).startswith(RATED_PREFIX)
+        ),
+        DisplayColumn("clips that look wrong", _format_flags, optional=True),
     ]
     speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
-    return View.of("Speed and sound", columns, summary, f"{speed}Sound: medians of the clips.")
+    return View.from_rows("Speed and sound", columns, summary, f"{speed}Sound: medians of the clips.")
 
 
-def _who(summary: pd.DataFrame) -> list[Shown]:
+def _build_name_columns(summary: pd.DataFrame) -> list[DisplayColumn]:
     sides = [text("system", "system")] if "system" in summary.columns else []
     return [*sides, text("voice", "voice_name", strong=True), text("language", "language")]
 
 
-def _speaking_rate(row: Mapping[Any, Any]) -> str | None:
+def _format_speaking_rate(row: Mapping[Any, Any]) -> str | None:
     return next((f"{row[name]:.1f} {unit}" for name, unit in _PACES if not is_missing(row.get(name))), None)
 
 
-def _silence(row: Mapping[Any, Any]) -> str | None:
+def _format_silence(row: Mapping[Any, Any]) -> str | None:
     before, after = row.get("leading_silence_s"), row.get("trailing_silence_s")
     if is_missing(before) or is_missing(after):
         return None
     return f"{before:.2f}, {after:.2f}"
 
 
-def _takes(row: Mapping[Any, Any]) -> str | None:
+def _format_take_spread(row: Mapping[Any, Any]) -> str | None:
     return None if is_missing(row.get("take_sd")) else f"±{100 * row['take_sd']:.1f}"
 
 
-def _flags(row: Mapping[Any, Any]) -> str | None:
+def _format_flags(row: Mapping[Any, Any]) -> str | None:
     counts = {words: row.get(name) for name, words in _FLAGS.items()}
     return ", ".join(f"{n} {words}" for words, n in counts.items() if not is_missing(n) and n) or None

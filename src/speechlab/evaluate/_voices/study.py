@@ -1,4 +1,4 @@
-"""The study of voices: spoken, recognised, scored, measured, timed, and put in order."""
+"""The study of voices: spoken, recognized, scored, measured, timed, and put in order."""
 
 from __future__ import annotations
 
@@ -9,20 +9,37 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab import batch
-from speechlab._brief import briefly
+from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import code_or_none, columns_of, count_of, keep_free, whole_number
-from speechlab.evaluate._cast import cast_of, engines_of, recorded_voices
+from speechlab.evaluate._arguments import (
+    parse_language_code,
+    resolve_columns,
+    check_count,
+    check_reserved_columns,
+    check_whole_number,
+)
+from speechlab.evaluate._cast import assign_voices, resolve_engines, build_recordings_client
 from speechlab.evaluate._made import VOICES
-from speechlab.evaluate._repeat import repeatable
+from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._round_trip import spoken_and_heard
-from speechlab.evaluate._speech.scorers import named_functions, opened, stored_answers
-from speechlab.evaluate._speech.speed import clock_of
-from speechlab.evaluate._systems import services_of
-from speechlab.evaluate._voices.report import RATED, ordered, voice_keys, voices_report
-from speechlab.evaluate._writing.columns import plural
-from speechlab.evaluate._writing.record import RunOptions, StageProgress, record_of, stage_of, tell_failed
+from speechlab.evaluate._round_trip import synthesize_and_recognize
+from speechlab.evaluate._speech.scorers import resolve_functions, ensure_open_store, load_or_ask_answers
+from speechlab.evaluate._speech.speed import build_timing_plan
+from speechlab.evaluate._systems import resolve_services
+from speechlab.evaluate._voices.report import (
+    RATED_PREFIX,
+    rank_voices,
+    list_voice_columns,
+    build_voices_report,
+)
+from speechlab.evaluate._writing.columns import format_count
+from speechlab.evaluate._writing.record import (
+    RunOptions,
+    StageProgress,
+    build_record,
+    build_stage_progress,
+    warn_failures,
+)
 from speechlab.metrics import speech_measures
 
 if TYPE_CHECKING:
@@ -35,17 +52,17 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 
+# A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz.
 ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
-"""A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
+# Default number of clips of each voice and language that DNSMOS rates.
 _RATED = 3
-"""Default number of clips of each voice and language that DNSMOS rates."""
+# Clips that are measured between two steps of the bar.
 _AT_ONCE = 4
-"""Clips that are measured between two steps of the bar."""
 _CODES = "speechlab: language codes"
 
 
-@briefly
-@repeatable
+@shorten_tracebacks
+@record_request
 def voices(
     lab: Client | Mapping[str, Client] | None,
     frame: pd.DataFrame,
@@ -62,7 +79,7 @@ def voices(
     dnsmos: int | None = None,
     measures: Mapping[str, ClipMeasure] | None = None,
     engines: Mapping[str, Any] | None = None,
-    recogniser: Client | None = None,
+    recognizer: Client | None = None,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -73,7 +90,7 @@ def voices(
 ) -> Report:
     """Recommend a voice: intelligibility, speed and sound of each voice, with the certainty of the ranking.
 
-    All voices speak the same sentences, and one recogniser transcribes them. The voices of a language are ranked by
+    All voices speak the same sentences, and one recognizer transcribes them. The voices of a language are ranked by
     error rate (Japanese by readings), with groups that do not differ significantly (:func:`speechlab.metrics.rank`).
     Errors of a voice are separated from errors that occur with every voice (:func:`speechlab.metrics.attribute`).
     Voices of several services are ranked together, as ``alloy of theirs``. If a service cannot be asked, its rows
@@ -81,7 +98,7 @@ def voices(
 
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
-            None ranks recordings that exist, of the columns ``audio`` and ``voice``; only the recogniser is asked.
+            None ranks recordings that exist, of the columns ``audio`` and ``voice``; only the recognizer is asked.
         frame: One row for each sentence; for recordings that exist, one for each recording.
         voices: Voices or their ids; None for all voices that speak a sentence's language. For several services a
             mapping by name, as in ``{"ours": "heart", "theirs": ["alloy", "nova"]}``.
@@ -103,7 +120,7 @@ def voices(
         engines: The engine of each voice, by id. None takes the part of the voice's short name before a colon
             (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
-        recogniser: As for :func:`round_trip`.
+        recognizer: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -118,50 +135,56 @@ def voices(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    frame, (text, language) = columns_of(frame, text=text, language=language)
+    frame, (text, language) = resolve_columns(frame, text=text, language=language)
     if lab is None:
-        lab, frame, speed = *recorded_voices(frame, text, language, audio, voice, recogniser), 0
-    services = services_of(lab)
-    keep_free(frame, VOICES)
-    clock = clock_of(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
+        lab, frame, speed = *build_recordings_client(frame, text, language, audio, voice, recognizer), 0
+    services = resolve_services(lab)
+    check_reserved_columns(frame, VOICES)
+    clock = build_timing_plan(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     if dnsmos is None:
         installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
         rated = _RATED if installed else 0
     else:
-        rated = count_of("dnsmos", dnsmos, "clips for each voice, or 0 for none")
-    functions = named_functions(measures, "measures", RATED)
-    takes = whole_number("takes", takes, 1)
+        rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
+    functions = resolve_functions(measures, "measures", RATED_PREFIX)
+    takes = check_whole_number("takes", takes, 1)
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
-    cast = cast_of(services, sentences, voices, language, store, give_up_after_s)
-    cast = cast._replace(pairs=_named(cast.pairs).assign(take=0, engine=engines_of(cast, engines)))
+    cast = assign_voices(services, sentences, voices, language, store, give_up_after_s)
+    cast = cast._replace(
+        pairs=_add_ids_to_shared_names(cast.pairs).assign(take=0, engine=resolve_engines(cast, engines))
+    )
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    scored, facts, batches = spoken_and_heard(
+    scored, facts, batches = synthesize_and_recognize(
         cast,
         services,
         columns,
         text,
         language,
         run,
-        recogniser=recogniser,
+        recognizer=recognizer,
         clock=clock,
         options=options,
         takes=takes,
         temperature=temperature,
     )
     settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated}
-    record = record_of("voices", store, *batches, **settings, **options)
-    table = measured(scored, text, language, rated, stage_of(progress, "quality"), functions, store)
-    order = ordered(table, text, language)
+    record = build_record("voices", store, *batches, **settings, **options)
+    table = measure_sounds(
+        scored, text, language, rated, build_stage_progress(progress, "quality"), functions, store
+    )
+    order = rank_voices(table, text, language)
     notes = [*order.notes, *facts.pop("notes")]
     if repeats := len(frame) - len(sentences):
-        repeated = plural(repeats, "row repeats a sentence", "rows repeat sentences")
+        repeated = format_count(repeats, "row repeats a sentence", "rows repeat sentences")
         notes.append(f"{repeated} of the table; each sentence counts once.")
-    tell_failed(table)
-    return Report.of(voices_report(title, table, text, language, order, notes=notes, record=record, **facts))
+    warn_failures(table)
+    return Report.of(
+        build_voices_report(title, table, text, language, order, notes=notes, record=record, **facts)
+    )
 
 
-def _named(pairs: pd.DataFrame) -> pd.DataFrame:
+def _add_ids_to_shared_names(pairs: pd.DataFrame) -> pd.DataFrame:
     """Add a part of the id to short names that several voices share, because figures identify voices by name."""
     keys = ["system"] if "system" in pairs.columns else []
     names = pairs[[*keys, "voice", "voice_name"]].dropna().drop_duplicates()
@@ -172,25 +195,25 @@ def _named(pairs: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(voice_name=pairs["voice_name"].mask(pairs["voice"].isin(twice), full))
 
 
-def _stored(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
-    """A measure whose answers are kept by its name and the sound."""
+def _cache_measure(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure:
+    """Return a measure whose answers are kept by its name and the sound."""
 
-    def value(samples: NDArray[np.float32], rate: int) -> float:
+    def load_or_measure(samples: NDArray[np.float32], rate: int) -> float:
         sound = hashlib.sha256(samples.tobytes()).hexdigest()
         request = {"measure": name, "sound": sound, "sample_rate": rate}
         computed: list[float] = []
 
-        def measure_it(_: list[int]) -> list[float]:
+        def compute_measure(_: list[int]) -> list[float]:
             computed.append(measure(samples, rate))
             return computed
 
-        (answer,) = stored_answers(store, [request], measure_it)
+        (answer,) = load_or_ask_answers(store, [request], compute_measure)
         return computed[0] if answer is None else answer
 
-    return value
+    return load_or_measure
 
 
-def measured(
+def measure_sounds(
     table: pd.DataFrame,
     text: str,
     language: str,
@@ -200,16 +223,18 @@ def measured(
     store: Store | str | None,
 ) -> pd.DataFrame:
     """Measure the clips of a study, with a bar. DNSMOS rates ``rated`` clips of each voice and language."""
-    codes = table[language].map(code_or_none)
+    codes = table[language].map(parse_language_code)
     rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna()
-    places = rows[usable].groupby(voice_keys(rows, language), observed=True).cumcount()
+    places = rows[usable].groupby(list_voice_columns(rows, language), observed=True).cumcount()
     first = places.index[places < rated]
     tables = []
-    place: AbstractContextManager[Store | None] = opened(store) if measures else nullcontext(None)
-    with place as keep, batch.counted(progress, len(rows), "quality", unit="clip") as tell:
+    place: AbstractContextManager[Store | None] = ensure_open_store(store) if measures else nullcontext(None)
+    with place as keep, batch.show_progress(progress, len(rows), "quality", unit="clip") as tell:
         functions = {
-            name: _stored(name, measure, keep) for name, measure in measures.items() if keep is not None
+            name: _cache_measure(name, measure, keep)
+            for name, measure in measures.items()
+            if keep is not None
         }
         for group, with_dnsmos in ((rows.loc[first], bool(rated)), (rows.drop(index=first), False)):
             for begin in range(0, len(group), _AT_ONCE):

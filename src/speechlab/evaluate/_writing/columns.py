@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import Html, element, join, percent, table
-from speechlab.evaluate._arguments import code_or_none
-from speechlab.text import language_name
+from speechlab.display import Html, element, join, format_percent, table
+from speechlab.evaluate._arguments import parse_language_code
+from speechlab.text import get_language_name
 
 if TYPE_CHECKING:
     Row = Mapping[Any, Any]
 
 
-_NOTHING = frozenset({"–", "0", "0.0%"})
-_EXPLAINED = {
+_EMPTY_TEXTS = frozenset({"–", "0", "0.0%"})
+# What headings mean, for the note below a table.
+_HEADING_EXPLANATIONS = {
     "95 % interval": "95 % interval: where the true value lies, as far as these rows can tell.",
     "p (Holm)": "p: how often chance alone makes such a difference; below 0.05 it counts as shown, after Holm's "
     "correction for several comparisons.",
@@ -29,7 +30,7 @@ _EXPLAINED = {
     "RTF": "RTF (real-time factor): seconds of waiting for one second of sound; below 1 is faster than speech.",
     "loudness (LUFS)": "LUFS: loudness; the nearer to 0, the louder.",
     "the voice's own": "The voice's own: where the other voices are understood.",
-    "whatever the voice": "Whatever the voice: where most voices fail, so rather the text's or the recogniser's.",
+    "whatever the voice": "Whatever the voice: where most voices fail, so rather the text's or the recognizer's.",
     "chrF": "chrF: likeness to the reference from 0 to 100; more is closer.",
     "chrF back": "chrF back: likeness to the text after a translation back.",
     "agreement": "Agreement with the mean of the other listeners: 1 is full, 0 is none.",
@@ -41,10 +42,9 @@ _EXPLAINED = {
     "clips that look wrong": "Clips that look wrong: those of the voice that reach full scale (overdriven), that end "
     "within a sound (cut off), or that say their end twice.",
 }
-"""What headings mean, for the note below a table."""
 
 
-class Shown(NamedTuple):
+class DisplayColumn(NamedTuple):
     """A column of a table for people.
 
     ``cell`` and ``detail`` (a small second line on pages) return the text of a row, or None. Columns of figures are
@@ -86,8 +86,8 @@ class View:
     note: str = ""
 
     @classmethod
-    def of(
-        cls, title: str, columns: Sequence[Shown], rows: Sequence[Row] | pd.DataFrame, note: str = ""
+    def from_rows(
+        cls, title: str, columns: Sequence[DisplayColumn], rows: Sequence[Row] | pd.DataFrame, note: str = ""
     ) -> View:
         """Return the table of some rows."""
         records: Sequence[Row] = rows if isinstance(rows, list) else rows.to_dict("records")  # type: ignore[union-attr]
@@ -95,12 +95,12 @@ class View:
         for column in columns:
             texts = tuple(column.cell(row) or "–" for row in records)
             details = tuple(None if column.detail is None else column.detail(row) for row in records)
-            if not column.optional or any(text not in _NOTHING for text in texts):
+            if not column.optional or any(text not in _EMPTY_TEXTS for text in texts):
                 filled.append(TextColumn(column.head, texts, details, column.figure, column.strong))
         return cls(title, tuple(filled), note)
 
     @classmethod
-    def read(cls, saved: Mapping[str, Any]) -> View:
+    def from_plain(cls, saved: Mapping[str, Any]) -> View:
         """Return the table from its plain form in a saved report."""
         columns = [
             TextColumn(**{**column, "texts": tuple(column["texts"]), "details": tuple(column["details"])})
@@ -111,7 +111,7 @@ class View:
     def __len__(self) -> int:
         return len(self.columns[0].texts) if self.columns else 0
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the table as texts, None where a value is missing.
 
         ``attrs`` has the names of columns of numbers (``figures``) and the note below the table (``note``).
@@ -121,33 +121,35 @@ class View:
         }
         frame = pd.DataFrame(texts, dtype=object)
         frame.attrs["figures"] = [column.head for column in self.columns if column.figure]
-        frame.attrs["note"] = self.explained()
+        frame.attrs["note"] = self.explain_headings()
         return frame
 
-    def explained(self, before: Collection[str] = ()) -> str:
+    def explain_headings(self, before: Collection[str] = ()) -> str:
         """Return the note below the table, with what its headings mean that were not explained before."""
-        new = {*self.heads} - {*before}
-        return " ".join([self.note, *(words for head, words in _EXPLAINED.items() if head in new)]).strip()
+        new = {*self.headings} - {*before}
+        return " ".join(
+            [self.note, *(words for head, words in _HEADING_EXPLANATIONS.items() if head in new)]
+        ).strip()
 
-    def html(self, explained: Collection[str] = ()) -> Html:
+    def render_html(self, explained: Collection[str] = ()) -> Html:
         """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
         constant = [column for column in self.columns if column.is_constant]
         varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
         facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)
         caption = f"{self.title}. The same in all rows: {facts}." if facts else f"{self.title}."
-        cells = [[_cell(column, at) for column in varying] for at in range(len(self))]
+        cells = [[_render_cell(column, at) for column in varying] for at in range(len(self))]
         right = [place for place, column in enumerate(varying) if column.figure]
         markup = table([column.head for column in varying], cells, caption=caption, right=right)
-        note = self.explained(explained)
+        note = self.explain_headings(explained)
         return join("", [markup, element("p", element("small", note))]) if note else markup
 
     @property
-    def heads(self) -> list[str]:
+    def headings(self) -> list[str]:
         """The headings."""
         return [one.head for one in self.columns]
 
 
-def _cell(column: TextColumn, at: int) -> Html:
+def _render_cell(column: TextColumn, at: int) -> Html:
     text, detail = column.texts[at], column.details[at]
     unbroken = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
     main = element("strong" if column.strong else "span", unbroken)
@@ -156,25 +158,27 @@ def _cell(column: TextColumn, at: int) -> Html:
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
 
 
-def plain_columns(frame: pd.DataFrame) -> list[Shown]:
+def build_plain_columns(frame: pd.DataFrame) -> list[DisplayColumn]:
     """Return a plain column for each column of a table."""
     return [
-        number(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
+        build_number_column(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
         for name in map(str, frame.columns)
     ]
 
 
-def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Shown:
+def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> DisplayColumn:
     """Return a column of texts."""
-    return Shown(head, lambda row: _text(row.get(name)), strong=strong, optional=optional)
+    return DisplayColumn(head, lambda row: _format_text(row.get(name)), strong=strong, optional=optional)
 
 
-def count(head: str, name: str, *, optional: bool = False) -> Shown:
+def build_count_column(head: str, name: str, *, optional: bool = False) -> DisplayColumn:
     """Return a column of whole numbers."""
-    return Shown(head, lambda row: _form(row.get(name), ",.0f"), figure=True, optional=optional)
+    return DisplayColumn(
+        head, lambda row: _format_number(row.get(name), ",.0f"), figure=True, optional=optional
+    )
 
 
-def number(
+def build_number_column(
     head: str,
     name: str,
     form: str = ".2f",
@@ -182,47 +186,47 @@ def number(
     strong: bool = False,
     optional: bool = False,
     with_range: bool = False,
-) -> Shown:
+) -> DisplayColumn:
     """Return a column of numbers; ``with_range`` shows ``<name>_low`` to ``<name>_high`` below them on pages."""
 
-    def ends(row: Row) -> str | None:
-        words = interval_text(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
+    def format_range(row: Row) -> str | None:
+        words = format_interval(row.get(f"{name}_low"), row.get(f"{name}_high"), form)
         return None if words is None or len({*words.split(" to ")}) == 1 else words
 
-    column = Shown(head, lambda row: _form(row.get(name), form), True, strong, optional)
-    return column._replace(detail=ends) if with_range else column
+    column = DisplayColumn(head, lambda row: _format_number(row.get(name), form), True, strong, optional)
+    return column._replace(detail=format_range) if with_range else column
 
 
-def rate(head: str, name: str, *, strong: bool = False, optional: bool = False) -> Shown:
+def build_rate_column(head: str, name: str, *, strong: bool = False, optional: bool = False) -> DisplayColumn:
     """Return a column of fractions, in percent."""
 
-    def cell(row: Row) -> str | None:
-        return None if is_missing(row.get(name)) else percent(row[name])
+    def format_cell(row: Row) -> str | None:
+        return None if is_missing(row.get(name)) else format_percent(row[name])
 
-    return Shown(head, cell, figure=True, strong=strong, optional=optional)
+    return DisplayColumn(head, format_cell, figure=True, strong=strong, optional=optional)
 
 
-def interval(low: str, high: str, form: str = ".2f") -> Shown:
+def build_interval_column(low: str, high: str, form: str = ".2f") -> DisplayColumn:
     """Return a column of 95 % intervals, from the columns of their ends."""
-    return Shown("95 % interval", lambda row: interval_text(row[low], row[high], form), figure=True)
+    return DisplayColumn("95 % interval", lambda row: format_interval(row[low], row[high], form), figure=True)
 
 
-def of_all(head: str, part: str, whole: str) -> Shown:
+def build_share_column(head: str, part: str, whole: str) -> DisplayColumn:
     """Return a column of how many rows there are, of how many in all."""
 
-    def cell(row: Row) -> str:
+    def format_cell(row: Row) -> str:
         counted, total = row[part], row[whole]
         return f"{counted:,.0f}" if counted == total else f"{counted:,.0f} of {total:,.0f}"
 
-    return Shown(head, cell, figure=True)
+    return DisplayColumn(head, format_cell, figure=True)
 
 
-def chance() -> Shown:
+def build_p_value_column() -> DisplayColumn:
     """Return the column of p-values."""
-    return Shown("p (Holm)", lambda row: p_text(row.get("p_holm")), figure=True)
+    return DisplayColumn("p (Holm)", lambda row: format_p(row.get("p_holm")), figure=True)
 
 
-def p_text(p: object) -> str | None:
+def format_p(p: object) -> str | None:
     """Write a p-value with three decimals; None if there is none."""
     if is_missing(p):
         return None
@@ -231,50 +235,50 @@ def p_text(p: object) -> str | None:
     return f"{p:.4f}" if f"{p:.3f}" == "0.050" else f"{p:.3f}"  # on which side of 0.05 it is
 
 
-def p_words(p: object) -> str:
+def describe_p(p: object) -> str:
     """Write a p-value for a sentence: ``p = 0.012``."""
-    text_of_p = p_text(p) or "none"
+    text_of_p = format_p(p) or "none"
     return f"p {text_of_p}" if text_of_p.startswith("<") else f"p = {text_of_p}"
 
 
-def interval_text(low: object, high: object, form: str = ".2f") -> str | None:
+def format_interval(low: object, high: object, form: str = ".2f") -> str | None:
     """Write an interval: ``1.0% to 2.0%``; None if it is missing."""
     if is_missing(low) or is_missing(high):
         return None
     return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
 
 
-def plural(count: int, singular: str, several: str = "") -> str:
-    """A number with its noun: ``1 row``, ``2 rows``."""
+def format_count(count: int, singular: str, several: str = "") -> str:
+    """Return a number with its noun: ``1 row``, ``2 rows``."""
     return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
 
 
-def named(code: str) -> str:
+def format_language(code: str) -> str:
     """Return the name of a language, or what stands in its place."""
-    plain_code = code_or_none(code)
-    return language_name(plain_code) if plain_code else str(code)
+    plain_code = parse_language_code(code)
+    return get_language_name(plain_code) if plain_code else str(code)
 
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
-def in_words(count: int, noun: str) -> str:
-    """A number with its noun, small ones in words: ``two listeners``, ``12 listeners``."""
+def format_count_in_words(count: int, noun: str) -> str:
+    """Return a number with its noun, small ones in words: ``two listeners``, ``12 listeners``."""
     number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
     return f"{number} {noun}{'' if count == 1 else 's'}"
 
 
-def sentence(words: object) -> str:
+def capitalize_sentence(words: object) -> str:
     """Words as the beginning of a sentence."""
     text = str(words)
     return text[:1].upper() + text[1:]
 
 
-def _text(value: object) -> str | None:
+def _format_text(value: object) -> str | None:
     return None if is_missing(value) else str(value)
 
 
-def _form(value: object, form: str) -> str | None:
+def _format_number(value: object, form: str) -> str | None:
     """Write a number; one that is smaller than its last decimal is not written as nothing."""
     if is_missing(value):
         return None
@@ -296,37 +300,37 @@ _LATEX = str.maketrans(
         "\N{REPLACEMENT CHARACTER}": "?",  # LuaTeX takes it for invalid UTF-8
     }
 )
+# Separator between characters that LaTeX would draw as one, such as dashes and quotation marks.
 _LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
-"""Separator between characters that LaTeX would draw as one, such as dashes and quotation marks."""
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Control characters, and characters that change the writing direction."""
+# Control characters, and characters that change the writing direction.
+_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def markdown_table(table: pd.DataFrame) -> str:
+def to_markdown_table(table: pd.DataFrame) -> str:
     """Write what :meth:`View.frame` returned as Markdown, its characters that Markdown or HTML interpret escaped."""
     lines = [
-        list(map(markdown_text, table.columns)),
+        list(map(escape_markdown, table.columns)),
         ["---:" if name in table.attrs["figures"] else "---" for name in table.columns],
     ]
-    lines += [[markdown_text(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    lines += [[escape_markdown(value) for value in row] for row in table.itertuples(index=False, name=None)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
+def to_latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
     """Write what :meth:`View.frame` returned as LaTeX, with the rules of the package booktabs."""
     sides = "".join("r" if name in table.attrs["figures"] else "l" for name in table.columns)
-    rows = [" & ".join(map(latex_text, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
+    rows = [" & ".join(map(escape_latex, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
     return "\n".join(
         [
             r"\begin{table}",
             r"\centering",
-            rf"\caption{{{latex_text(caption)}}}",
+            rf"\caption{{{escape_latex(caption)}}}",
             rf"\label{{{label}}}",
             rf"\begin{{tabular}}{{{sides}}}",
             r"\toprule",
-            " & ".join(map(latex_text, table.columns)) + r" \\",
+            " & ".join(map(escape_latex, table.columns)) + r" \\",
             r"\midrule",
             *rows,
             r"\bottomrule",
@@ -337,18 +341,18 @@ def latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
     )
 
 
-def latex_text(value: object) -> str:
+def escape_latex(value: object) -> str:
     """Escape a text or a cell for LaTeX, on one line."""
-    text = _LIGATURE.sub(r"\\hbox{}", _written(value).translate(_LATEX))
+    text = _LIGATURE.sub(r"\\hbox{}", _to_one_line(value).translate(_LATEX))
     # After the end of a row, or after \item, these characters begin an argument.
     return f"{{}}{text}" if text.startswith(("[", "*")) else text
 
 
-def markdown_text(value: object) -> str:
+def escape_markdown(value: object) -> str:
     """Escape a text or a cell for Markdown, on one line."""
-    return _MARKDOWN.sub(r"\\\1", _written(value))
+    return _MARKDOWN.sub(r"\\\1", _to_one_line(value))
 
 
-def _written(value: object) -> str:
+def _to_one_line(value: object) -> str:
     words = "–" if is_missing(value) else _SPACE.sub(" ", str(value)).strip()
-    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", words)
+    return _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", words)

@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.evaluate._writing.columns import View, plain_columns
+from speechlab.evaluate._writing.columns import View, build_plain_columns
 from speechlab.evaluate._writing.methods import Methods
 from speechlab.metrics import RATIO, UNPAIRED, WORSE, judge
 
@@ -19,7 +19,7 @@ class Conclusion(NamedTuple):
     """The answer of a study.
 
     Attributes:
-        text: What to do, or what was learnt: one sentence.
+        text: What to do, or what was learned: one sentence.
         certainty: How sure that is, and the runner-up: one sentence; empty if there is nothing to add.
 
     Example:
@@ -34,10 +34,10 @@ class Conclusion(NamedTuple):
         return f"{self.text} {self.certainty}".strip()
 
 
+# Rows from which a page shows a part of them.
 MANY_ROWS = 20_000
-"""Rows from which a page shows a part of them."""
-PICKED_ROWS = 1_000
-"""Rows with most errors, and rows at random, that it then shows."""
+# Rows with most errors, and rows at random, that it then shows.
+SHOWN_ROWS = 1_000
 _NOTHING = Conclusion("")
 
 
@@ -70,7 +70,7 @@ class Finding:
         return self.text
 
 
-def findings_of(values: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
+def to_findings(values: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
     """Return findings from their plain form in a saved report."""
     return tuple(Finding(**{**value, "systems": tuple(value["systems"])}) for value in values)
 
@@ -133,19 +133,19 @@ class Contents:
         """The names of the systems, in the order that was given; empty if there is one."""
         return list(dict.fromkeys(self.table["system"].astype(str))) if "system" in self.table.columns else []
 
-    def plain_rows(self) -> pd.DataFrame:
+    def to_study_rows(self) -> pd.DataFrame:
         """Return the rows with the names of columns that studies have, where the table has others."""
         names = {column: role for role, column in self.columns.items()}
         replaced = set(names.values()) - set(names)
         return self.table.drop(columns=list(replaced), errors="ignore").rename(columns=names)
 
-    def frame(self, name: str) -> pd.DataFrame:
+    def resolve_frame(self, name: str) -> pd.DataFrame:
         """Return a table of the report by its name."""
         return self.tables[name] if name in self.tables else getattr(self, name)
 
     @property
     def answer(self) -> str:
-        """What to do, or what was learnt, and how sure that is; two sentences to quote."""
+        """What to do, or what was learned, and how sure that is; two sentences to quote."""
         return str(self.conclusion)
 
     @property
@@ -171,27 +171,27 @@ class Contents:
 
     def headline(self) -> pd.DataFrame:
         """Return the most important table as texts, as the page, the notebook and the terminal show it."""
-        return self.tables_for_people()[0].frame()
+        return self.build_views()[0].to_frame()
 
-    def tables_for_people(self) -> Sequence[View]:
-        """The tables for people; the plain summary where a study has none."""
-        return self.views or (View.of(self.title, plain_columns(self.summary), self.summary),)
+    def build_views(self) -> Sequence[View]:
+        """Return the tables for people; the plain summary where a study has none."""
+        return self.views or (View.from_rows(self.title, build_plain_columns(self.summary), self.summary),)
 
-    def failed(self) -> pd.DataFrame:
+    def select_failures(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         if "status" not in self.table.columns:
             return self.table.iloc[:0]
         return self.table[self.table["status"].isin(["error", "skipped"])]
 
 
-def picked(frame: pd.DataFrame) -> pd.DataFrame:
+def select_shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of a long table that a person can look at: those with most errors, and a sample, in their order."""
     if len(frame) <= MANY_ROWS:
         return frame
     worst = np.array([], dtype=np.intp)
     if "error_rate" in frame.columns:
         rates = frame["error_rate"].astype("Float64").to_numpy(dtype=np.float64, na_value=-1.0)
-        worst = np.argsort(-rates, kind="stable")[:PICKED_ROWS]
+        worst = np.argsort(-rates, kind="stable")[:SHOWN_ROWS]
     remaining = np.setdiff1d(np.arange(len(frame)), worst)
-    sample = np.random.default_rng(0).choice(remaining, PICKED_ROWS, replace=False)
+    sample = np.random.default_rng(0).choice(remaining, SHOWN_ROWS, replace=False)
     return frame.iloc[np.union1d(worst, sample)]

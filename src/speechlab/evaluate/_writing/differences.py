@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
-from speechlab.evaluate._writing.columns import Shown, View, chance, count, p_words, plural, text
+from speechlab.evaluate._writing.columns import (
+    DisplayColumn,
+    View,
+    build_count_column,
+    build_p_value_column,
+    describe_p,
+    format_count,
+    text,
+)
 from speechlab.evaluate._writing.contents import Drawing
 from speechlab.metrics import (
     ALIKE,
@@ -15,22 +23,22 @@ from speechlab.metrics import (
     RATIO,
     UNPAIRED,
     WORSE,
-    difference_text,
+    format_difference,
+    format_value,
     judge,
-    value_text,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md).
 ENOUGH = 20
-"""Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md)."""
+# Measures of translations; more is better.
 CHRF, BACK = "chrF", "chrF of the translation back"
-"""Measures of translations; more is better."""
-_OF_THOSE_DAYS = "Speed is of these calls alone: machines, their load and the network may have been others."
+_SPEED_NOTE = "Speed is of these calls alone: machines, their load and the network may have been others."
 
 
-def of_study(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
+def build_study_differences(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
     """Return differences for a report: with their place and ``blocks``, and with intervals of enough blocks alone."""
     if not len(compared):
         return judge([])
@@ -39,7 +47,7 @@ def of_study(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
     return compared.assign(**bounds, **facts)[[*DIFFERENCES, "blocks"]]
 
 
-def differences_view(
+def build_differences_view(
     differences: pd.DataFrame,
     title: str = "Differences",
     note: str = "",
@@ -49,52 +57,56 @@ def differences_view(
     several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
     grouped = "group" in differences.columns
     values = [
-        Shown(names[0], lambda row: value_text(row["value_a"], row["unit"]), figure=True),
-        Shown(names[1], lambda row: value_text(row["value_b"], row["unit"]), figure=True),
+        DisplayColumn(names[0], lambda row: format_value(row["value_a"], row["unit"]), figure=True),
+        DisplayColumn(names[1], lambda row: format_value(row["value_b"], row["unit"]), figure=True),
     ]
     columns = [
         *(text(name, name) for name in ("language", "condition") if name in several and not grouped),
-        text("group", "group", strong=True) if grouped else Shown("compared", _compared, strong=True),
+        text("group", "group", strong=True)
+        if grouped
+        else DisplayColumn("compared", _format_comparison, strong=True),
         *([text("measure", "measure")] if "measure" in several else []),
-        count("pairs", "n"),
+        build_count_column("pairs", "n"),
         *(values if grouped else reversed(values)),
-        Shown("difference", lambda row: difference_text(row["difference"], row["unit"]), True, strong=True),
-        Shown("95 % interval", _interval, figure=True, optional=True),
-        chance(),
-        text("verdict", "verdict") if grouped else Shown("verdict", _verdict),
+        DisplayColumn(
+            "difference", lambda row: format_difference(row["difference"], row["unit"]), True, strong=True
+        ),
+        DisplayColumn("95 % interval", _format_interval_cell, figure=True, optional=True),
+        build_p_value_column(),
+        text("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
     ]
     note += f" An interval takes {ENOUGH} pairs; those that are alike, such as of one speaker, count as one."
-    note += f" {_OF_THOSE_DAYS}" if RATIO in set(differences["unit"]) else ""
-    return View.of(title, columns, differences, note.strip())
+    note += f" {_SPEED_NOTE}" if RATIO in set(differences["unit"]) else ""
+    return View.from_rows(title, columns, differences, note.strip())
 
 
-def differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
+def build_differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
     """Return the figure of differences, which stand in a table of the report."""
     intervals = ", with 95 % intervals" if differences["low"].notna().any() else ""
     return Drawing(f"{title}{intervals}", "differences", (frame,))
 
 
-def evidence_words(rows: float, blocks: float, singular: str, several: str = "") -> str:
+def describe_evidence(rows: float, blocks: float, singular: str, several: str = "") -> str:
     """On how much a difference stands: ``24 recordings, which count as 8``, where rows of one block count once."""
-    counted = plural(int(rows), singular, several)
+    counted = format_count(int(rows), singular, several)
     return counted if blocks == rows else f"{counted}, which count as {int(blocks):,}"
 
 
-def difference_words(row: Mapping[Any, Any]) -> str:
+def describe_difference(row: Mapping[Any, Any]) -> str:
     """Return a difference in words: ``17.0% to 34.0%, +17.0 points, p = 0.012, 20 pairs``."""
-    unit, change = row["unit"], difference_text(row["difference"], row["unit"])
+    unit, change = row["unit"], format_difference(row["difference"], row["unit"])
     measure = "" if row["measure"] in {"error rate", "rows that failed"} else f"{row['measure']} "
-    values = f"{value_text(row['value_a'], unit)} to {value_text(row['value_b'], unit)}"
+    values = f"{format_value(row['value_a'], unit)} to {format_value(row['value_b'], unit)}"
     if row["verdict"] == UNPAIRED:
         return f"{measure}{values}, of other rows"
     clauses = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
-    clauses += [f"95 % interval {bounds}" for bounds in [_interval(row)] if bounds]
-    clauses += [] if is_missing(row["p_holm"]) else [p_words(row["p_holm"])]
+    clauses += [f"95 % interval {bounds}" for bounds in [_format_interval_cell(row)] if bounds]
+    clauses += [] if is_missing(row["p_holm"]) else [describe_p(row["p_holm"])]
     pair, pairs = ("pair of calls", "pairs of calls") if unit == RATIO else ("pair", "pairs")
-    return ", ".join([*clauses, plural(int(row["n"]), pair, pairs)])
+    return ", ".join([*clauses, format_count(int(row["n"]), pair, pairs)])
 
 
-def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[str, list[str]]]:
+def describe_changes(differences: pd.DataFrame, direction: str = "") -> list[tuple[str, list[str]]]:
     """Return a sentence for each verdict, with the groups that it is about."""
     sentences = []
     for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
@@ -103,27 +115,27 @@ def changes_words(differences: pd.DataFrame, direction: str = "") -> list[tuple[
             if not of_verdict.any():
                 continue
             records = differences[of_verdict].to_dict("records")
-            groups = "; ".join(f"{row['group']} ({difference_words(row)})" for row in records)
+            groups = "; ".join(f"{row['group']} ({describe_difference(row)})" for row in records)
             head = f"{verdict} in speed" if timed and verdict == ALIKE else verdict
-            more = f" {_OF_THOSE_DAYS}" if timed else ""
+            more = f" {_SPEED_NOTE}" if timed else ""
             sentences.append(
                 (f"{head.capitalize()}{direction}: {groups}.{more}", [str(row["group"]) for row in records])
             )
     return sentences
 
 
-def _compared(row: Mapping[Any, Any]) -> str:
+def _format_comparison(row: Mapping[Any, Any]) -> str:
     return f"{row['b']}, compared with {row['a']}"
 
 
-def _interval(row: Mapping[Any, Any]) -> str | None:
+def _format_interval_cell(row: Mapping[Any, Any]) -> str | None:
     if is_missing(row["low"]):
         return None
-    low, high = (difference_text(row[end], row["unit"]).removeprefix("× ") for end in ("low", "high"))
+    low, high = (format_difference(row[end], row["unit"]).removeprefix("× ") for end in ("low", "high"))
     return f"{low} to {high}"
 
 
-def _verdict(row: Mapping[Any, Any]) -> str:
+def _format_verdict(row: Mapping[Any, Any]) -> str:
     if row["verdict"] not in {WORSE, BETTER}:
         return str(row["verdict"])
     return f"{row['a'] if row['verdict'] == WORSE else row['b']} is better"

@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._platform import installed_version, package_version
-from speechlab.evaluate._arguments import code_or_none
-from speechlab.text import language_name
+from speechlab._platform import find_installed_version, package_version
+from speechlab.evaluate._arguments import parse_language_code
+from speechlab.text import get_language_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,17 +51,21 @@ _NOISES = {
 _OWN_NOISE = "A recording of noise, repeated from a place drawn by chance with a fixed seed,"
 
 
-def methods_of(title: str, *steps: str, signatures: Iterable[str] = (), noise: str = "speech") -> Methods:
+def describe_methods(
+    title: str, *steps: str, signatures: Iterable[str] = (), noise: str = "speech"
+) -> Methods:
     """Describe the methods of a study."""
     sentences_with_sources = [
-        _scored(dict(field.split(":", 1) for field in signature.split("|") if ":" in field))
+        _describe_scoring(dict(field.split(":", 1) for field in signature.split("|") if ":" in field))
         for signature in sorted(set(signatures))
     ]
-    for name, entry in _sentences().items():
+    for name, entry in _load_sentences().items():
         if name in steps:
             words = entry["said"].strip().replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
             for package in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
-                words = words.replace(f"{{{package}}}", installed_version(package) or "(not installed here)")
+                words = words.replace(
+                    f"{{{package}}}", find_installed_version(package) or "(not installed here)"
+                )
             sentences_with_sources.append((words, tuple(entry.get("sources", ()))))
     cited = tuple(dict.fromkeys(source for _, sources in sentences_with_sources for source in sources))
     sentences = [f"“{title}”: figures by speechlab {package_version()}."]
@@ -72,18 +76,18 @@ def methods_of(title: str, *steps: str, signatures: Iterable[str] = (), noise: s
 
 
 @cache
-def _sentences() -> dict[str, Any]:
+def _load_sentences() -> dict[str, Any]:
     """What studies do, with the sentence for it and its sources, in the order of a paragraph."""
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
-def values_of(table: pd.DataFrame, column: str) -> list[str]:
-    """The different values of a column as texts; none without the column."""
+def list_values(table: pd.DataFrame, column: str) -> list[str]:
+    """Return the different values of a column as texts; none without the column."""
     return sorted(set(table[column].dropna().astype(str))) if column in table.columns else []
 
 
-def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The scoring of rows with one signature, in words."""
+def _describe_scoring(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Return the scoring of rows with one signature, in words."""
     norm = parts.get("norm", "none")
     sources = [_LEVENSHTEIN]
     unit = _UNITS.get(parts.get("unit", ""), parts.get("unit", ""))
@@ -92,13 +96,13 @@ def _scored(parts: dict[str, str]) -> tuple[str, tuple[str, ...]]:
         sources.append(_MIXED)
     if norm.startswith(("en-", "open-asr-")) or "whisper" in norm:
         sources.append(_WHISPER)
-    normalized = "not normalised" if norm.split("-")[0] == "none" else f"normalised by {norm}"
+    normalized = "not normalized" if norm.split("-")[0] == "none" else f"normalized by {norm}"
     how = _COUNTED
     if "compounds" in parts:
         how += ", words written together or apart being alike"
     if "variants" in parts:
         normalized += f" and by a list of variants ({parts['variants']})"
     tool = f" (rapidfuzz {parts['rapidfuzz']})" if "rapidfuzz" in parts else ""
-    code = code_or_none(parts.get("lang"))
-    subject = language_name(code) if code else "The text"
+    code = parse_language_code(parts.get("lang"))
+    subject = get_language_name(code) if code else "The text"
     return f"{subject} was counted by {unit}, {normalized}: {how}{tool}.", tuple(sources)

@@ -17,18 +17,18 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import Html, details, element, escape, join, listed
-from speechlab.evaluate._made import FOLLOWING, NO_SPEAKER, SCORED
-from speechlab.evaluate._writing.columns import named, plural
-from speechlab.evaluate._writing.contents import MANY_ROWS, PICKED_ROWS, Contents, ShownRows, findings_of
+from speechlab.display import Html, render_details, element, escape, join, join_with_and
+from speechlab.evaluate._made import RECOMPUTABLE, NO_SPEAKER, SCORING
+from speechlab.evaluate._writing.columns import format_language, format_count
+from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.folder import SOUNDS
 
-_FEW = 3
-"""Languages that the line above the answer names."""
-_TURNING = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
+# Languages that the line above the answer names.
+_MAX_LANGUAGES = 3
+_DIRECTION_MARKS = re.compile(r"[\u202a-\u202e\u2066-\u2069]")
 
 
-def report_page(
+def render_page(
     report: Contents,
     above: Iterable[Html],
     figures: Mapping[str, tuple[bytes, bytes]],
@@ -36,27 +36,27 @@ def report_page(
     max_bytes: int,
 ) -> str:
     """Return the page."""
-    head, below = page_markup(report, above, figures, sound=rows.sound)
-    data = held_report(report, figures, sound=rows.sound)
+    head, below = render_page_parts(report, above, figures, sound=rows.sound)
+    data = to_embedded_json(report, figures, sound=rows.sound)
     held = Html(f'<script type="application/json" id="report">{data}</script>')
-    page: str = rows.page(_unturned(report.title), head, below + held, max_bytes)
-    return _SEALED.sub(seal_of(page)[1], page, count=1)
+    page: str = rows.page(_strip_direction_marks(report.title), head, below + held, max_bytes)
+    return _SEAL_VALUE.sub(compute_seals(page)[1], page, count=1)
 
 
-def page_markup(
+def render_page_parts(
     report: Contents, above: Iterable[Html], figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool
 ) -> tuple[Html, Html]:
     """Return what stands above the rows and what stands below them."""
     answer, record, methods = report.conclusion, report.record, report.said
     note = "A click on the name of a column sorts."
-    rows = len(report.frame(report.shown.frame))
+    rows = len(report.resolve_frame(report.shown.frame))
     if rows > MANY_ROWS and not report.shown.options.get("names"):
-        worst = f"the {PICKED_ROWS:,} with most errors and " if report.shown.scored else ""
-        note = f"Of {rows:,} rows, {worst}a random sample of {PICKED_ROWS:,} are shown; figures are of all. {note}"
+        worst = f"the {SHOWN_ROWS:,} with most errors and " if report.shown.scored else ""
+        note = f"Of {rows:,} rows, {worst}a random sample of {SHOWN_ROWS:,} are shown; figures are of all. {note}"
     if sound:
         note += " Sounds are previews (Opus)."
-    figures_drawn = [_figure(name, *vectors) for name, vectors in figures.items()]
-    kicker = [*_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
+    figures_drawn = [_render_figure(name, *vectors) for name, vectors in figures.items()]
+    kicker = [*_describe_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
     certainty = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
     head = join(
         "",
@@ -67,7 +67,7 @@ def page_markup(
             *figures_drawn[:1],
             *above,
             *figures_drawn[1:],
-            _heading("Rows"),
+            _render_heading("Rows"),
             element("p", note),
         ],
     )
@@ -81,18 +81,18 @@ def page_markup(
     below = join(
         "",
         [
-            _heading("Method"),
-            details("How this was found", *method_findings, element("p", methods.text), sources),
-            details("Record of the run", element("pre", written)) if written else None,
+            _render_heading("Method"),
+            render_details("How this was found", *method_findings, element("p", methods.text), sources),
+            render_details("Record of the run", element("pre", written)) if written else None,
             element(
                 "footer", join(Html(" · "), [f"{name}: {value}" for name, value in report.facts.items()])
             ),
         ],
     )
-    return Html(_unturned(head)), Html(_unturned(below))
+    return Html(_strip_direction_marks(head)), Html(_strip_direction_marks(below))
 
 
-def _scope(report: Contents) -> list[str]:
+def _describe_scope(report: Contents) -> list[str]:
     """What was studied, in numbers: systems, speakers, listeners, texts and languages."""
     table, role = report.table, report.columns
     study = report.record.get("now", {}).get("study", report.study)  # of changes, that of both reports
@@ -109,21 +109,23 @@ def _scope(report: Contents) -> list[str]:
     codes = [
         table[role[name]] for name in ("source_lang", "target_lang", "language") if role.get(name) in table
     ]
-    names = dict.fromkeys(named(str(code)) for column in codes for code in column.dropna().map(str).unique())
-    counted = [plural(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
-    return [*counted, *([listed([*names])] if 0 < len(names) <= _FEW else [])]
+    names = dict.fromkeys(
+        format_language(str(code)) for column in codes for code in column.dropna().map(str).unique()
+    )
+    counted = [format_count(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
+    return [*counted, *([join_with_and([*names])] if 0 < len(names) <= _MAX_LANGUAGES else [])]
 
 
-def _unturned(text: str) -> str:
+def _strip_direction_marks(text: str) -> str:
     """Return a text without characters that change the writing direction of all following text."""
-    return _TURNING.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _DIRECTION_MARKS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _heading(name: str) -> Html:
+def _render_heading(name: str) -> Html:
     return element("h2", name, id=name.lower())
 
 
-def _figure(name: str, vectors: bytes, phone: bytes) -> Html:
+def _render_figure(name: str, vectors: bytes, phone: bytes) -> Html:
     """Return a figure as an image, with an alternative text."""
     wide, narrow = (
         f"data:image/svg+xml;base64,{base64.b64encode(drawing).decode('ascii')}"
@@ -139,11 +141,12 @@ def _figure(name: str, vectors: bytes, phone: bytes) -> Html:
 
 
 _FORMAT = 1
+# What stands in a page in place of its own hash while that is computed.
 SEAL = "0" * 64
-"""What stands in a page in place of its own hash while that is computed."""
+# What stands in rows for a sound of the page.
 _SOUND = "sound.opus"
-"""What stands in rows for a sound of the page."""
-_SEALED = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
+_SEAL_VALUE = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
+# Further tables that a report is made of.
 _TABLES = (
     "now",
     "earlier",
@@ -155,13 +158,12 @@ _TABLES = (
     "corrections",
     "uncorrected",
 )
-"""Further tables that a report is made of."""
 
 
-def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool) -> str:
+def to_embedded_json(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool) -> str:
     """Return the data as JSON that ends neither its HTML element nor, with U+2028 or U+2029, a line."""
-    by_study = {"listening": frozenset[str](), "round_trip": SCORED, "voices": SCORED, "speech": SCORED}
-    follows = by_study.get(report.study, FOLLOWING)
+    by_study = {"listening": frozenset[str](), "round_trip": SCORING, "voices": SCORING, "speech": SCORING}
+    follows = by_study.get(report.study, RECOMPUTABLE)
     sounds = [
         name
         for name in dict.fromkeys([*SOUNDS, report.columns.get("audio", "audio")])
@@ -184,26 +186,26 @@ def held_report(report: Contents, figures: Mapping[str, tuple[bytes, bytes]], *,
         "findings": [vars(column) for column in report.findings] if report.study == "listening" else [],
         "sound": sound,
         "sounds": sounds,
-        "figures": {name: digest_of(*forms) for name, forms in figures.items()},
-        "frames": _packed({name: frame for name, frame in frames.items() if len(frame)}),
+        "figures": {name: hash_figure(*forms) for name, forms in figures.items()},
+        "frames": _pack_tables({name: frame for name, frame in frames.items() if len(frame)}),
     }
     text = orjson.dumps(data, default=str).decode()
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def seal_of(page: str) -> tuple[str, str]:
+def compute_seals(page: str) -> tuple[str, str]:
     """Return the hash that a page says it has, and the one it has; how its lines end makes no difference."""
-    seal = _SEALED.search(page)
-    words = "\n".join(_SEALED.sub(SEAL, page, count=1).split())
+    seal = _SEAL_VALUE.search(page)
+    words = "\n".join(_SEAL_VALUE.sub(SEAL, page, count=1).split())
     return seal[0] if seal else "", sha256(words.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def digest_of(vectors: bytes, phone: bytes) -> str:
+def hash_figure(vectors: bytes, phone: bytes) -> str:
     """Return the hash of a figure and of its form for a phone."""
     return sha256(vectors + phone).hexdigest()
 
 
-def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
+def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     """Return the report that a page holds, without what follows from its rows; the page shows its record.
 
     Raises:
@@ -227,7 +229,7 @@ def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
         frames.pop("table", pd.DataFrame()),
         pd.DataFrame(),
         study=str(data["study"]),
-        findings=findings_of(data["findings"]),
+        findings=to_findings(data["findings"]),
         notes=tuple(data["notes"]),
         speed=frames.pop("speed", pd.DataFrame()),
         tables=frames,
@@ -237,20 +239,20 @@ def read_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents:
     )
 
 
-def _packed(frames: Mapping[str, pd.DataFrame]) -> str:
-    """The columns with their types as compressed JSON; a column of values that JSON lacks is left out."""
+def _pack_tables(frames: Mapping[str, pd.DataFrame]) -> str:
+    """Return the columns with their types as compressed JSON; a column of values that JSON lacks is left out."""
     tables = {
         table: {
             name: (str(cells.dtype), values)
             for name, cells in frame.items()
-            if isinstance(name, str) and (values := _cells(cells)) is not None
+            if isinstance(name, str) and (values := _to_json_cells(cells)) is not None
         }
         for table, frame in frames.items()
     }
     return base64.b64encode(lzma.compress(orjson.dumps(tables))).decode()
 
 
-def _plain(cell: Any) -> Any:
+def _to_plain(cell: Any) -> Any:
     if is_missing(cell):
         return None
     if isinstance(cell, date | timedelta):
@@ -258,9 +260,9 @@ def _plain(cell: Any) -> Any:
     return cell.item() if hasattr(cell, "item") else cell
 
 
-def _cells(cells: pd.Series[Any]) -> list[Any] | None:
+def _to_json_cells(cells: pd.Series[Any]) -> list[Any] | None:
     """The cells as JSON has them, dates and durations as texts; None if it has none for them, as for sounds."""
-    values = [_plain(cell) for cell in cells.tolist()]
+    values = [_to_plain(cell) for cell in cells.tolist()]
     try:
         orjson.dumps(values)
     except TypeError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._platform import package_version, text_dtype
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
-from speechlab.evaluate._writing.columns import plural
+from speechlab.evaluate._writing.columns import format_count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from speechlab.batch import Progress
     from speechlab.store import Store
 
+# True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one stage
+# after the
+# other.
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
-"""True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one stage after the
-other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,15 @@ class RunOptions:
             "concurrency": self.concurrency,
             "executor": self.executor,
             "give_up_after_s": self.give_up_after_s,
-            "progress": stage_of(self.progress, f"{stage}, {detail}" if detail else stage),
+            "progress": build_stage_progress(self.progress, f"{stage}, {detail}" if detail else stage),
         }
 
 
+# How the estimate begins, which a function of progress gets as its first stage.
 ESTIMATE = "estimate: "
-"""How the estimate begins, which a function of progress gets as its first stage."""
 
 
-def tell_estimate(
+def announce_estimate(
     progress: object,
     action: str,
     plans: Iterable[Callable[[], batch.Plan]] = (),
@@ -70,17 +71,19 @@ def tell_estimate(
         return
     if len(recordings):
         lengths = [seconds for seconds in recordings if seconds == seconds]
-        amount = f"at most {plural(len(recordings), 'recording')} to {action}, {_minutes(sum(lengths))}"
+        amount = f"at most {format_count(len(recordings), 'recording')} to {action}, {_format_duration(sum(lengths))}"
     else:
         totals: Counter[str] = Counter()
         for plan in plans:
             with suppress(SpeechLabError):
                 totals.update(plan().summary())
-        amount = f"{plural(int(totals['calls']), 'text')} to {action}, {totals['characters']:,.0f} characters"
+        amount = f"{format_count(int(totals['calls']), 'text')} to {action}, {totals['characters']:,.0f} characters"
         if totals["cached"]:
             amount += f" ({totals['cached']:,.0f} more are in the store)"
         if next_action and totals["characters"]:
-            amount += f"; up to {_minutes(batch.S_PER_CHARACTER * totals['characters'])} to {next_action}"
+            amount += (
+                f"; up to {_format_duration(batch.S_PER_CHARACTER * totals['characters'])} to {next_action}"
+            )
     words = f"{ESTIMATE}{amount}"
     if callable(progress):
         progress(words, 0, 0)
@@ -88,11 +91,11 @@ def tell_estimate(
         batch.announce(True, words)
 
 
-def _minutes(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
-def stage_of(progress: object, stage: str) -> Progress:
+def build_stage_progress(progress: object, stage: str) -> Progress:
     """Return the progress of one stage of a study, in the form for a batch."""
     if progress is True:
         return batch.BAR
@@ -107,12 +110,12 @@ def stage_of(progress: object, stage: str) -> Progress:
     return lambda done, total: progress(stage, done, total)
 
 
-_REASONS = 3
-"""Maximum number of reasons in a description."""
-_LONGEST = 200
+# Maximum number of reasons in a description.
+_MAX_REASONS = 3
+_MAX_ERROR_LENGTH = 200
 
 
-def tell_failed(
+def warn_failures(
     table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "", frames: int = 5
 ) -> None:
     """Warn of failed rows, with the commonest reasons; the user is ``frames`` up."""
@@ -126,17 +129,19 @@ def failures(errors: pd.Series[str], rows: int) -> str:
     if not len(errors):
         return ""
     counts = errors.astype(text_dtype()).value_counts()
-    reasons = [f"{count:,} like {_short(str(error))!r}" for error, count in counts.head(_REASONS).items()]
-    more = int(counts.iloc[_REASONS:].sum())
+    reasons = [
+        f"{count:,} like {_shorten_error(str(error))!r}" for error, count in counts.head(_MAX_REASONS).items()
+    ]
+    more = int(counts.iloc[_MAX_REASONS:].sum())
     words = "; ".join([*reasons, *([f"{more:,} for other reasons"] if more else [])])
     return f"{len(errors):,} of {rows:,} rows failed: {words}."
 
 
-def _short(error: str) -> str:
-    return error if len(error) <= _LONGEST else error[: _LONGEST - 1] + "…"
+def _shorten_error(error: str) -> str:
+    return error if len(error) <= _MAX_ERROR_LENGTH else error[: _MAX_ERROR_LENGTH - 1] + "…"
 
 
-def record_of(
+def build_record(
     study: str, store: Store | str | None, *tables: pd.DataFrame, **settings: Any
 ) -> dict[str, Any]:
     """Return the record of a study.
@@ -160,7 +165,7 @@ def record_of(
     }
 
 
-def service_of(record: dict[str, Any]) -> str:
+def find_service(record: dict[str, Any]) -> str:
     """Return the service of a record; empty if it has none."""
     names = [str(run["service"]) for run in record.get("runs", ()) if run.get("service")]
     return ", ".join(dict.fromkeys(names))

@@ -12,40 +12,47 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import is_missing, is_number, is_whole_number, refused
-from speechlab._brief import briefly
-from speechlab._files import user_path, whole_file
-from speechlab.audio import clip_of, sniff
+from speechlab._arguments import build_argument_error, is_missing, is_number, is_whole_number
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path, write_atomically
+from speechlab.audio import detect_format, to_clip
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._writing.columns import latex_table, latex_text, markdown_table, markdown_text
+from speechlab.evaluate._writing.columns import (
+    escape_latex,
+    escape_markdown,
+    to_latex_table,
+    to_markdown_table,
+)
 from speechlab.evaluate._writing.contents import Contents
-from speechlab.evaluate._writing.folder import SOUNDS, unwritten, write_parquet
+from speechlab.evaluate._writing.folder import SOUNDS, build_write_error, write_parquet
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _TRACKERS = ("mlflow", "wandb", "trackio")
+# Columns of summaries that name a row.
 _LABELS = ("system", "condition", "voice_name", "language", "source_lang", "target_lang", "step")
-"""Columns of summaries that name a row."""
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
-_NO_KEY = re.compile(r"[^\w ./-]+")
-"""What MLflow allows in no name of a metric."""
+# What MLflow allows in no name of a metric.
+_INVALID_KEY_CHARACTERS = re.compile(r"[^\w ./-]+")
 
 
-class Shared(Contents):
+class ShareableContents(Contents):
     """The part of a report that gives it to others."""
 
     def to_markdown(self) -> str:
         """Return the answer, the headline as a Markdown table with its note, and the methods."""
-        sources = [f"{number}. {markdown_text(source)}" for number, source in enumerate(self.said.sources, 1)]
+        sources = [
+            f"{number}. {escape_markdown(source)}" for number, source in enumerate(self.said.sources, 1)
+        ]
         headline = self.headline()
-        table = markdown_table(headline)
-        note = markdown_text(headline.attrs["note"])
-        lead = [f"**{markdown_text(self.title)}**", markdown_text(self.answer)]
-        blocks = [*lead, table, note, markdown_text(self.said.text), "\n".join(sources)]
+        table = to_markdown_table(headline)
+        note = escape_markdown(headline.attrs["note"])
+        lead = [f"**{escape_markdown(self.title)}**", escape_markdown(self.answer)]
+        blocks = [*lead, table, note, escape_markdown(self.said.text), "\n".join(sources)]
         return "\n\n".join(block for block in blocks if block) + "\n"
 
-    @briefly
+    @shorten_tracebacks
     def to_latex(self, *, label: str = "tab:speechlab") -> str:
         """Return the headline as a LaTeX table, with the methods and their sources below it.
 
@@ -63,27 +70,27 @@ class Shared(Contents):
             )
             raise InvalidRequestError(message, parameter="label")
         methods = self.said
-        items = [rf"\item {latex_text(source)}" for source in methods.sources]
+        items = [rf"\item {escape_latex(source)}" for source in methods.sources]
         sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
-        table = latex_table(self.headline(), self.title, label)
-        return "\n".join([table, latex_text(methods.text), *sources, ""])
+        table = to_latex_table(self.headline(), self.title, label)
+        return "\n".join([table, escape_latex(methods.text), *sources, ""])
 
-    @briefly
+    @shorten_tracebacks
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
         """Write the table into one Parquet file, with the record in its metadata under ``speechlab_report``.
 
         Raises:
             StoreError: The file cannot be written, or the table has values that Parquet does not support.
         """
-        file = user_path(path)
+        file = expand_user_path(path)
         metadata = {"study": self.study, "title": self.title, "record": dict(self.record)}
         try:
             write_parquet(self.table, file, metadata)
         except OSError as error:
-            raise unwritten(file, error) from error
+            raise build_write_error(file, error) from error
         return file
 
-    @briefly
+    @shorten_tracebacks
     def log_to(self, run: Any, *, clips: int = 5) -> None:
         """Log the report to an experiment tracker: the summary as metrics, and the folder of :meth:`save` as files.
 
@@ -96,12 +103,14 @@ class Shared(Contents):
         """
         tracker = str(getattr(type(run), "__module__", "")).partition(".")[0]
         if tracker not in _TRACKERS:
-            raise refused("run", run, "a run of MLflow, W&B or Trackio, such as mlflow.start_run()")
+            raise build_argument_error(
+                "run", run, "a run of MLflow, W&B or Trackio, such as mlflow.start_run()"
+            )
         if not is_whole_number(clips) or clips < 0:
-            raise refused("clips", clips, "a whole number of rows, or 0 for none")
+            raise build_argument_error("clips", clips, "a whole number of rows, or 0 for none")
         report: Any = self
         module = import_module(tracker)
-        metrics = metrics_of(self.summary)
+        metrics = collect_metrics(self.summary)
         with TemporaryDirectory() as place:
             folder = Path(place) / "report"
             report.save(folder)
@@ -114,14 +123,16 @@ class Shared(Contents):
                 return
             sounds = {
                 name: module.Audio(str(path), caption=caption)
-                for name, path, caption in _sounds(self.table, Path(place), clips)
+                for name, path, caption in _write_clips(self.table, Path(place), clips)
             }
             run.log({**metrics, **sounds})
-            artifact = module.Artifact(_NO_KEY.sub("", self.title).strip().replace(" ", "-"), type="report")
+            artifact = module.Artifact(
+                _INVALID_KEY_CHARACTERS.sub("", self.title).strip().replace(" ", "-"), type="report"
+            )
             artifact.add_dir(str(folder))
             run.log_artifact(artifact)
 
-    @briefly
+    @shorten_tracebacks
     def to_dataset(self, path: str | os.PathLike[str]) -> Path:
         """Write the rows as a data set of Hugging Face: Parquet with the sound in it, and a card with the methods.
 
@@ -137,7 +148,7 @@ class Shared(Contents):
             InvalidRequestError: The folder has other files.
             StoreError: A file cannot be written.
         """
-        folder = user_path(path)
+        folder = expand_user_path(path)
         data, card = folder / "data" / "rows.parquet", folder / "README.md"
         if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not data.is_file())):
             raise InvalidRequestError(f"{folder} has other files; name a new folder", parameter="path")
@@ -151,16 +162,16 @@ class Shared(Contents):
         head += ["configs:", "  - config_name: default", "    data_files: data/rows.parquet", "---", ""]
         try:
             data.parent.mkdir(parents=True, exist_ok=True)
-            with whole_file(data) as draft:
+            with write_atomically(data) as draft:
                 _write_rows(self.table, draft)
             card.write_text("\n".join(head) + self.to_markdown(), encoding="utf-8")
         except OSError as error:
-            raise unwritten(folder, error) from error
+            raise build_write_error(folder, error) from error
         return folder
 
 
-def metrics_of(summary: pd.DataFrame) -> dict[str, float]:
-    """The numbers of a summary by name: the column, and what names the row."""
+def collect_metrics(summary: pd.DataFrame) -> dict[str, float]:
+    """Return the numbers of a summary by name: the column, and what names the row."""
     metrics = {}
     names = [name for name in _LABELS if name in summary.columns]
     names = [name for name in names if name != "voice_name" or summary[name].nunique() > 1]
@@ -168,11 +179,11 @@ def metrics_of(summary: pd.DataFrame) -> dict[str, float]:
         labels = [str(row[name]) for name in names if not is_missing(row[name])]
         for name, value in row.items():
             if is_number(value) and not is_missing(value) and math.isfinite(value):
-                metrics[_NO_KEY.sub("", "/".join([str(name), *labels]))] = float(value)
+                metrics[_INVALID_KEY_CHARACTERS.sub("", "/".join([str(name), *labels]))] = float(value)
     return metrics
 
 
-def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
+def _write_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
     """Rows with their sound as WAV, the worst first: a name, the file, and what was said and heard."""
     column = next((name for name in SOUNDS if name in table.columns), None)
     if column is None:
@@ -183,7 +194,7 @@ def _sounds(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Pat
         if len(sounds) >= count:
             break
         try:
-            clip = clip_of(row[column])
+            clip = to_clip(row[column])
         except (SpeechLabError, OSError, TypeError, ValueError):
             continue
         path = clip.save(place / f"row-{len(sounds) + 1}.wav")
@@ -204,7 +215,7 @@ def _write_rows(table: pd.DataFrame, file: Path) -> None:
         cells = table[name]
         if name in SOUNDS:
             kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-            columns[name] = pa.array([_embedded(cell) for cell in cells], kind)
+            columns[name] = pa.array([_to_audio_cell(cell) for cell in cells], kind)
             features[name] = {"_type": "Audio"}
             continue
         plain_cells = cells.astype("object").where(cells.notna(), None)
@@ -223,12 +234,12 @@ def _write_rows(table: pd.DataFrame, file: Path) -> None:
     parquet.write_table(rows, file)
 
 
-def _embedded(cell: Any) -> dict[str, Any] | None:
-    """The bytes of a recording as its file has them, or None if it cannot be read."""
+def _to_audio_cell(cell: Any) -> dict[str, Any] | None:
+    """Return the bytes of a recording as its file has them, or None if it cannot be read."""
     try:
         if isinstance(cell, str | Path):
-            data = user_path(cell).read_bytes()
-            return {"bytes": data, "path": f"{Path(cell).stem}.{sniff(data)}"}
-        return None if is_missing(cell) else {"bytes": clip_of(cell).encode("flac"), "path": None}
+            data = expand_user_path(cell).read_bytes()
+            return {"bytes": data, "path": f"{Path(cell).stem}.{detect_format(data)}"}
+        return None if is_missing(cell) else {"bytes": to_clip(cell).encode("flac"), "path": None}
     except (AudioError, OSError, TypeError, ValueError):
         return None

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment.units import Tokens
 
 Operation: TypeAlias = Literal["equal", "substitute", "delete", "insert"]
+# Runs of one operation, each with its start and end in the reference and in the hypothesis.
 _Blocks: TypeAlias = tuple[tuple[Operation, int, int, int, int], ...]
-"""Runs of one operation, each with its start and end in the reference and in the hypothesis."""
 
 
 class Edit(NamedTuple):
@@ -75,14 +75,14 @@ class Alignment:
     @property
     def reference(self) -> Tokens:
         """Tokens of the reference."""
-        return self._cut(self._said)
+        return self._split_side(self._said)
 
     @property
     def hypothesis(self) -> Tokens:
         """Tokens of the hypothesis."""
-        return self._cut(self._heard)
+        return self._split_side(self._heard)
 
-    def _cut(self, side: Tokens) -> Tokens:
+    def _split_side(self, side: Tokens) -> Tokens:
         return tuple(side.split()) if self._uncut and isinstance(side, str) else side
 
     @property
@@ -114,7 +114,7 @@ class Alignment:
         return counts["equal"], counts["substitute"], counts["delete"], counts["insert"]
 
     def __iter__(self) -> Iterator[Edit]:
-        """One :class:`Edit` for each step."""
+        """Yield one :class:`Edit` for each step."""
         reference, hypothesis = self.reference, self.hypothesis
         for operation, i0, i1, j0, j1 in self.blocks:
             if operation == "insert":
@@ -129,7 +129,7 @@ class Alignment:
     def text(self) -> str:
         """The difference as plain text: ``[-only in the reference-]`` and ``{+only in the hypothesis+}``."""
         texts = []
-        for operation, old, new in self._runs():
+        for operation, old, new in self._list_runs():
             removed = f"[-{old}-]" if operation in {"substitute", "delete"} else ""
             come = f"{{+{new}+}}" if operation in {"substitute", "insert"} else ""
             texts.append(old if operation == "equal" else removed + come)
@@ -138,9 +138,9 @@ class Alignment:
     @property
     def html(self) -> Html:
         """The difference as HTML: ``<del>`` struck out, ``<ins>`` underlined, all text escaped."""
-        return diff(self._runs(), lang=self.language, separator=self.separator)
+        return diff(self._list_runs(), lang=self.language, separator=self.separator)
 
-    def _runs(self) -> list[tuple[Operation, str, str]]:
+    def _list_runs(self) -> list[tuple[Operation, str, str]]:
         join = self.separator.join
         reference, hypothesis = self.reference, self.hypothesis
         return [
@@ -149,12 +149,12 @@ class Alignment:
         ]
 
     def __eq__(self, other: object) -> bool:
-        return self._key() == other._key() if isinstance(other, Alignment) else NotImplemented
+        return self._build_key() == other._build_key() if isinstance(other, Alignment) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._build_key())
 
-    def _key(self) -> tuple[object, ...]:
+    def _build_key(self) -> tuple[object, ...]:
         sides = tuple(self.reference), tuple(self.hypothesis)
         return (*sides, self.separator, self.language)
 

@@ -17,7 +17,7 @@ from rapidfuzz.process import cpdist
 
 from speechlab._pandas import pd
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import Preparation, Tokens, as_normalizer, merged
+from speechlab.metrics._alignment.units import Preparation, Tokens, to_normalizer, adopt_compounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,11 +45,11 @@ class Pairs:
     ) -> None:
         self.texts = (references, hypotheses)  # as written
         self.preparation = preparation
-        sides = normalized or map(preparation.normalized, self.texts)
+        sides = normalized or map(preparation.normalize_texts, self.texts)
         # Only canonical texts are kept: lists of words would take more time and memory than the comparison.
-        self._said, self._heard = map(preparation.canonical_of, sides)
+        self._said, self._heard = map(preparation.to_canonical, sides)
         if preparation.merge_compounds:
-            self._heard = merged(self._said, self._heard)
+            self._heard = adopt_compounds(self._said, self._heard)
 
     def __len__(self) -> int:
         return len(self._said)
@@ -146,8 +146,8 @@ class Pairs:
         return {name: value for name, value in vars(self).items() if name != "_edits_and_tallies"}
 
 
+# Columns of places in the texts as written.
 PLACES = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
-"""Columns of places in the texts as written."""
 _TYPES = {
     "utterance": "Int64",
     "operation": "category",
@@ -158,8 +158,8 @@ _NOWHERE = (None, None)
 _WORD = re.compile(r"\S+")
 
 
-def edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd.DataFrame:
-    """One row for each step of each alignment, with the number or the given label of its utterance."""
+def build_edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd.DataFrame:
+    """Return one row for each step of each alignment, with the number or the given label of its utterance."""
     rows: list[tuple[Any, ...]] = []
     for utterance, (reference, hypothesis, alignment) in enumerate(
         zip(*pairs.texts, pairs.alignments, strict=True)
@@ -168,8 +168,8 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd
             continue
         # Merged words have no place.
         merged_words = pairs.preparation.merge_compounds
-        reference_places = places(reference, pairs.preparation)
-        hypothesis_places = [] if merged_words else places(hypothesis, pairs.preparation)
+        reference_places = locate_tokens(reference, pairs.preparation)
+        hypothesis_places = [] if merged_words else locate_tokens(hypothesis, pairs.preparation)
         label = utterance if labels is None else labels[utterance]
         for edit in alignment:
             if edit.operation == "equal" and not equal:
@@ -182,11 +182,11 @@ def edit_table(pairs: Pairs, labels: Sequence[Any] | None, *, equal: bool) -> pd
     return pd.DataFrame(rows, columns=list(_TYPES)).astype(types)
 
 
-def places(text: str, preparation: Preparation) -> list[tuple[int, int]]:
+def locate_tokens(text: str, preparation: Preparation) -> list[tuple[int, int]]:
     """The place of each token in the text as written; empty for readings and syllables, which have no place."""
     if preparation.unit not in {"word", "char"}:
         return []
-    normalized, spans = as_normalizer(preparation.normalize).spans(text)
+    normalized, spans = to_normalizer(preparation.normalize).spans(text)
     if preparation.unit == "word":
         return [(spans[word.start()][0], spans[word.end() - 1][1]) for word in _WORD.finditer(normalized)]
     start = len(normalized) - len(normalized.lstrip())

@@ -14,39 +14,39 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from speechlab._arguments import is_bool, refused
-from speechlab._platform import installed_version
+from speechlab._arguments import build_argument_error, is_bool
+from speechlab._platform import find_installed_version
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
 from speechlab.text import (
     Normalizer,
     Step,
-    differing_runs,
-    function_hash,
+    find_differing_runs,
+    get_language_name,
+    hash_function,
     language_code,
-    language_name,
     looks_unspaced,
     normalizer,
     pinyin,
-    reading_key,
+    to_reading_key,
     writes_without_spaces,
 )
 
-_MOST = 250_000
-"""Cells of the table; in longer pairs, each difference between equal words has a table of its own."""
+# Cells of the table; in longer pairs, each difference between equal words has a table of its own.
+_MAX_CELLS = 250_000
 
 
-def as_normalizer(function: Callable[[str], str]) -> Normalizer:
-    """A function as a normaliser of one step, unless it is a normaliser."""
+def to_normalizer(function: Callable[[str], str]) -> Normalizer:
+    """Return a function as a normalizer of one step, unless it is a normalizer."""
     if isinstance(function, Normalizer):
         return function
     return Normalizer("custom", 0, (Step("custom", function),))
 
 
-def with_variants(
+def add_variants(
     normalize: Callable[[str], str], groups: Iterable[Iterable[str]]
 ) -> tuple[Callable[[str], str], str]:
-    """A function that also writes the words of each group as the first of them, and a hash of the groups."""
+    """Return a function that also writes the words of each group as the first of them, and a hash of the groups."""
     forms: dict[str, str] = {}
     for group in groups:
         names = [] if isinstance(group, str) else [normalize(name) for name in group]
@@ -64,37 +64,37 @@ def with_variants(
     pattern = re.compile("|".join(rf"(?<!\w){name}(?!\w)" if name.isascii() else name for name in longest))
     content = f"{sorted(forms.items())}"
     step = Step("variants", lambda text: pattern.sub(lambda found: forms[found[0]], text), content)
-    rules = as_normalizer(normalize)
+    rules = to_normalizer(normalize)
     marked = Normalizer(rules.name, rules.version, (*rules.steps, step))
     return marked, hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def merged(said: list[str], heard: list[str]) -> list[str]:
+def adopt_compounds(said: list[str], heard: list[str]) -> list[str]:
     """The hypotheses with the compounds of their references: "whitepaper" for "white paper", and the reverse."""
     return [
-        second if first == second else " ".join(_merged(first.split(), second.split()))
+        second if first == second else " ".join(_adopt_word_compounds(first.split(), second.split()))
         for first, second in zip(said, heard, strict=True)
     ]
 
 
-def _merged(one: list[str], other: list[str]) -> list[str]:
-    if len(one) * len(other) <= _MOST:
-        return _spelled(one, other)
+def _adopt_word_compounds(one: list[str], other: list[str]) -> list[str]:
+    if len(one) * len(other) <= _MAX_CELLS:
+        return _merge_cheapest(one, other)
     words: list[str] = []
     copied = 0
-    for i0, i1, j0, j1 in differing_runs(one, other):
+    for i0, i1, j0, j1 in find_differing_runs(one, other):
         words += other[copied:j0]
-        small = (i1 - i0) * (j1 - j0) <= _MOST
-        words += _spelled(one[i0:i1], other[j0:j1]) if small else other[j0:j1]
+        small = (i1 - i0) * (j1 - j0) <= _MAX_CELLS
+        words += _merge_cheapest(one[i0:i1], other[j0:j1]) if small else other[j0:j1]
         copied = j1
     return words + other[copied:]
 
 
-def _spelled(one: list[str], other: list[str]) -> list[str]:
-    """The words of the hypothesis, with those of the reference where the cheapest path merges them."""
+def _merge_cheapest(one: list[str], other: list[str]) -> list[str]:
+    """Return the words of the hypothesis, with those of the reference where the cheapest path merges them."""
     steps: dict[tuple[int, int], tuple[int, int]] = {}
-    steps |= {(i, j): (count, 1) for i, j, count in _compounds(one, other)}
-    steps |= {(i, j): (1, count) for j, i, count in _compounds(other, one)}
+    steps |= {(i, j): (count, 1) for i, j, count in _find_compounds(one, other)}
+    steps |= {(i, j): (1, count) for j, i, count in _find_compounds(other, one)}
     if not steps:
         return other
     costs = [list(range(len(other) + 1))]
@@ -126,7 +126,7 @@ def _spelled(one: list[str], other: list[str]) -> list[str]:
     return words[::-1]
 
 
-def _compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, int]]:
+def _find_compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, int]]:
     """Ends of adjacent words and of the one word that they are together, and how many they are."""
     places: dict[str, list[int]] = {}
     for place, compound in enumerate(wholes, 1):
@@ -144,15 +144,15 @@ def _compounds(parts: list[str], wholes: list[str]) -> Iterator[tuple[int, int, 
 
 Unit: TypeAlias = Literal["word", "char", "reading", "pinyin", "toneless"]
 Normalize: TypeAlias = str | Normalizer | Callable[[str], str] | None
+# Groups of words or phrases that count as one.
 Variants: TypeAlias = Iterable[Iterable[str]]
-"""Groups of words or phrases that count as one."""
 # Characters stay one str, which rapidfuzz compares many times faster than a list.
 Tokens: TypeAlias = str | Sequence[str]
 
 _UNITS: tuple[str, ...] = get_args(Unit)
 # Units of sound, and the language of each.
-_SPOKEN = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
-_LOOKED_AT = 100
+_LANGUAGE_OF_UNIT = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
+_SAMPLE_SIZE = 100
 
 
 @dataclass(frozen=True)
@@ -171,58 +171,58 @@ class Preparation:
         """Text between two tokens for display."""
         return "" if self.unit in {"char", "reading"} else " "
 
-    def normalized(self, texts: list[str]) -> list[str]:
-        """Normalise texts; a ``Normalizer`` normalises each distinct text once."""
+    def normalize_texts(self, texts: list[str]) -> list[str]:
+        """Normalize texts; a ``Normalizer`` normalizes each distinct text once."""
         if isinstance(self.normalize, Normalizer):
             if not self.normalize.steps:
                 return texts
             return self.normalize.many(texts)
         return [self.normalize(text) for text in texts]
 
-    def canonical_of(self, normalized: list[str]) -> list[str]:
-        """Normalised texts as the input of :meth:`cut`."""
+    def to_canonical(self, normalized: list[str]) -> list[str]:
+        """Normalized texts as the input of :meth:`cut`."""
         if self.unit == "word":
             return normalized
         if self.unit == "char":
             return list(map(str.strip, normalized))
         if self.unit == "reading":
-            return list(map(reading_key, normalized))
+            return list(map(to_reading_key, normalized))
         return [" ".join(pinyin(text, tone=self.unit == "pinyin")) for text in normalized]
 
-    def signature(self, *, also: Iterable[str] = ()) -> str:
-        """The computation of the figures of this unit, in one line."""
+    def build_signature(self, *, also: Iterable[str] = ()) -> str:
+        """Return the computation of the figures of this unit, in one line."""
         fields = {
             "unit": self.unit,
             "lang": self.language or "any",
             "norm": self.normalizer,
             **({"variants": self.variants} if self.variants else {}),
             **({"compounds": "merged"} if self.merge_compounds else {}),
-            "rapidfuzz": installed_version("rapidfuzz"),
+            "rapidfuzz": find_installed_version("rapidfuzz"),
             "unicode": unicodedata.unidata_version,
-            "speechlab": installed_version("speechlab"),
+            "speechlab": find_installed_version("speechlab"),
         }
         units = {self.unit, *also}
         if "reading" in units:
-            fields["openjtalk"] = installed_version("pyopenjtalk-plus")
-            fields["sudachi"] = installed_version("sudachidict-core")
+            fields["openjtalk"] = find_installed_version("pyopenjtalk-plus")
+            fields["sudachi"] = find_installed_version("sudachidict-core")
         if units & {"pinyin", "toneless"}:
-            fields["pypinyin"] = installed_version("pypinyin")
+            fields["pypinyin"] = find_installed_version("pypinyin")
         return "|".join(f"{key}:{value or 'none'}" for key, value in fields.items())
 
     def cut(self, canonical: str) -> Tokens:
         """Cut a canonical text into tokens."""
         return canonical if self.unit in {"char", "reading"} else canonical.split()
 
-    def tokens(self, text: str) -> Tokens:
-        """Normalise a text and cut it into tokens."""
+    def tokenize(self, text: str) -> Tokens:
+        """Normalize a text and cut it into tokens."""
         return self.split(self.normalize(text))
 
     def split(self, normalized: str) -> Tokens:
-        """Cut a normalised text into tokens."""
-        return self.cut(*self.canonical_of([normalized]))
+        """Cut a normalized text into tokens."""
+        return self.cut(*self.to_canonical([normalized]))
 
 
-def prepare(
+def build_preparation(
     unit: str,
     language: str | None,
     normalize: Normalize,
@@ -230,15 +230,15 @@ def prepare(
     *,
     merge_compounds: bool = False,
 ) -> Preparation:
-    """The preparation for a unit, a language and a normaliser."""
+    """Return the preparation for a unit, a language and a normalizer."""
     check_choice(unit, _UNITS, "unit", "there is no unit")
     if not is_bool(merge_compounds):
-        raise refused("merge_compounds", merge_compounds, "True or False")
+        raise build_argument_error("merge_compounds", merge_compounds, "True or False")
     code = None if language is None else language_code(language)
-    spoken_language = _SPOKEN.get(unit)
+    spoken_language = _LANGUAGE_OF_UNIT.get(unit)
     if spoken_language and code not in {None, spoken_language}:
         message = (
-            f"unit={unit!r} is for {language_name(spoken_language)}, not for {language!r}; use unit='char' or "
+            f"unit={unit!r} is for {get_language_name(spoken_language)}, not for {language!r}; use unit='char' or "
             "unit='word'"
         )
         raise InvalidRequestError(message, parameter="unit")
@@ -248,26 +248,28 @@ def prepare(
             "unit='char' (or 'reading' for Japanese), or split both texts into words first and pass normalize=None"
         )
         raise InvalidRequestError(message, parameter="unit")
-    function, name = _resolve(unit, code, normalize)
-    function, marked = with_variants(function, variants)
+    function, name = _resolve_normalizer(unit, code, normalize)
+    function, marked = add_variants(function, variants)
     merged = merge_compounds and unit == "word"
     return Preparation(unit, code, function, name, marked, merged)  # type: ignore[arg-type]  # the unit is checked above
 
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str) -> None:
     """Warn of texts without spaces between words if they are to be split at white space."""
-    some = [text for text in texts[: 10 * _LOOKED_AT] if text][:_LOOKED_AT]
+    some = [text for text in texts[: 10 * _SAMPLE_SIZE] if text][:_SAMPLE_SIZE]
     if 2 * sum(map(looks_unspaced, some)) > len(some):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
         warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def auto_unit(language: str) -> Unit:
+def choose_unit(language: str) -> Unit:
     """Characters for languages without spaces between words, words for all others."""
     return "char" if writes_without_spaces(language_code(language)) else "word"
 
 
-def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callable[[str], str], str]:
+def _resolve_normalizer(
+    unit: str, code: str | None, normalize: Normalize
+) -> tuple[Callable[[str], str], str]:
     if _is_auto(normalize):
         # Without a language, texts are compared as they are, as in jiwer.
         normalize = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}.get(unit, code)
@@ -280,18 +282,18 @@ def _resolve(unit: str, code: str | None, normalize: Normalize) -> tuple[Callabl
     function: object = normalize  # type hints are not enforced at run time
     if not callable(function):
         message = (
-            f"normalize={normalize!r:.60} cannot normalise texts; give 'auto', None, a name, a Normalizer, or a "
+            f"normalize={normalize!r:.60} cannot normalize texts; give 'auto', None, a name, a Normalizer, or a "
             "function from str to str"
         )
         raise InvalidRequestError(message, parameter="normalize")
     # With a hash of its code and values, because all lambdas have the same name.
     inner = normalize.func if isinstance(normalize, partial) else normalize
     name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
-    return _checked(normalize), f"custom:{name}#{function_hash(normalize)}"
+    return _wrap_normalizer(normalize), f"custom:{name}#{hash_function(normalize)}"
 
 
-def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
-    def call(text: str) -> str:
+def _wrap_normalizer(function: Callable[[str], str]) -> Callable[[str], str]:
+    def call_normalizer(text: str) -> str:
         after: object = function(text)
         if not isinstance(after, str):
             message = (
@@ -301,7 +303,7 @@ def _checked(function: Callable[[str], str]) -> Callable[[str], str]:
             raise InvalidRequestError(message, parameter="normalize")
         return after
 
-    return call
+    return call_normalizer
 
 
 def _is_auto(normalize: object) -> bool:

@@ -12,7 +12,7 @@ A character error rate counts 他/她 as an error, although they sound the same.
 A character is read in the context of its own sentence (银行, 行走; 音乐). If the readings of two characters differ
 there, each is also read in the place of the other, and both are read alone, because a wrong character breaks up its
 word. The classes do not depend on which side is the reference. Other ways to write one word (traditional characters,
-digits, width) are removed by the normaliser.
+digits, width) are removed by the normalizer.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.text import differing_runs, pinyin
+from speechlab.text import find_differing_runs, pinyin
 
 if TYPE_CHECKING:
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
-_AROUND = 20  # characters of context: longer than a word, shorter than a long text
+_CONTEXT_LENGTH = 20  # characters of context: longer than a word, shorter than a long text
 
 
-def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tuple[DifferenceClass, Span]]:
-    """The differing parts of two normalised texts with their classes."""
+def classify_chinese(
+    written: tuple[str, str], one: str, other: str
+) -> Iterator[tuple[DifferenceClass, Span]]:
+    """Yield the differing parts of two normalized texts with their classes."""
     forms = [pair for pair in _FORMS if pair.sign is None or any(map(pair.sign.search, written))]
-    for run in differing_runs(one, other):
+    for run in find_differing_runs(one, other):
         i0, i1, j0, j1 = run
         if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
             yield "filler", run
@@ -44,15 +46,15 @@ def chinese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tu
         ):
             yield "notation", run
             continue
-        ways = _ways(one, other, run)
+        ways = _list_readings(one, other, run)
         if i1 - i0 != j1 - j0:
-            yield _judged(ways), run
+            yield _classify_readings(ways), run
             continue
         # Both sides have as many characters, and each pair of them has a class.
         kinds = [
             "homophone"
             if _are_particles(one, i0 + step, other, j0 + step)
-            else _judged(
+            else _classify_readings(
                 (reference[step : step + 1], hypothesis[step : step + 1]) for reference, hypothesis in ways
             )
             for step in range(i1 - i0)
@@ -74,7 +76,7 @@ class _Form(NamedTuple):
 
 
 _CLOCK = "点"
-_BEFORE = 6  # characters in which the sign before a form is looked for
+_LOOK_BACK = 6  # characters in which the sign before a form is looked for
 _FORMS = (
     _Form("两", "二"),
     _Form("三十分", "半", _CLOCK),
@@ -94,18 +96,20 @@ _FORMS = (
     _Form("摄氏度", "度", sign=re.compile("[°℃]")),
 )
 _FILLERS = frozenset("嗯呃唔")
-_OWN = {"一": "yi1", "不": "bu4"}
+_OWN_SYLLABLES = {"一": "yi1", "不": "bu4"}
 
 
 def _is_form(form: _Form, one: str, other: str, run: Span) -> bool:
-    """Whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
-    if form.before not in one[max(0, run[0] - _BEFORE) : run[0]]:
+    """Return whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
+    if form.before not in one[max(0, run[0] - _LOOK_BACK) : run[0]]:
         return False
-    return _fits(form.one, form.other, one, other, run) or _fits(form.other, form.one, one, other, run)
+    return _is_replacement(form.one, form.other, one, other, run) or _is_replacement(
+        form.other, form.one, one, other, run
+    )
 
 
-def _fits(a: str, b: str, one: str, other: str, run: Span) -> bool:
-    """Whether a run turns one form into the other; what both begin or end with is outside of the run."""
+def _is_replacement(a: str, b: str, one: str, other: str, run: Span) -> bool:
+    """Return whether a run turns one form into the other; what both begin or end with is outside of the run."""
     start, end, j0, j1 = run
     old, new = one[start:end], other[j0:j1]
     while a and b and a[-1] == b[-1] == one[end : end + 1]:
@@ -116,7 +120,7 @@ def _fits(a: str, b: str, one: str, other: str, run: Span) -> bool:
 
 
 def _are_forms(forms: Iterable[_Form], old: str, new: str) -> bool:
-    """Whether two parts are one if each of several forms is written in one way (二千克/两公斤)."""
+    """Return whether two parts are one if each of several forms is written in one way (二千克/两公斤)."""
     for form in forms:
         if form.other and not form.before:
             old, new = old.replace(form.other, form.one), new.replace(form.other, form.one)
@@ -129,7 +133,7 @@ _NO_VERB = frozenset("我你他她它们咱您就都也还总不没必非只可�
 
 
 def _are_particles(one: str, place: int, other: str, there: int) -> bool:
-    """Whether 得, and 的 or 地 in its place, stand behind a verb or an adjective."""
+    """Return whether 得, and 的 or 地 in its place, stand behind a verb or an adjective."""
     pair = one[place], other[there]
     if not _PARTICLES.issuperset(pair) or pair.count("得") != 1 or not place or not there:
         return False
@@ -138,44 +142,46 @@ def _are_particles(one: str, place: int, other: str, there: int) -> bool:
     return "\u4e00" <= before <= "\u9fff" and before not in _NO_VERB and behind not in {"到", "了"}
 
 
-def _ways(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _list_readings(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The syllables of both sides of a run: in their own texts, each in the place of the other, and both alone."""
     i0, i1, j0, j1 = run
     old, new = one[i0:i1], other[j0:j1]
     if not old or not new:
         return []
-    our_syllables, their_syllables = _syllables(one), _syllables(other)
+    our_syllables, their_syllables = _to_syllables(one), _to_syllables(other)
     readings = [(our_syllables[i0:i1], their_syllables[j0:j1])]
     if readings[0][0] != readings[0][1]:
         readings += [
-            (our_syllables[i0:i1], _in_place(one, i0, i1, new)),
-            (_in_place(other, j0, j1, old), their_syllables[j0:j1]),
-            (_syllables(old), _syllables(new)),
+            (our_syllables[i0:i1], _pronounce_in_place(one, i0, i1, new)),
+            (_pronounce_in_place(other, j0, j1, old), their_syllables[j0:j1]),
+            (_to_syllables(old), _to_syllables(new)),
         ]
     return readings
 
 
-def _judged(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
+def _classify_readings(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
     ways = list(ways)
     if any(reference == hypothesis for reference, hypothesis in ways):
         return "homophone"
-    if any(_toneless(reference) == _toneless(hypothesis) for reference, hypothesis in ways):
+    if any(_strip_tones(reference) == _strip_tones(hypothesis) for reference, hypothesis in ways):
         return "tone"
     return "recognition"
 
 
-def _in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
-    """The readings of characters in the place of others, in this context."""
-    before = text[max(0, start - _AROUND) : start]
-    return _syllables(before + part + text[end : end + _AROUND])[len(before) : len(before) + len(part)]
+def _pronounce_in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
+    """Return the readings of characters in the place of others, in this context."""
+    before = text[max(0, start - _CONTEXT_LENGTH) : start]
+    return _to_syllables(before + part + text[end : end + _CONTEXT_LENGTH])[
+        len(before) : len(before) + len(part)
+    ]
 
 
 @lru_cache(maxsize=4_096)
-def _syllables(text: str) -> tuple[str, ...]:
-    """The syllable of each character, with its tone; 一 and 不 with their own, whatever follows."""
+def _to_syllables(text: str) -> tuple[str, ...]:
+    """Return the syllable of each character, with its tone; 一 and 不 with their own, whatever follows."""
     syllables = pinyin(text, by_character=True)
-    return tuple(_OWN.get(sign, syllable) for sign, syllable in zip(text, syllables, strict=True))
+    return tuple(_OWN_SYLLABLES.get(sign, syllable) for sign, syllable in zip(text, syllables, strict=True))
 
 
-def _toneless(syllables: tuple[str, ...]) -> tuple[str, ...]:
+def _strip_tones(syllables: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(syllable.rstrip("12345") if len(syllable) > 1 else syllable for syllable in syllables)

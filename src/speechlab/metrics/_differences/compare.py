@@ -8,19 +8,19 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._differences.chinese import chinese_parts
-from speechlab.metrics._differences.differences import CLASSES, TextComparison, with_notation
+from speechlab.metrics._differences.chinese import classify_chinese
+from speechlab.metrics._differences.differences import CLASSES, TextComparison, apply_notation
 from speechlab.metrics._differences.english_classes import compare_english
-from speechlab.metrics._differences.japanese import japanese_parts
+from speechlab.metrics._differences.japanese import classify_japanese
 from speechlab.text import language_code, normalizer
 
-_PARTS = {"ja": japanese_parts, "zh": chinese_parts}
-_NEEDS = {"ja": "pyopenjtalk", "zh": "pypinyin"}
+_CLASSIFIERS = {"ja": classify_japanese, "zh": classify_chinese}
+_PACKAGES = {"ja": "pyopenjtalk", "zh": "pypinyin"}
 
 
 def has_classes(language: str | None) -> bool:
     """Whether differences in a language have classes, and the package with its pronunciations is installed."""
-    return language in CLASSES and (language not in _NEEDS or find_spec(_NEEDS[language]) is not None)
+    return language in CLASSES and (language not in _PACKAGES or find_spec(_PACKAGES[language]) is not None)
 
 
 def classify_differences(reference: str, hypothesis: str, language: str) -> TextComparison:
@@ -52,11 +52,13 @@ def classify_differences(reference: str, hypothesis: str, language: str) -> Text
         )
         raise InvalidRequestError(message, parameter="language")
     rules = normalizer(code)
-    return compared(reference, hypothesis, rules(reference), rules(hypothesis), code)
+    return compare_normalized(reference, hypothesis, rules(reference), rules(hypothesis), code)
 
 
-def compared(reference: str, hypothesis: str, one: str, other: str, language: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms."""
+def compare_normalized(
+    reference: str, hypothesis: str, one: str, other: str, language: str
+) -> TextComparison:
+    """Class each difference between two texts with known normalized forms."""
     if language == "en":
         return compare_english(reference, hypothesis, one, other)
     if one == other:
@@ -65,9 +67,9 @@ def compared(reference: str, hypothesis: str, one: str, other: str, language: st
     if other < one:
         classified = [
             (kind, (*span[2:], *span[:2]))
-            for kind, span in _PARTS[language]((hypothesis, reference), other, one)
+            for kind, span in _CLASSIFIERS[language]((hypothesis, reference), other, one)
         ]
     else:
-        classified = list(_PARTS[language]((reference, hypothesis), one, other))
-    differences, tolerant = with_notation(one, other, classified)
+        classified = list(_CLASSIFIERS[language]((reference, hypothesis), one, other))
+    differences, tolerant = apply_notation(one, other, classified)
     return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))

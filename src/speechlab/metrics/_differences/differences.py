@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from speechlab.metrics._columns import typed_table
+from speechlab.metrics._columns import build_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Start and end of a part in one text or list of words, and those in another.
 Span: TypeAlias = tuple[int, int, int, int]
-"""Start and end of a part in one text or list of words, and those in another."""
 DifferenceClass: TypeAlias = Literal["notation", "homophone", "tone", "recognition", "filler"]
+# Classes of each language.
 CLASSES: dict[str, tuple[DifferenceClass, ...]] = {
     "en": ("notation", "homophone", "recognition", "filler"),
     "ja": ("notation", "homophone", "recognition"),
     "zh": ("notation", "homophone", "tone", "recognition", "filler"),
 }
-"""Classes of each language."""
-FORGIVEN = frozenset({"notation", "filler"})
-"""Classes that a tolerant rate does not count."""
+# Classes that a tolerant rate does not count.
+HARMLESS_CLASSES = frozenset({"notation", "filler"})
 
 
 class Difference(NamedTuple):
@@ -50,7 +50,7 @@ class TextComparison:
     """A reference and its hypothesis, difference by difference.
 
     Attributes:
-        reference: The compared reference: normalised in Japanese and Chinese, as written in English.
+        reference: The compared reference: normalized in Japanese and Chinese, as written in English.
         hypothesis: The compared hypothesis.
         tolerant: The hypothesis, with the notation of the reference wherever only the notation differs.
         differences: The differences in order.
@@ -69,26 +69,26 @@ class TextComparison:
     tolerant_errors: int
 
     def count(self, kind: DifferenceClass) -> int:
-        """The number of differences of one class."""
+        """Return the number of differences of one class."""
         return sum(1 for difference in self.differences if difference.kind == kind)
 
     def frame(self) -> pd.DataFrame:
-        """One row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
+        """Return one row for each difference: ``kind``, ``reference``, ``hypothesis``, ``start``."""
         types = {"kind": "string", "reference": "string", "hypothesis": "string", "start": "Int64"}
-        return typed_table(self.differences, types)
+        return build_table(self.differences, types)
 
 
-def with_notation(
+def apply_notation(
     reference: str, hypothesis: str, parts: Iterable[tuple[DifferenceClass, Span]], blank: str = ""
 ) -> tuple[tuple[Difference, ...], str]:
-    """The differences, and the hypothesis with the reference's notation, with blanks around it."""
+    """Return the differences, and the hypothesis with the reference's notation, with blanks around it."""
     differences: list[Difference] = []
     tolerant: list[str] = []
     copied = 0
     for kind, (i0, i1, j0, j1) in parts:
         difference = Difference(kind, reference[i0:i1], hypothesis[j0:j1], i0)
         differences.append(difference)
-        if kind in FORGIVEN and j0 >= copied:
+        if kind in HARMLESS_CLASSES and j0 >= copied:
             tolerant += hypothesis[copied:j0], blank + difference.reference + blank
             copied = j1
     return tuple(differences), "".join(tolerant) + hypothesis[copied:]

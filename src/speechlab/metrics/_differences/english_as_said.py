@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from speechlab.metrics._differences.english_number_words import NUMBER_WORDS, RUN, in_figures
+from speechlab.metrics._differences.english_number_words import NUMBER_WORDS, RUN, to_figures
 from speechlab.text import normalizer, words
 
 MONTHS = words("january february march april may june july august september october november december")
@@ -49,7 +49,7 @@ _CHARACTERS = {
 
 
 @lru_cache(maxsize=4_096)
-def _character(character: str) -> str:
+def _normalize_character(character: str) -> str:
     if character in _CHARACTERS:
         return _CHARACTERS[character]
     decomposed = unicodedata.normalize("NFKD", character).lower()
@@ -60,49 +60,49 @@ def _character(character: str) -> str:
     )
 
 
-def _half(match: re.Match[str]) -> str:
+def _to_clock_time(match: re.Match[str]) -> str:
     hour = int(match[2])
     if match[1] == "half past":
         return f"{hour}:30"
     return f"{hour}:15" if match[1].endswith("past") else f"{(hour - 2) % 12 + 1}:45"
 
 
-def _mixed(match: re.Match[str]) -> str:
+def _to_decimal(match: re.Match[str]) -> str:
     integer, numerator, denominator = map(int, match.groups())
     if denominator not in {2, 4, 5, 8}:
         return match[0]
     return f"{integer + numerator / denominator:g}"
 
 
-def _date(day: int, month: int, year: int) -> Callable[[re.Match[str]], str]:
-    def write(match: re.Match[str]) -> str:
+def _build_date_formatter(day: int, month: int, year: int) -> Callable[[re.Match[str]], str]:
+    def format_date(match: re.Match[str]) -> str:
         name = match[month]
         name = MONTHS[int(name) - 1] if name.isdigit() else _MONTH_OF[name]
         years = match[year]
         return f"{int(match[day])} {name}{' ' + years.replace(' ', '') if years else ''}"
 
-    return write
+    return format_date
 
 
-def _sum(match: re.Match[str]) -> str:
-    """A sum with its unit behind it; less than a whole in cents or pence."""
+def _format_sum(match: re.Match[str]) -> str:
+    """Return a sum with its unit behind it; less than a whole in cents or pence."""
     sign, amount, large = match[1], match[2], match[3]
     value = float(amount) * 10 ** _SUFFIX.get(large or "", 0)
     name = _SIGNS.get(sign) or _CODES.get(sign, sign)
     if name in {"dollars", "euros", "pounds"} and 0 < value < 1:
         return f" {round(value * 100)} {'pence' if name == 'pounds' else 'cents'} "
-    return f" {_figure(value)} {name} "
+    return f" {_format_figure(value)} {name} "
 
 
-def _behind(match: re.Match[str]) -> str:
+def _format_amount(match: re.Match[str]) -> str:
     amount, unit, cents = match[1], match[2], match[3]
     unit = unit if unit.endswith("s") or unit in {"yen", "usd", "aud", "cad"} else f"{unit}s"
     value = float(amount) + (int(cents) / 100 if cents and "." not in amount else 0)
     unit = _CODES.get(unit, unit).replace("us dollars", "usd")
-    return f"{_figure(value)} {unit}"
+    return f"{_format_figure(value)} {unit}"
 
 
-def _figure(value: float) -> str:
+def _format_figure(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
@@ -151,26 +151,32 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(\d)(?:st|nd|rd|th)\b", r"\1th"),
     (r"(?<!\d)(\d)/(\d)ths?\b", r"\1/\2"),
     (r"(?<![\d.])\.(?=\d)", "0."),
-    (RUN.pattern, lambda match: in_figures(match[0])),
-    (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _mixed),
-    (r"\b(half past|(?:a )?quarter (?:past|to)) (\d{1,2})\b", _half),
+    (RUN.pattern, lambda match: to_figures(match[0])),
+    (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _to_decimal),
+    (r"\b(half past|(?:a )?quarter (?:past|to)) (\d{1,2})\b", _to_clock_time),
     # dates
-    (r"(?<!\d)(\d{4})[-/](1[0-2]|0?[1-9])[-/](3[01]|[12]\d|0?[1-9])(?!\d)", _date(3, 2, 1)),
-    (r"(?<![\d./])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(1, 2, 3)),
-    (r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)", _date(2, 1, 3)),
-    (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _date(1, 2, 3)),
-    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d/:]|\.\d){_YEAR}", _date(2, 1, 3)),
+    (r"(?<!\d)(\d{4})[-/](1[0-2]|0?[1-9])[-/](3[01]|[12]\d|0?[1-9])(?!\d)", _build_date_formatter(3, 2, 1)),
+    (
+        r"(?<![\d./])(1[3-9]|2\d|3[01])[/.](0?[1-9]|1[0-2])[/.](\d{4}|\d\d)(?![\d./]\d)",
+        _build_date_formatter(1, 2, 3),
+    ),
+    (
+        r"(?<![\d./])(0?[1-9]|1[0-2])[/.](1[3-9]|2\d|3[01])[/.](\d{4}|\d\d)(?![\d./]\d)",
+        _build_date_formatter(2, 1, 3),
+    ),
+    (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _build_date_formatter(1, 2, 3)),
+    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d/:]|\.\d){_YEAR}", _build_date_formatter(2, 1, 3)),
     (r"(?:(?<=\bthe )|^)([12]?\d|3[01])(?=\W*$)", r"\1th"),
     # money
-    (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _sum),
-    (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _sum),
+    (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _format_sum),
+    (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _format_sum),
     (rf"{_AMOUNT} ?([$£€¥])", lambda match: f"{match[1]} {_SIGNS[match[2]]}"),
     (rf"{_AMOUNT} (eur|gbp|jpy|inr)\b", lambda match: f"{match[1]} {_CODES[match[2]]}"),
     (rf"{_AMOUNT} ?(?:¢|cents?\b)", r"\1 cents"),
     (rf"{_AMOUNT} ?(?:p|pence|penny|pennies)\b", r"\1 pence"),
     (
         rf"{_AMOUNT} ({_UNIT})(?: (?:and )?(\d\d?)(?: (?:cents|pence))?\b(?! [a-z]*(?:day|hour|minute|year|per)))?",
-        _behind,
+        _format_amount,
     ),
     # signs
     (r"(?<=\d)'\s?(\d\d?)(?:\"|'')", r" ft \1 ″ "),
@@ -196,19 +202,19 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 @cache
-def _compiled() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
+def _compile_rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
     return [(re.compile(pattern), new) for pattern, new in _RULES]
 
 
 @lru_cache(maxsize=8_192)
-def _american(word: str) -> str:
-    """The American spelling of a word, by the table of Whisper's normaliser."""
+def _to_american(word: str) -> str:
+    """Return the American spelling of a word, by the table of Whisper's normalizer."""
     if word == "ok":
         return "okay"
     return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
 
 
-class Traced:
+class TextWithOrigins:
     """A text and, for each of its characters, the range of the original that it stands for."""
 
     def __init__(self, original: str, character: Callable[[str], str]) -> None:
@@ -218,7 +224,7 @@ class Traced:
         self._starts = [place for place, piece in enumerate(pieces) for _ in piece]
         self._ends = [place + 1 for place in self._starts]
 
-    def sub(self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str]) -> None:
+    def substitute(self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str]) -> None:
         """Replace all matches; each new character stands for the match without the blanks at its ends."""
         pieces: list[str] = []
         starts: list[int] = []
@@ -244,8 +250,8 @@ class Traced:
             self._starts, self._ends = starts + self._starts[copied:], stops + self._ends[copied:]
             self.text = "".join(pieces)
 
-    def tokens(self) -> list[tuple[str, tuple[int, int]]]:
-        """The words between blanks, each with its range in the original."""
+    def list_words(self) -> list[tuple[str, tuple[int, int]]]:
+        """Return the words between blanks, each with its range in the original."""
         return [
             (word[0], (self._starts[word.start()], max(self._ends[word.start() : word.end()])))
             for word in re.finditer(r"\S+", self.text)
@@ -255,7 +261,7 @@ class Traced:
 _PLAIN = re.compile("[A-Za-z,;!? ]*")
 _WORD = re.compile("[A-Za-z]+")
 # Words of letters alone that a rule can change, if there is no figure in the text.
-_CHANGED = NUMBER_WORDS | frozenset(
+_RULE_WORDS = NUMBER_WORDS | frozenset(
     words(
         """cannot cant wont shant cause cuz cos coz yall gonna wanna gotta gimme lemme dunno kinda kinds sorta
         sorts outta lotta lots cuppa cups woulda coulda shoulda musta mighta would could should must might
@@ -265,7 +271,7 @@ _CHANGED = NUMBER_WORDS | frozenset(
 )
 
 
-class Said:
+class SpokenText:
     """A text as the words in which it is compared."""
 
     def __init__(self, text: str) -> None:
@@ -274,19 +280,19 @@ class Said:
         self.plain = True  # whether its words are those that are written, but for spellings
         if _PLAIN.fullmatch(text):
             letters = _WORD.findall(text.lower())
-            if _CHANGED.isdisjoint(letters):
-                self.words = list(map(_american, letters))
+            if _RULE_WORDS.isdisjoint(letters):
+                self.words = list(map(_to_american, letters))
                 return
         self.plain = False
-        traced = Traced(text, _character)
-        for pattern, new in _compiled():
-            traced.sub(pattern, new)
-        tokens = traced.tokens()
-        self.words = [_american(word) for word, _ in tokens]
+        traced = TextWithOrigins(text, _normalize_character)
+        for pattern, new in _compile_rules():
+            traced.substitute(pattern, new)
+        tokens = traced.list_words()
+        self.words = [_to_american(word) for word, _ in tokens]
         self._tokens = [place for _, place in tokens]
 
-    def place(self, start: int, end: int) -> tuple[int, int]:
-        """The range of some of the words in the text as written."""
+    def locate_words(self, start: int, end: int) -> tuple[int, int]:
+        """Return the range of some of the words in the text as written."""
         if self._tokens is None:
             self._tokens = [word.span() for word in _WORD.finditer(self._text)]
         if start < end:
@@ -294,7 +300,7 @@ class Said:
         place = self._tokens[start][0] if start < len(self._tokens) else len(self._text)
         return place, place
 
-    def written(self, index: int) -> str:
-        """A word as written."""
-        start, end = self.place(index, index + 1)
+    def get_written_word(self, index: int) -> str:
+        """Return a word as written."""
+        start, end = self.locate_words(index, index + 1)
         return self._text[start:end]

@@ -3,7 +3,7 @@
 Both texts are first written as they are said (``english_as_said``): numbers by value, times, dates, money,
 contractions and spellings in one form. Where these words still differ, the first rule that applies decides:
 
-1. Only sounds of hesitation differ (uh, um): *filler*, also where the normaliser drops them.
+1. Only sounds of hesitation differ (uh, um): *filler*, also where the normalizer drops them.
 2. Both sides have a reading in common, without regard to blanks (5 km/five kilometres, e-mail/email, 4719/4 7 1 9):
    *notation*.
 3. Both sides sound alike in the pronouncing dictionary (their/there): *homophone*.
@@ -24,30 +24,30 @@ from typing import TypeAlias
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._differences.differences import (
-    FORGIVEN,
+    HARMLESS_CLASSES,
     Difference,
     DifferenceClass,
     Span,
     TextComparison,
-    with_notation,
+    apply_notation,
 )
-from speechlab.metrics._differences.english_as_said import MONTHS, Said
+from speechlab.metrics._differences.english_as_said import MONTHS, SpokenText
 from speechlab.metrics._differences.english_number_words import IN_WORDS
-from speechlab.text import differing_runs, normalizer, words
+from speechlab.text import find_differing_runs, normalizer, words
 
 _MOST_READINGS = 96  # combinations of the readings of several words
+# Sounds of hesitation. Words that are also used so (like, well) are words.
 FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm"))
-"""Sounds of hesitation. Words that are also used so (like, well) are words."""
 
 
-def _read(section: str) -> dict[str, tuple[str, ...]]:
-    """A section of the table with lines such as ``vs: versus; against``; blanks in a reading do not count."""
+def _read_table(section: str) -> dict[str, tuple[str, ...]]:
+    """Return a section of the table with lines such as ``vs: versus; against``; blanks in a reading do not count."""
     text = (files(__package__) / "english_readings.txt").read_text(encoding="utf-8")
     lines = text.split(f"# {section}\n")[1].split("#")[0].replace(" ", "").splitlines()
     return {name: tuple(readings.split(";")) for name, _, readings in (line.partition(":") for line in lines)}
 
 
-_UNITS = _read("behind a figure")
+_UNITS = _read_table("behind a figure")
 _TENS = ("", "x", "xx", "xxx", "xl", "l")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _ROMAN = {
@@ -55,34 +55,36 @@ _ROMAN = {
     for value, (tens, digits) in enumerate(product(_TENS, _ONES))
     if len(tens + digits) > 1 and tens + digits != "xl"  # a size
 }
-_WORDS = _read("anywhere") | _ROMAN
+_WORDS = _read_table("anywhere") | _ROMAN
+# Signs that need not be read.
 SILENT = frozenset({"~", "/", "″"})
-"""Signs that need not be read."""
 _BETWEEN = frozenset({"~", "/", "degrees", "square", "cubic", "sq", "squared"})
 _DATE = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d\d(?:\d\d)?))?")
 _FRACTION = re.compile(r"(\d+)/(\d+)")
 
 
-def behind_figure(words: Sequence[str]) -> bool:
-    """Whether a word behind these may be a unit."""
+def is_behind_figure(words: Sequence[str]) -> bool:
+    """Return whether a word behind these may be a unit."""
     for word in reversed(words):
         if word not in _BETWEEN:
             return word[:1].isdigit()
     return False
 
 
-def readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
-    """The ways to read words, without blanks."""
+def list_readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
+    """Return the ways to read words, without blanks."""
     if len(words) == 1 and words[0].isalpha() and words[0] not in _WORDS and words[0] not in _UNITS:
         return frozenset(words)
     each = []
     for word in words:
-        each.append((word, *_other(word, figure=figure)))
+        each.append((word, *_list_other_readings(word, figure=figure)))
         figure = word[:1].isdigit() or (figure and word in _BETWEEN)
-    return frozenset(_plain("".join(combination)) for combination in islice(product(*each), _MOST_READINGS))
+    return frozenset(
+        _normalize_key("".join(combination)) for combination in islice(product(*each), _MOST_READINGS)
+    )
 
 
-def _other(word: str, *, figure: bool) -> tuple[str, ...]:
+def _list_other_readings(word: str, *, figure: bool) -> tuple[str, ...]:
     if ":" in word:
         full = (f"{word[:-3]}oclock", word[:-3]) if word.endswith(":00") else ()
         ratio = (word.replace(":", "to"),) if word[-2:-1] == ":" else ()
@@ -92,12 +94,12 @@ def _other(word: str, *, figure: bool) -> tuple[str, ...]:
         above, _, below = word.partition("/")
         is_fraction = _FRACTION.fullmatch(word) is not None
         shares = (f"{above}outof{below}", f"{above}over{below}", above + below) if is_fraction else ()
-        return (*_dates(word), *shares)
+        return (*_list_date_readings(word), *shares)
     units = _UNITS.get(word, ()) if figure else ()
     return units + _WORDS.get(word, ())
 
 
-def _dates(word: str) -> list[str]:
+def _list_date_readings(word: str) -> list[str]:
     match = _DATE.fullmatch(word)
     if match is None:
         return []
@@ -110,7 +112,7 @@ def _dates(word: str) -> list[str]:
     ]
 
 
-def _plain(key: str) -> str:
+def _normalize_key(key: str) -> str:
     key = re.sub(r"^a(?=1/[2-9])", "", key)
     key = re.sub(r"^(?:a|an|1)quarter", "1/4", key)
     return re.sub(r"^a([3-9]|10)th$", r"1/\1", key)
@@ -132,52 +134,52 @@ _SIBILANTS, _VOICELESS = "HScdlm", "NTaef"
 
 
 def compare_english(reference: str, hypothesis: str, one: str, other: str) -> TextComparison:
-    """Class each difference between two texts with known normalised forms."""
+    """Class each difference between two texts with known normalized forms."""
     if one == other and not (_HESITATION.search(reference) or _HESITATION.search(hypothesis)):
         return TextComparison(reference, hypothesis, hypothesis, (), 0)
     # In a fixed order, because classes must not depend on which side is the reference.
     swapped = hypothesis < reference
-    reference_words, recognised = Said(reference), Said(hypothesis)
-    sides = (recognised, reference_words) if swapped else (reference_words, recognised)
-    pieces = _differences(sides[0].words, sides[1].words)
-    if not (reference_words.plain and recognised.plain):
-        pieces = _with_forms(pieces, *sides)
+    reference_words, recognized = SpokenText(reference), SpokenText(hypothesis)
+    sides = (recognized, reference_words) if swapped else (reference_words, recognized)
+    pieces = _find_differences(sides[0].words, sides[1].words)
+    if not (reference_words.plain and recognized.plain):
+        pieces = _add_forms(pieces, *sides)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
     classified: list[tuple[DifferenceClass, Span]] = []
     for kind, reference_span, hypothesis_span in pieces:
         if one == other and kind != "filler":
             continue
         at, to = (hypothesis_span, reference_span) if swapped else (reference_span, hypothesis_span)
-        span = *reference_words.place(*at), *recognised.place(*to)
-        sounds_alike = kind == "recognition" and contracted and _sound_alike(reference, hypothesis, span)
+        span = *reference_words.locate_words(*at), *recognized.locate_words(*to)
+        sounds_alike = kind == "recognition" and contracted and _is_same_sound(reference, hypothesis, span)
         classified.append(("homophone" if sounds_alike else kind, span))
-    differences, tolerant = with_notation(reference, hypothesis, classified, " ")
-    errors = _errors(differences, one, other, tolerant)
+    differences, tolerant = apply_notation(reference, hypothesis, classified, " ")
+    errors = _count_errors(differences, one, other, tolerant)
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
 
 
-def _sound_alike(reference: str, hypothesis: str, span: Span) -> bool:
-    """Whether contractions sound alike, whose words are two (they're/there)."""
+def _is_same_sound(reference: str, hypothesis: str, span: Span) -> bool:
+    """Return whether contractions sound alike, whose words are two (they're/there)."""
     i0, i1, j0, j1 = span
-    olds = reference[i0:i1], _whole(reference, i0, i1)
-    news = hypothesis[j0:j1], _whole(hypothesis, j0, j1)
+    olds = reference[i0:i1], _extend_to_word(reference, i0, i1)
+    news = hypothesis[j0:j1], _extend_to_word(hypothesis, j0, j1)
     for pair in product(olds, news):
         text = "".join(pair)
         if _APOSTROPHES & set(text) and not any(map(str.isdecimal, text)):
-            old, new = (sounds_of(tuple(_CONTRACTED.findall(side.lower()))) for side in pair)
+            old, new = (list_sounds(tuple(_CONTRACTED.findall(side.lower()))) for side in pair)
             if not old.isdisjoint(new):
                 return True
     return False
 
 
-def _whole(text: str, start: int, end: int) -> str:
-    """A part of a text, and the word before it, of which a contraction may be the end (could've/could of)."""
+def _extend_to_word(text: str, start: int, end: int) -> str:
+    """Return a part of a text, and the word before it, of which a contraction may be the end (could've/could of)."""
     before = text[:start].rstrip()
     return before[before.rfind(" ") + 1 :] + text[len(before) : end]
 
 
-def _with_forms(differences: Iterable[_Part], one: Said, other: Said) -> Iterator[_Part]:
-    """The differences, and the parts that are alike as they are said, and not as they are written."""
+def _add_forms(differences: Iterable[_Part], one: SpokenText, other: SpokenText) -> Iterator[_Part]:
+    """Yield the differences, and the parts that are alike as they are said, and not as they are written."""
     i = j = 0
     ends = len(one.words), len(other.words)
     last: _Part = ("notation", (ends[0], ends[0]), (ends[1], ends[1]))
@@ -186,7 +188,7 @@ def _with_forms(differences: Iterable[_Part], one: Said, other: Said) -> Iterato
         begun: int | None = None
         for step in range(i0 - i + 1):
             other_form = step < i0 - i and (
-                _normal(one.written(i + step)) != _normal(other.written(j + step))
+                _normalize(one.get_written_word(i + step)) != _normalize(other.get_written_word(j + step))
             )
             if other_form and begun is None:
                 begun = step
@@ -199,41 +201,41 @@ def _with_forms(differences: Iterable[_Part], one: Said, other: Said) -> Iterato
 
 
 @lru_cache(maxsize=4_096)
-def _normal(text: str) -> str:
+def _normalize(text: str) -> str:
     return normalizer("en")(text)
 
 
-def _errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
+def _count_errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
     """Word errors of the hypothesis without those that are forgiven."""
     kinds = {difference.kind for difference in differences}
-    if not kinds - FORGIVEN:
+    if not kinds - HARMLESS_CLASSES:
         return 0
     words = one.split()
     errors = Levenshtein.distance(words, other.split())
-    if kinds & FORGIVEN:
+    if kinds & HARMLESS_CLASSES:
         errors = min(errors, Levenshtein.distance(words, normalizer("en")(tolerant).split()))
     return errors
 
 
-def _differences(here: list[str], there: list[str]) -> Iterator[_Part]:
-    for i0, i1, j0, j1 in differing_runs(here, there):
-        digit = any(behind_figure(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
-        for kind, (a, b), (c, d) in _cut(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
+def _find_differences(here: list[str], there: list[str]) -> Iterator[_Part]:
+    for i0, i1, j0, j1 in find_differing_runs(here, there):
+        digit = any(is_behind_figure(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
+        for kind, (a, b), (c, d) in _classify_run(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
             yield kind, (i0 + a, i0 + b), (j0 + c, j0 + d)
 
 
 @lru_cache(maxsize=16_384)
-def _cut(one: _Words, other: _Words, digit: bool) -> list[_Part]:
-    """The classes of the parts of a run, with their ranges in both sides."""
-    kind_of_all = _judge(one, other, digit)
+def _classify_run(one: _Words, other: _Words, digit: bool) -> list[_Part]:
+    """Return the classes of the parts of a run, with their ranges in both sides."""
+    kind_of_all = _classify_part(one, other, digit)
     if kind_of_all != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
         return [(kind_of_all, (0, len(one)), (0, len(other)))]
-    front, (i, j) = _peel(one, other, digit)
-    back, (m, n) = _peel(one[i:][::-1], other[j:][::-1], False, backwards=True)
+    front, (i, j) = _peel_parts(one, other, digit)
+    back, (m, n) = _peel_parts(one[i:][::-1], other[j:][::-1], False, backwards=True)
     middle: list[_Part] = []
     (i1, j1) = (len(one) - m, len(other) - n)
     if i1 > i or j1 > j:
-        middle = _places(one, other, (i, i1), (j, j1))
+        middle = _classify_words(one, other, (i, i1), (j, j1))
     turned = [
         (kind, (len(one) - b, len(one) - a), (len(other) - d, len(other) - c))
         for kind, (a, b), (c, d) in reversed(back)
@@ -241,15 +243,15 @@ def _cut(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     return [*front, *middle, *turned]
 
 
-def _places(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part]:
-    """Word by word, if both sides have as many words; neighbouring errors are one."""
+def _classify_words(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part]:
+    """Word by word, if both sides have as many words; neighboring errors are one."""
     (i, i1), (j, j1) = here, there
     if i1 - i != j1 - j:
         return [("recognition", here, there)]
     judged: list[_Part] = []
     for step in range(i1 - i):
         a, c = i + step, j + step
-        kind = _judge(one[a : a + 1], other[c : c + 1], False)
+        kind = _classify_part(one[a : a + 1], other[c : c + 1], False)
         if judged and kind == judged[-1][0] == "recognition":
             (b, _), (d, _) = judged.pop()[1:]
             judged.append((kind, (b, a + 1), (d, c + 1)))
@@ -258,7 +260,7 @@ def _places(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part
     return judged
 
 
-def _peel(
+def _peel_parts(
     one: _Words, other: _Words, digit: bool, *, backwards: bool = False
 ) -> tuple[list[_Part], tuple[int, int]]:
     """Parts at the start of a run that are no errors of recognition, and where they end."""
@@ -269,7 +271,11 @@ def _peel(
             if i + a > len(one) or j + b > len(other):
                 continue
             old, new = one[i : i + a], other[j : j + b]
-            kind = _judge(old[::-1], new[::-1], False) if backwards else _judge(old, new, digit and not i)
+            kind = (
+                _classify_part(old[::-1], new[::-1], False)
+                if backwards
+                else _classify_part(old, new, digit and not i)
+            )
             if kind != "recognition":
                 judged.append((kind, (i, i + a), (j, j + b)))
                 i, j = i + a, j + b
@@ -279,7 +285,7 @@ def _peel(
     return judged, (i, j)
 
 
-def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
+def _classify_part(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
     fillers = FILLERS - {"mm"} if digit else FILLERS  # 30 mm are millimeters
     if not fillers.isdisjoint(one) or not fillers.isdisjoint(other):
         one = tuple(word for word in one if word not in fillers)
@@ -292,9 +298,9 @@ def _judge(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
     figures = [words[0].split("/") for words in (one, other) if len(words) == 1]
     if len(figures) == 2 and len(figures[0]) > 1 and figures[0][1::-1] == figures[1][:2] != figures[0][:2]:
         return "recognition"  # 2/3 and 3/2 are no two forms of one date
-    if not readings(one, figure=digit).isdisjoint(readings(other, figure=digit)):
+    if not list_readings(one, figure=digit).isdisjoint(list_readings(other, figure=digit)):
         return "notation"
-    return "homophone" if not sounds_of(one).isdisjoint(sounds_of(other)) else "recognition"
+    return "homophone" if not list_sounds(one).isdisjoint(list_sounds(other)) else "recognition"
 
 
 _SIZES = sorted(
@@ -304,21 +310,21 @@ _SIZES = sorted(
 
 
 @cache
-def _dictionary() -> dict[str, list[str]]:
+def _load_dictionary() -> dict[str, list[str]]:
     lines = lzma.decompress(_FILE.read_bytes()).decode().split("\n")[1:-1]
     return {word: sounds.split(" ") for word, _, sounds in (line.partition(" ") for line in lines)}
 
 
-def _sounds(word: str) -> list[str]:
-    """The pronunciations of a word, one letter for each phoneme, without stress; empty if it is unknown."""
-    sounds = _dictionary().get(word) or _dictionary().get(IN_WORDS.get(word, ""))
+def _find_sounds(word: str) -> list[str]:
+    """Return the pronunciations of a word, one letter for each phoneme, without stress; empty if it is unknown."""
+    sounds = _load_dictionary().get(word) or _load_dictionary().get(IN_WORDS.get(word, ""))
     if sounds or not word.endswith(("'s", "'d")):
         return sounds or []
-    return [sound + _ending(sound, word[-1]) for sound in _sounds(word[:-2])]
+    return [sound + _find_ending_sound(sound, word[-1]) for sound in _find_sounds(word[:-2])]
 
 
-def _ending(sound: str, letter: str) -> str:
-    """The sound of a possessive or of a short "had" behind a word."""
+def _find_ending_sound(sound: str, letter: str) -> str:
+    """Return the sound of a possessive or of a short "had" behind a word."""
     if letter == "d":
         return _D
     if sound[-1] in _SIBILANTS:
@@ -327,14 +333,14 @@ def _ending(sound: str, letter: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def sounds_of(words: tuple[str, ...]) -> frozenset[str]:
-    """The pronunciations of words without a pause; empty if a word is unknown."""
+def list_sounds(words: tuple[str, ...]) -> frozenset[str]:
+    """Return the pronunciations of words without a pause; empty if a word is unknown."""
     if len(words) == 1:
-        return frozenset(_sounds(words[0]))
+        return frozenset(_find_sounds(words[0]))
     joined: list[str] = []
     for word in words:
         if word.startswith("'") and joined:
             joined[-1] += word
         else:
             joined.append(word)
-    return frozenset(map("".join, islice(product(*map(_sounds, joined)), _MOST_PRONUNCIATIONS)))
+    return frozenset(map("".join, islice(product(*map(_find_sounds, joined)), _MOST_PRONUNCIATIONS)))

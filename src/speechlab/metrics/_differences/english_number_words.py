@@ -8,15 +8,15 @@ from fractions import Fraction
 from speechlab.text import words
 
 
-def _numbered(names: str, values: range) -> dict[str, int]:
+def _map_numbers(names: str, values: range) -> dict[str, int]:
     return dict(zip(words(names), values, strict=True))
 
 
-_UNITS = _numbered("zero one two three four five six seven eight nine", range(10))
-_TEENS = _numbered(
+_UNITS = _map_numbers("zero one two three four five six seven eight nine", range(10))
+_TEENS = _map_numbers(
     "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", range(10, 20)
 )
-_TENS = _numbered("twenty thirty forty fifty sixty seventy eighty ninety", range(20, 100, 10))
+_TENS = _map_numbers("twenty thirty forty fifty sixty seventy eighty ninety", range(20, 100, 10))
 _TENS["fourty"] = 40
 _LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _REPEATS = {"double": 2, "triple": 3}
@@ -36,10 +36,10 @@ _PARTS = {
 }
 _DECADES = {f"{name[:-1]}ies": value for name, value in _TENS.items()}
 VALUES = _UNITS | _TEENS | _TENS
+# Words of figures and ordinals that are one word.
 IN_WORDS = {str(value): word for word, value in VALUES.items() if word != "fourty"} | {
     f"{value}th": word for word, value in _ORDINALS.items()
 }
-"""Words of figures and ordinals that are one word."""
 _DIGITS = frozenset({*_UNITS, "oh", "o"})
 NUMBER_WORDS = frozenset({*VALUES, *_LARGE, *_ORDINALS, *_PARTS, *_DECADES, *_REPEATS, "oh", "o", "point"})
 _FIGURE = r"\d+(?:\.\d+)?"
@@ -48,18 +48,18 @@ _START = "|".join(
 )
 _INSIDE = "|".join(sorted(NUMBER_WORDS, key=len)[::-1])
 _AND = r"(?:[\s-]+and)?(?:[\s-]+an?(?=[\s-]+(?:half|quarter|third|hundred|thousand)\b))?"
+# A run of words and figures that may be one number or several.
 RUN = re.compile(
     rf"(?<![\w.,'])(?:(?:an?|half[\s-]an?)[\s-]+(?=(?:{'|'.join(_LARGE)})\b)|(?={_START}|oh\b|{_FIGURE}[\s-](?:and\b|{_INSIDE})))"
     rf"(?:{_FIGURE}(?=[\s-])|(?:{_INSIDE})\b(?!'))"
     rf"(?:{_AND}(?:[\s-]+(?:{_INSIDE})|\s+{_FIGURE}(?![\w/:,]|-\d|\.\d))\b(?!'))*"
 )
-"""A run of words and figures that may be one number or several."""
 
 
-def in_figures(run: str) -> str:
+def to_figures(run: str) -> str:
     """The numbers of a run in figures, with ``th`` behind ordinals; adjacent numbers are separated by blanks."""
     reader = _NumberReader(re.split(r"[\s-]+", run))
-    return " ".join(iter(reader.number, ""))
+    return " ".join(iter(reader.parse_number, ""))
 
 
 class _NumberReader:
@@ -76,8 +76,8 @@ class _NumberReader:
         self._at += 1
         return self._words[self._at - 1]
 
-    def number(self) -> str:
-        """The next number, or the next word if it begins none; empty at the end."""
+    def parse_number(self) -> str:
+        """Return the next number, or the next word if it begins none; empty at the end."""
         word = self._peek()
         if not word:
             return ""
@@ -97,18 +97,18 @@ class _NumberReader:
             return self._take()
         if word == "half" and self._peek(2) in _LARGE:  # half a million
             self._at += 2
-            return _plain(Fraction(_LARGE[self._take()], 2))
-        return self._value()
+            return _format_fraction(Fraction(_LARGE[self._take()], 2))
+        return self._parse_value()
 
-    def _value(self) -> str:
-        """A number with its large parts in descending order, an ordinal, or a fraction."""
+    def _parse_value(self) -> str:
+        """Return a number with its large parts in descending order, an ordinal, or a fraction."""
         total, limit = Fraction(0), 10**15
         begun = False
         while True:
             start = self._at
             if begun and self._peek() == "and":
                 self._at += 1
-            value, kind = self._part()
+            value, kind = self._parse_part()
             if value is None or (begun and value >= limit):
                 self._at = start
                 break
@@ -116,7 +116,7 @@ class _NumberReader:
                 return f"{value.numerator}/{value.denominator}"
             total, begun = total + value, True
             if kind == "ordinal":
-                return f"{_plain(total)}th"
+                return f"{_format_fraction(total)}th"
             if kind != "large":
                 break
             # The power of ten that the rest of the number must stay below.
@@ -125,11 +125,11 @@ class _NumberReader:
                 limit *= 10
         if not begun:
             return self._take()
-        return _plain(total)
+        return _format_fraction(total)
 
-    def _part(self) -> tuple[Fraction | None, str]:
-        """The next number with at most one hundred and one larger multiplier."""
-        small = self._small()
+    def _parse_part(self) -> tuple[Fraction | None, str]:
+        """Return the next number with at most one hundred and one larger multiplier."""
+        small = self._parse_small()
         if small is None:
             return None, ""
         value, kind = small
@@ -138,7 +138,7 @@ class _NumberReader:
         if self._peek() == "hundred":
             self._take()
             value *= 100
-            remainder, kind = self._behind_hundred()
+            remainder, kind = self._parse_after_hundred()
             value += remainder
             if kind == "ordinal":
                 return value, kind
@@ -156,28 +156,28 @@ class _NumberReader:
                     value, kind = value * _LARGE[self._take()], "large"
         return value, kind
 
-    def _behind_hundred(self) -> tuple[Fraction, str]:
+    def _parse_after_hundred(self) -> tuple[Fraction, str]:
         """Tens and ones behind a hundred; none where figures are read one by one (eight hundred five five five)."""
         start = self._at
         if self._peek() == "and":
             self._at += 1
         elif self._peek() in _DIGITS and self._peek(1) in _DIGITS:
             return Fraction(0), ""
-        remainder = self._small()
+        remainder = self._parse_small()
         if remainder is not None and remainder[0] < 100 and remainder[1] != "fraction":
             return remainder
         self._at = start
         return Fraction(0), "large"
 
-    def _small(self) -> tuple[Fraction, str] | None:
-        """A number below a hundred in words, or a figure, with its decimals."""
+    def _parse_small(self) -> tuple[Fraction, str] | None:
+        """Return a number below a hundred in words, or a figure, with its decimals."""
         word = self._peek()
         if word in {"a", "an"}:
             self._take()
             return Fraction(1), ""
         if word and word[0].isdigit():
             self._take()
-            return self._fraction(Fraction(word)) or (Fraction(word), "")
+            return self._parse_fraction(Fraction(word)) or (Fraction(word), "")
         if word in _ORDINALS and word not in {"hundredth", "thousandth"}:
             self._take()
             return Fraction(_ORDINALS[word]), "ordinal"
@@ -193,21 +193,21 @@ class _NumberReader:
         elif word in VALUES:
             self._take()
             value = VALUES[word]
-            if fraction := self._fraction(Fraction(value)):
+            if fraction := self._parse_fraction(Fraction(value)):
                 return fraction
         if self._peek() == "point":
-            decimals = self._decimals()
+            decimals = self._parse_decimals()
             if decimals:
                 return Fraction(f"{value or 0}.{decimals}"), ""
         return None if value is None else (Fraction(value), "")
 
-    def _fraction(self, count: Fraction) -> tuple[Fraction, str] | None:
-        """One third, three quarters, 3 quarters."""
+    def _parse_fraction(self, count: Fraction) -> tuple[Fraction, str] | None:
+        """Return one third, three quarters, 3 quarters."""
         if count.denominator == 1 and self._peek() in _PARTS and (count == 1) != self._peek().endswith("s"):
             return count / _PARTS[self._take()], "fraction"
         return None
 
-    def _decimals(self) -> str:
+    def _parse_decimals(self) -> str:
         start = self._at
         self._take()
         digits = ""
@@ -219,7 +219,7 @@ class _NumberReader:
         return digits
 
 
-def _plain(value: Fraction) -> str:
+def _format_fraction(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     for digits in range(1, 13):

@@ -31,27 +31,27 @@ from speechlab.text import (
     Morpheme,
     Normalizer,
     SpokenWord,
-    dictionary_entries,
-    differing_runs,
-    kana_key,
-    morphemes,
+    find_dictionary_entries,
+    find_differing_runs,
     normalizer,
-    reading_key,
-    spoken_words,
-    standard_kanji,
-    usual_kanji,
+    split_morphemes,
+    split_spoken_words,
+    to_kana_key,
+    to_reading_key,
+    to_standard_kanji,
+    to_usual_kanji,
 )
 
 if TYPE_CHECKING:
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
-_MOST = 256  # combinations of the readings of several words or characters
+_MAX_COMBINATIONS = 256  # combinations of the readings of several words or characters
 _LONGEST = 6  # characters of an unknown word that are read one by one
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _TO_HIRAGANA = {code + 0x60: code for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _KANA = re.compile(r"[ぁ-ゖァ-ヺー]+")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-# The normaliser writes all numbers in kanji.
+# The normalizer writes all numbers in kanji.
 _KANJI = re.compile(
     r"(?:(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])+"
 )
@@ -72,9 +72,9 @@ _DIGIT = re.compile("[一二三四五六七八九]")
 _TEN = re.compile("ジュッ|ジッ")
 
 
-def same_form(old: str, new: str) -> bool:
+def is_same_form(old: str, new: str) -> bool:
     """Whether only variants of kanji, forms of one unit, or spellings of sounds from other languages differ."""
-    return _form(old) == _form(new) or any(
+    return _to_form(old) == _to_form(new) or any(
         pattern.sub(form, full) == short
         for short, full in ((old, new), (new, old))
         for pattern, form in _FORMS[:3]
@@ -82,8 +82,8 @@ def same_form(old: str, new: str) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def _form(text: str) -> str:
-    text = standard_kanji(text)
+def _to_form(text: str) -> str:
+    text = to_standard_kanji(text)
     for pattern, form in _FORMS:
         text = pattern.sub(form, text)
     return _V.sub(lambda found: _B[found[1]], text)
@@ -95,59 +95,61 @@ def is_another_reading(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> b
         text = "".join(word.surface for word in kana)
         if not _KANA.fullmatch(text) or not any(_KANJI.search(word.surface) for word in words):
             continue
-        if _key(text) in _keys(_entry_readings(word) for word in words):
+        if _to_key(text) in _build_keys(_list_entry_readings(word) for word in words):
             return True
     return False
 
 
-def _entry_readings(word: Morpheme) -> list[str]:
+def _list_entry_readings(word: Morpheme) -> list[str]:
     if _KANA.fullmatch(word.surface):
         return [word.surface]
-    return [word.reading, *dict.fromkeys(entry.reading for entry in dictionary_entries(word.surface))]
+    return [word.reading, *dict.fromkeys(entry.reading for entry in find_dictionary_entries(word.surface))]
 
 
-def sound_alike_by_characters(
+def is_alike_by_characters(
     one: Sequence[Morpheme], other: Sequence[Morpheme], sounds: tuple[str, str]
 ) -> bool:
-    """Whether a word that no dictionary has is the other one if its characters are read one by one."""
+    """Return whether a word that no dictionary has is the other one if its characters are read one by one."""
     texts = ["".join(word.surface for word in words) for words in (one, other)]
     unknown = [
         len(text) <= _LONGEST
         and not _DIGIT.search(text)  # 月八日 is a number, not a word that no dictionary has
         and bool(_ALL_KANJI.fullmatch(text) and _KANJI.search(text))
-        and not dictionary_entries(text)
+        and not find_dictionary_entries(text)
         for text in texts
     ]
     readings = [
-        _keys(map(_character_readings, text)) | _keys(map(_entry_readings, words)) if new else set()
+        _build_keys(map(_list_character_readings, text)) | _build_keys(map(_list_entry_readings, words))
+        if new
+        else set()
         for text, words, new in zip(texts, (one, other), unknown, strict=True)
     ]
     if all(unknown):
         return not readings[0].isdisjoint(readings[1])
     usual_sounds = [
-        {_key(sound), _key("".join(word.reading for word in words))}
+        {_to_key(sound), _to_key("".join(word.reading for word in words))}
         for sound, words in zip(sounds, (one, other), strict=True)
     ]
     return not readings[0].isdisjoint(usual_sounds[1]) or not readings[1].isdisjoint(usual_sounds[0])
 
 
 @lru_cache(maxsize=8_192)
-def _character_readings(character: str) -> tuple[str, ...]:
-    """The readings of a kanji as a word of its own, as a prefix or as a suffix, without those of verbs."""
-    entries = [entry for entry in dictionary_entries(character) if not entry.inflected]
+def _list_character_readings(character: str) -> tuple[str, ...]:
+    """Return the readings of a kanji as a word of its own, as a prefix or as a suffix, without those of verbs."""
+    entries = [entry for entry in find_dictionary_entries(character) if not entry.inflected]
     return tuple(dict.fromkeys(entry.reading for entry in entries))
 
 
-def _keys(readings: Iterable[Sequence[str]]) -> set[str]:
-    return {_key("".join(combination)) for combination in islice(product(*readings), _MOST)}
+def _build_keys(readings: Iterable[Sequence[str]]) -> set[str]:
+    return {_to_key("".join(combination)) for combination in islice(product(*readings), _MAX_COMBINATIONS)}
 
 
-def _key(kana: str) -> str:
-    return _TEN.sub("ジュッ", kana_key(kana.translate(_TO_KATAKANA)))
+def _to_key(kana: str) -> str:
+    return _TEN.sub("ジュッ", to_kana_key(kana.translate(_TO_KATAKANA)))
 
 
 def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
-    """Whether kana are another word than the kanji on the other side, by the dictionary.
+    """Return whether kana are another word than the kanji on the other side, by the dictionary.
 
     Katakana are another word if the dictionary has them, and under none of the forms of the other side (以下/イカ).
     Hiragana are if they are a particle or an auxiliary, and the other side is not (薬か/薬化, に本/日本).
@@ -158,7 +160,9 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
         if not any(_KANJI.search(word.surface) for word in opposite):
             # イルカ is one word, and いるか two.
             in_katakana = len(words) == 1 < len(opposite) and _KATAKANA.fullmatch(words[0].surface)
-            if in_katakana and any(entry.part == "名詞" for entry in dictionary_entries(words[0].surface)):
+            if in_katakana and any(
+                entry.part == "名詞" for entry in find_dictionary_entries(words[0].surface)
+            ):
                 return True
             continue
         ours, theirs = ({word.surface for word in side} for side in (words, opposite))
@@ -168,7 +172,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
             return not any(
                 entry.part in {"助詞", "助動詞"}
                 for word in their_words
-                for entry in (word, *dictionary_entries(word.surface))
+                for entry in (word, *find_dictionary_entries(word.surface))
             )
         if (
             len(own_words) == 1
@@ -196,14 +200,14 @@ def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> 
 
 
 def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
-    """Whether the dictionary has katakana as a word, and none of its forms is a form of the other side."""
+    """Return whether the dictionary has katakana as a word, and none of its forms is a form of the other side."""
     # コ for こ is another spelling, not another word.
     same = {katakana, katakana.translate(_TO_HIRAGANA)}
-    entries = dictionary_entries(katakana)
+    entries = find_dictionary_entries(katakana)
     forms = {form for entry in entries for form in ({entry.normal} - same | set(entry.groups))}
     theirs: set[str | int] = set()
     for word in others:
-        for entry in (word, *dictionary_entries(word.surface)):
+        for entry in (word, *find_dictionary_entries(word.surface)):
             theirs |= {entry.normal, *entry.groups}
     return bool(forms) and not forms & theirs
 
@@ -214,33 +218,40 @@ _FINAL_MARK = re.compile(r"(?<=[ァ-ヺー]{3})ー$")
 _KANA_ONLY = re.compile(r"[ぁ-ゖァ-ヺー]*")
 _Span: TypeAlias = tuple[int, int]
 _DIGITS = re.compile("[零一二三四五六七八九]{2}")
-_APART = "・"  # the normaliser's separator of two numbers that would otherwise be one: 5〜10 is not 50
+_APART = "・"  # the normalizer's separator of two numbers that would otherwise be one: 5〜10 is not 50
 _REACH = 8  # times that a part is widened to whole words; more are rare
 
 
-def japanese_parts(written: tuple[str, str], one: str, other: str) -> Iterator[tuple[DifferenceClass, Span]]:
-    """The differing parts of two normalised texts with their classes."""
+def classify_japanese(
+    written: tuple[str, str], one: str, other: str
+) -> Iterator[tuple[DifferenceClass, Span]]:
+    """Yield the differing parts of two normalized texts with their classes."""
     first, second = _Side(written[0], one), _Side(written[1], other)
-    for reference_span, hypothesis_span in _differing_spans(first, second):
-        yield _judge(first, second, reference_span, hypothesis_span), (*reference_span, *hypothesis_span)
+    for reference_span, hypothesis_span in _find_differing_spans(first, second):
+        yield (
+            _classify_spans(first, second, reference_span, hypothesis_span),
+            (*reference_span, *hypothesis_span),
+        )
 
 
 class _Side:
-    """One of the two texts with its words, analysed once for all differences."""
+    """One of the two texts with its words, analyzed once for all differences."""
 
     def __init__(self, written: str, text: str) -> None:
         self.text = text
         self._written = written
         # A text without cased letters is the same with and without case.
         caseless = written.lower() == written.upper() and text.lower() == text.upper()
-        cased = usual_kanji(text if caseless else _cased()(written))
+        cased = to_usual_kanji(text if caseless else _build_cased_normalizer()(written))
         # The reading of a Latin word depends on its case. A few letters change their length with their case.
-        self._spoken_text = cased if len(cased) == len(text) else usual_kanji(text)
-        self.words = morphemes(self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text)
+        self._spoken_text = cased if len(cased) == len(text) else to_usual_kanji(text)
+        self.words = split_morphemes(
+            self._spoken_text.lower() if self._spoken_text is cased else self._spoken_text
+        )
 
     @cached_property
     def _spoken(self) -> tuple[SpokenWord, ...]:
-        return spoken_words(self._spoken_text, self._written)
+        return split_spoken_words(self._spoken_text, self._written)
 
     # Starts and ends of words in order, for a search by bisection in long texts.
     @cached_property
@@ -255,39 +266,39 @@ class _Side:
     def _spoken_ends(self) -> list[int]:
         return [word.end for word in self._spoken]
 
-    def usual(self, start: int, end: int) -> str:
-        """A part of the text in usual kanji, for its reading."""
+    def get_usual_kanji(self, start: int, end: int) -> str:
+        """Return a part of the text in usual kanji, for its reading."""
         return self._spoken_text[start:end]
 
-    def within(self, start: int, end: int) -> list[Morpheme]:
-        """The words of a part."""
+    def list_words(self, start: int, end: int) -> list[Morpheme]:
+        """Return the words of a part."""
         first, last = bisect_left(self._starts, start), bisect_right(self._starts, end)
         return [word for word in self.words[first:last] if word.end <= end]
 
-    def reach(self, start: int, end: int) -> _Span:
-        """The number of characters before and after a part that belong to its spoken words."""
+    def measure_reach(self, start: int, end: int) -> _Span:
+        """Return the number of characters before and after a part that belong to its spoken words."""
         first, last = bisect_right(self._spoken_ends, start), bisect_left(self._spoken_starts, end)
         inside = self._spoken[first:last]
         if not inside:
             return 0, 0
         return max(0, start - inside[0].start), max(0, inside[-1].end - end)
 
-    def sound(self, start: int, end: int) -> str:
-        """The sound of a part in its context; empty if it is unknown."""
+    def pronounce(self, start: int, end: int) -> str:
+        """Return the sound of a part in its context; empty if it is unknown."""
         first, last = bisect_left(self._spoken_starts, start), bisect_right(self._spoken_starts, end)
-        return kana_key("".join(word.kana for word in self._spoken[first:last] if word.end <= end))
+        return to_kana_key("".join(word.kana for word in self._spoken[first:last] if word.end <= end))
 
 
 @cache
-def _cased() -> Normalizer:
+def _build_cased_normalizer() -> Normalizer:
     rules = normalizer("ja")
     return Normalizer(
         "ja-cased", rules.version, tuple(step for step in rules.steps if step.name != "lower case")
     )
 
 
-def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
-    """The differing spans, cut where words end on both sides and the aligned characters are equal."""
+def _find_differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
+    """Return the differing spans, cut where words end on both sides and the aligned characters are equal."""
     ends_here = {word.end for word in one.words} | {0}
     ends_there = {word.end for word in other.words} | {0}
     spans = []
@@ -309,20 +320,20 @@ def _differing_spans(one: _Side, other: _Side) -> list[tuple[_Span, _Span]]:
     return spans
 
 
-def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
+def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
     old, new = one.text[slice(*here)], other.text[slice(*there)]
     if not old or not new or old.count(_APART) != new.count(_APART):
         return "recognition"
-    if same_form(old, new):
+    if is_same_form(old, new):
         return "notation"
-    sounds_alike = _together(one, other, here, there) or (
-        _alone(one.usual(*here)) == _alone(other.usual(*there))
+    sounds_alike = _is_alike_in_context(one, other, here, there) or (
+        _pronounce_alone(one.get_usual_kanji(*here)) == _pronounce_alone(other.get_usual_kanji(*there))
     )
-    reference_words, hypothesis_words = one.within(*here), other.within(*there)
+    reference_words, hypothesis_words = one.list_words(*here), other.list_words(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
-    differing = [(old[a:b], new[c:d]) for a, b, c, d in differing_runs(old, new)]
-    one_form = _forms(reference_words) == _forms(hypothesis_words)
+    differing = [(old[a:b], new[c:d]) for a, b, c, d in find_differing_runs(old, new)]
+    one_form = _list_forms(reference_words) == _list_forms(hypothesis_words)
     if not numbers and (one_form or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)):
         all_kana = all(_KANA_ONLY.fullmatch(a) and _KANA_ONLY.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
@@ -330,33 +341,33 @@ def _judge(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceCla
     if not sounds_alike:
         if is_another_reading(reference_words, hypothesis_words):
             return "notation"
-        sounds = _alone(one.usual(*here)), _alone(other.usual(*there))
+        sounds = _pronounce_alone(one.get_usual_kanji(*here)), _pronounce_alone(other.get_usual_kanji(*there))
         return (
             "homophone"
-            if sound_alike_by_characters(reference_words, hypothesis_words, sounds)
+            if is_alike_by_characters(reference_words, hypothesis_words, sounds)
             else "recognition"
         )
     in_kana = all(_KANA_ONLY.fullmatch(a) or _KANA_ONLY.fullmatch(b) for a, b in differing)
     return "notation" if in_kana and not is_another_word(reference_words, hypothesis_words) else "homophone"
 
 
-def _alone(text: str) -> str:
-    words = spoken_words(text)
-    return kana_key("".join(word.kana for word in words)) if words else reading_key(text)
+def _pronounce_alone(text: str) -> str:
+    words = split_spoken_words(text)
+    return to_kana_key("".join(word.kana for word in words)) if words else to_reading_key(text)
 
 
-def _together(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
-    """Whether two parts sound alike in context, because a particle or a counter alone has another reading.
+def _is_alike_in_context(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
+    """Return whether two parts sound alike in context, because a particle or a counter alone has another reading.
 
     If spoken words extend beyond a part, both parts are widened to whole words, as long as the texts agree there.
     """
     (i0, i1), (j0, j1) = here, there
     for _ in range(_REACH):
-        (a, b), (c, d) = one.reach(i0, i1), other.reach(j0, j1)
+        (a, b), (c, d) = one.measure_reach(i0, i1), other.measure_reach(j0, j1)
         before, behind = max(a, c), max(b, d)
         if not before and not behind:
-            sound = one.sound(i0, i1)
-            return bool(sound) and sound == other.sound(j0, j1)
+            sound = one.pronounce(i0, i1)
+            return bool(sound) and sound == other.pronounce(j0, j1)
         if before > min(i0, j0) or one.text[i0 - before : i0] != other.text[j0 - before : j0]:
             return False
         if one.text[i1 : i1 + behind] != other.text[j1 : j1 + behind]:
@@ -365,6 +376,6 @@ def _together(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
     return False
 
 
-def _forms(words: Sequence[Morpheme]) -> list[str]:
+def _list_forms(words: Sequence[Morpheme]) -> list[str]:
     """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]

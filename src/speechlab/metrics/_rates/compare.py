@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from speechlab._arguments import column_names, is_missing, require_columns
+from speechlab._arguments import is_missing, require_columns, to_column_names
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._rates.tables import Scorable, as_scored, differing, joined
+from speechlab.metrics._alignment.units import build_preparation
+from speechlab.metrics._rates.tables import Scorable, describe_difference, join_signatures, to_scored_table
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
 from speechlab.metrics._statistics.mapsswe import (
     Places,
     SegmentTest,
-    errors_by_place,
+    compute_segment_differences,
+    count_errors_by_place,
     mapsswe,
-    segment_differences,
 )
-from speechlab.metrics._statistics.significance import holm, judge, sign_flip
+from speechlab.metrics._statistics.significance import compute_sign_flip_p, holm, judge
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -121,11 +121,11 @@ class Comparison:
         return cautions
 
     def frame(self) -> pd.DataFrame:
-        """The figures as a table of one row, as of :func:`judge`; rates are fractions."""
+        """Return the figures as a table of one row, as of :func:`judge`; rates are fractions."""
         return judge([self.row()], level=self.level)
 
     def row(self) -> dict[str, Any]:
-        """The figures by the names of their columns."""
+        """Return the figures by the names of their columns."""
         return {
             "a": self.names[0],
             "b": self.names[1],
@@ -165,7 +165,7 @@ class Comparison:
 
 _NUMBERS = ("errors", "reference_length")
 _TEXTS = ("reference_normalized", "hypothesis_normalized")
-_NEEDED = ("unit", "signature", *_NUMBERS, *_TEXTS)
+_REQUIRED_COLUMNS = ("unit", "signature", *_NUMBERS, *_TEXTS)
 
 
 @overload
@@ -224,7 +224,7 @@ def compare(
         0  old  new   worse
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    name_pair = _names(names)
+    name_pair = _check_names(names)
     if isinstance(scored_a, Mapping):
         if scored_b is not None:
             message = "scored_a has systems by their names, so nothing is left for scored_b; put all of them into one"
@@ -232,29 +232,29 @@ def compare(
         if len(scored_a) < 2:
             message = f"there is nothing to compare among {len(scored_a)} systems; give two or more"
             raise InvalidRequestError(message, parameter="scored_a")
-        return judge(compared_pairs(scored_a, on, bootstrap, how), level=level)
-    first = _prepared(as_scored(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
-    second = _prepared(as_scored(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
-    return _compared(first, second, name_pair, bootstrap)
+        return judge(compare_pairs(scored_a, on, bootstrap, how), level=level)
+    first = _prepare_system(to_scored_table(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
+    second = _prepare_system(to_scored_table(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
+    return _compare_systems(first, second, name_pair, bootstrap)
 
 
-def compared_pairs(
+def compare_pairs(
     systems: Mapping[str, Scorable], on: str | Sequence[str] | None, bootstrap: Bootstrap, how: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The rows of all pairs of systems, the one with the smallest corrected p-value first."""
+    """Return the rows of all pairs of systems, the one with the smallest corrected p-value first."""
     sides = []
     for place, (name, scored) in enumerate(systems.items(), start=1):
         argument = f"scored_a[{name!r}]"
-        table = as_scored(scored, None, how, argument)
+        table = to_scored_table(scored, None, how, argument)
         # The blocks of a pair are those of its first system.
         blocks = bootstrap if place < len(systems) else None
-        sides.append((str(name), _prepared(table, on, argument, blocks)))
+        sides.append((str(name), _prepare_system(table, on, argument, blocks)))
     pairs = combinations(sides, 2)
-    rows = [_compared(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
+    rows = [_compare_systems(one, other, (a, b), bootstrap).row() for (a, one), (b, other) in pairs]
     return [rows[place] for place in np.argsort(holm([row["p"] for row in rows]), kind="stable")]
 
 
-def _names(names: object) -> tuple[str, str]:
+def _check_names(names: object) -> tuple[str, str]:
     if isinstance(names, tuple | list) and len(names) == 2 and all(isinstance(name, str) for name in names):
         return names[0], names[1]
     message = f"names={names!r:.60} are not the names of two systems; give two texts, such as ('old', 'new')"
@@ -277,22 +277,22 @@ class _System:
         """Errors by place in each row; None if a row is too long for the matched-pair test."""
 
         @cache
-        def errors_of(unit: str, reference: str, hypothesis: str) -> Places:
+        def count_row_errors(unit: str, reference: str, hypothesis: str) -> Places:
             if not unit:  # a row without scores
                 return ()
-            split = prepare(unit, None, None).split
-            return errors_by_place(split(reference), split(hypothesis))
+            split = build_preparation(unit, None, None).split
+            return count_errors_by_place(split(reference), split(hypothesis))
 
         try:
-            return list(map(errors_of, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
+            return list(map(count_row_errors, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
         except InvalidRequestError:
             return None
 
 
-def _prepared(
+def _prepare_system(
     table: pd.DataFrame, on: str | Sequence[str] | None, argument: str, bootstrap: Bootstrap | None
 ) -> _System:
-    names = None if on is None else column_names(on, "on")
+    names = None if on is None else to_column_names(on, "on")
     if names == []:
         message = (
             "on=[] names no column; name those that identify an utterance, or leave it out to use the index"
@@ -300,10 +300,10 @@ def _prepared(
         raise InvalidRequestError(message, parameter="on")
     blocks = None
     if bootstrap is not None and bootstrap.groups is not None:
-        table, _ = bootstrap.on(table, argument)
+        table, _ = bootstrap.add_blocks(table, argument)
         blocks = table[BLOCK].tolist()
     hint = "Pass tables that speechlab.metrics.score returned"
-    require_columns(table, *(names or []), *_NEEDED, argument=argument, hint=hint)
+    require_columns(table, *(names or []), *_REQUIRED_COLUMNS, argument=argument, hint=hint)
     keys = table.index if names is None else table[names].set_index(names).index
     if not keys.is_unique:
         twice = keys[keys.duplicated()].tolist()[0]
@@ -318,8 +318,10 @@ def _prepared(
     return _System(keys, scored, errors, lengths, texts, blocks)
 
 
-def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: Bootstrap) -> Comparison:
-    first_rows, second_rows = _common(one.keys, other.keys)
+def _compare_systems(
+    one: _System, other: _System, names: tuple[str, str], bootstrap: Bootstrap
+) -> Comparison:
+    first_rows, second_rows = _match_utterances(one.keys, other.keys)
     utterances = len(one.keys) + len(other.keys) - len(first_rows)
     scored_in_both = one.scored[first_rows] & other.scored[second_rows]
     first_rows, second_rows = first_rows[scored_in_both], second_rows[scored_in_both]
@@ -334,22 +336,22 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
     first, second, lengths = one.errors[first_rows], other.errors[second_rows], one.lengths[first_rows]
     blocks_of = None if one.blocks is None else [one.blocks[place] for place in first_rows.tolist()]
     drawn = replace(bootstrap, groups=blocks_of)
-    blocks = drawn.blocks(np.column_stack([first, second, lengths]))
+    blocks = drawn.sum_blocks(np.column_stack([first, second, lengths]))
     length = max(int(lengths.sum()), 1)
     groups = bootstrap.groups
     return Comparison(
         names=names,
         unit=units[0],
-        signature=joined(signatures),
+        signature=join_signatures(signatures),
         utterances=len(first_rows),
         utterances_excluded=utterances - len(first_rows),
         error_rate_a=int(first.sum()) / length,
         error_rate_b=int(second.sum()) / length,
         difference=int(second.sum() - first.sum()) / length,
-        interval=drawn.difference(first, second, lengths),
-        p=sign_flip(blocks[:, 0] - blocks[:, 1]),
+        interval=drawn.compute_difference_interval(first, second, lengths),
+        p=compute_sign_flip_p(blocks[:, 0] - blocks[:, 1]),
         tested="utterance" if groups is None else groups if isinstance(groups, str) else "group",
-        mapsswe=_mapsswe(one, other, first_rows, second_rows),
+        mapsswe=_run_mapsswe(one, other, first_rows, second_rows),
         better_a=int((first < second).sum()),
         better_b=int((second < first).sum()),
         level=bootstrap.level,
@@ -358,7 +360,7 @@ def _compared(one: _System, other: _System, names: tuple[str, str], bootstrap: B
     )
 
 
-def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _match_utterances(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Row numbers of the common utterances in both tables."""
     if one.nlevels != other.nlevels:
         return np.arange(0), np.arange(0)
@@ -367,19 +369,21 @@ def _common(one: pd.Index[Any], other: pd.Index[Any]) -> tuple[NDArray[np.intp],
     return rows, positions[rows]
 
 
-def _mapsswe(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> SegmentTest:
+def _run_mapsswe(
+    one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]
+) -> SegmentTest:
     first, second = one.places, other.places
     if first is None or second is None:
         return SegmentTest(0, math.nan, math.nan, math.nan, math.nan)
     pairs = ((first[i], second[j]) for i, j in zip(here.tolist(), there.tolist(), strict=True))
-    return mapsswe(segment_differences(pairs))
+    return mapsswe(compute_segment_differences(pairs))
 
 
 def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
-    """The signatures; refuses rows that were scored in different ways or have different references."""
+    """Return the signatures; refuses rows that were scored in different ways or have different references."""
     signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
     if unlike := sorted((a, b) for a, b in signatures if a != b):
-        message = f"the two systems were scored in different ways: {differing(*unlike[0])}; score both alike"
+        message = f"the two systems were scored in different ways: {describe_difference(*unlike[0])}; score both alike"
         raise InvalidRequestError(message, parameter="signature")
     differ = np.flatnonzero(one.texts[_TEXTS[0]][here] != other.texts[_TEXTS[0]][there])
     if len(differ):

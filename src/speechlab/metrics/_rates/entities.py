@@ -1,4 +1,4 @@
-"""Entities: whether the names, numbers and dates of the references were recognised, by class."""
+"""Entities: whether the names, numbers and dates of the references were recognized, by class."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from speechlab._arguments import is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
-from speechlab.metrics._columns import FOUND, RATE, found_figures, typed_table
+from speechlab.metrics._alignment.units import Preparation, build_preparation, choose_unit
+from speechlab.metrics._columns import PRECISION_RECALL, RATE, build_table, compute_precision_recall
 from speechlab.metrics._differences.compare import classify_differences, has_classes
-from speechlab.metrics._rates.score import texts_by_language
-from speechlab.metrics._rates.tables import joined
+from speechlab.metrics._rates.score import group_by_language
+from speechlab.metrics._rates.tables import join_signatures
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -26,7 +26,13 @@ if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
 
 _COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "reference_length")
-_TYPES = {"class": "string", **dict.fromkeys(_COUNTS, "Int64"), **RATE, **FOUND, "signature": "string"}
+_TYPES = {
+    "class": "string",
+    **dict.fromkeys(_COUNTS, "Int64"),
+    **RATE,
+    **PRECISION_RECALL,
+    "signature": "string",
+}
 _ALL = "all"
 
 
@@ -87,7 +93,7 @@ def entity_scores(
         >>> table[["class", "entities", "hits", "error_rate"]].values.tolist()
         [['name', 1, 0, 0.5], ['time', 1, 1, 0.0], ['all', 2, 1, 0.25]]
     """
-    frame, texts = texts_by_language(references, hypotheses, reference, hypothesis, language)
+    frame, texts = group_by_language(references, hypotheses, reference, hypothesis, language)
     if isinstance(entities, str):
         require_columns(frame, entities, hint="Name the column of entities, as in entities='entities'")
     cells: Any = frame[entities].tolist() if isinstance(entities, str) else entities
@@ -96,34 +102,36 @@ def entity_scores(
             f"entities={entities!r:.60} is no list with an entry for each of {len(frame)} rows; give one"
         )
         raise InvalidRequestError(message, parameter="entities")
-    entities_of = [_read(cell, row) for row, cell in enumerate(cells)]
-    table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
+    entities_of = [_parse_entities(cell, row) for row, cell in enumerate(cells)]
+    table, bootstrap = Bootstrap(level, draws, seed, groups).add_blocks(frame, "the table")
     counts: list[dict[str, NDArray[np.int64]]] = []
     signatures = []
     for code, rows in texts.items():
-        preparation = prepare(auto_unit(code), code, "auto")
+        preparation = build_preparation(choose_unit(code), code, "auto")
         forms: dict[str, set[tuple[str, ...]]] = {}
         for text, kind in (entity for number, *_ in rows for entity in entities_of[number]):
-            forms.setdefault(kind, set()).add(tuple(preparation.tokens(text)))
+            forms.setdefault(kind, set()).add(tuple(preparation.tokenize(text)))
         counts += [
-            _counted(entities_of[number], reference, hypothesis, preparation, forms, tolerant)
+            _count_entities(entities_of[number], reference, hypothesis, preparation, forms, tolerant)
             for number, reference, hypothesis in rows
         ]
-        signatures.append(preparation.signature())
-    within = bootstrap.within(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
-    signature = joined(signatures)
+        signatures.append(preparation.build_signature())
+    within = bootstrap.restrict_to(table.iloc[[number for rows in texts.values() for number, *_ in rows]])
+    signature = join_signatures(signatures)
     class_rows = []
     for kind in [*sorted({kind for of_row in counts for kind in of_row if kind != _ALL}), _ALL]:
         of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
         sums = dict(zip(_COUNTS, map(int, of_kind.sum(axis=0)), strict=True))
         hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
-        figures = within.rate(of_kind[:, 5], of_kind[:, 6]) | found_figures(hits, hits + misses, hits + added)
+        figures = within.compute_rate(of_kind[:, 5], of_kind[:, 6]) | compute_precision_recall(
+            hits, hits + misses, hits + added
+        )
         class_rows.append({"class": kind, **sums, **figures, "signature": signature})
-    return typed_table(class_rows, _TYPES)
+    return build_table(class_rows, _TYPES)
 
 
-def _read(cell: Any, row: int) -> list[tuple[str, str]]:
-    """The texts and classes of the entities of a row."""
+def _parse_entities(cell: Any, row: int) -> list[tuple[str, str]]:
+    """Return the texts and classes of the entities of a row."""
     form = 'give a list such as [{"text": "Anna", "class": "name"}], or None'
     if not isinstance(cell, list | tuple | np.ndarray):
         if is_missing(cell):
@@ -145,7 +153,7 @@ def _read(cell: Any, row: int) -> list[tuple[str, str]]:
     return entities_read
 
 
-def _counted(
+def _count_entities(
     entities: list[tuple[str, str]],
     said: str,
     heard: str,
@@ -153,10 +161,10 @@ def _counted(
     known: dict[str, set[tuple[str, ...]]],
     tolerant: bool,
 ) -> dict[str, NDArray[np.int64]]:
-    """The counts of each class in one pair of texts, in the order of ``_COUNTS``."""
+    """Return the counts of each class in one pair of texts, in the order of ``_COUNTS``."""
     if tolerant and has_classes(way.language):
         heard = classify_differences(said, heard, str(way.language)).tolerant
-    alignment = Alignment(way.tokens(said), way.tokens(heard), way.separator)
+    alignment = Alignment(way.tokenize(said), way.tokenize(heard), way.separator)
     misplaced, before = Counter[int](), Counter[int]()
     at = 0
     for edit in alignment:
@@ -165,12 +173,12 @@ def _counted(
         else:
             misplaced[edit.reference_index] += edit.operation != "equal"
             at = edit.reference_index + 1
-    tokens, recognised = tuple(alignment.reference), tuple(alignment.hypothesis)
+    tokens, recognized = tuple(alignment.reference), tuple(alignment.hypothesis)
     counts = {kind: np.zeros(len(_COUNTS), dtype=np.int64) for kind in (*known, _ALL)}
     counted_forms = Counter[tuple[str, ...]]()
     for text, kind in entities:
-        form = tuple(way.tokens(text))
-        starts = _occurrences(form, tokens)
+        form = tuple(way.tokenize(text))
+        starts = _find_occurrences(form, tokens)
         row = (1, 1, 0, 0, 0, 0, 0)
         if counted_forms[form] < len(starts):
             start = starts[counted_forms[form]]
@@ -181,12 +189,12 @@ def _counted(
         counts[kind] += row
     for kind, forms in known.items():
         for form in forms:
-            more = len(_occurrences(form, recognised)) - len(_occurrences(form, tokens))
+            more = len(_find_occurrences(form, recognized)) - len(_find_occurrences(form, tokens))
             counts[kind][4] += max(0, more)
     counts[_ALL] = sum(counts.values(), start=counts[_ALL])
     return counts
 
 
-def _occurrences(form: tuple[str, ...], tokens: tuple[str, ...]) -> list[int]:
+def _find_occurrences(form: tuple[str, ...], tokens: tuple[str, ...]) -> list[int]:
     size = len(form)
     return [start for start in range(len(tokens) - size + 1) if size and tokens[start : start + size] == form]

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._require import later
+from speechlab._require import import_lazily
 from speechlab.display import table
-from speechlab.metrics._alignment.pairs import Pairs, edit_table
+from speechlab.metrics._alignment.pairs import Pairs, build_edit_table
 from speechlab.metrics._alignment.units import (
     Normalize,
     Preparation,
     Tokens,
     Unit,
     Variants,
-    prepare,
+    build_preparation,
     warn_if_unspaced,
 )
-from speechlab.metrics._arguments import Groups, as_pairs
+from speechlab.metrics._arguments import Groups, to_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from speechlab.metrics._alignment.alignment import Alignment
 else:
-    jiwer = later("jiwer")
+    jiwer = import_lazily("jiwer")
 
 _UNIT_NAMES = {
     "word": "word (WER)",
@@ -90,12 +90,12 @@ class ErrorRate:
 
     @property
     def references(self) -> list[Tokens]:
-        """Tokens of each reference after normalisation."""
+        """Tokens of each reference after normalization."""
         return self._pairs.tokens[0]
 
     @property
     def hypotheses(self) -> list[Tokens]:
-        """Tokens of each hypothesis, after normalisation."""
+        """Tokens of each hypothesis, after normalization."""
         return self._pairs.tokens[1]
 
     @property
@@ -123,7 +123,7 @@ class ErrorRate:
 
     @property
     def empty_references(self) -> int:
-        """The number of references without tokens after normalisation."""
+        """The number of references without tokens after normalization."""
         return int((self.lengths_by_utterance == 0).sum())
 
     @property
@@ -205,7 +205,7 @@ class ErrorRate:
         return self._pairs.alignments
 
     def edits(self, *, equal: bool = False) -> pd.DataFrame:
-        """The errors, one row each, with their places in the texts as written.
+        """Return the errors, one row each, with their places in the texts as written.
 
         Args:
             equal: Also give the tokens that agree.
@@ -215,12 +215,12 @@ class ErrorRate:
             of the index if the texts came from a table or a Series.
         """
         index = getattr(self.rows, "index", self.rows)
-        return edit_table(self._pairs, None if index is None else list(index), equal=equal)
+        return build_edit_table(self._pairs, None if index is None else list(index), equal=equal)
 
     def frame(
         self, *, level: float = 0.95, draws: int = 2_000, seed: int = 0, groups: Groups = None
     ) -> pd.DataFrame:
-        """All figures as a table of one row; join the rows of several systems with ``pandas.concat``.
+        """Return all figures as a table of one row; join the rows of several systems with ``pandas.concat``.
 
         Args:
             level: Confidence level, between 0 and 1.
@@ -261,8 +261,8 @@ class ErrorRate:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two utterances or blocks.
         """
-        bootstrap = Bootstrap(level, draws, seed, groups).of_rows(self.rows)
-        return bootstrap.ratio(self.errors_by_utterance, self.lengths_by_utterance)
+        bootstrap = Bootstrap(level, draws, seed, groups).bind_rows(self.rows)
+        return bootstrap.compute_ratio_interval(self.errors_by_utterance, self.lengths_by_utterance)
 
     def to_jiwer(self) -> jiwer.WordOutput | jiwer.CharacterOutput:
         """Return this result as jiwer has it, for code that takes jiwer's: the same texts, alignments and figures.
@@ -291,8 +291,8 @@ class ErrorRate:
 
     @property
     def signature(self) -> str:
-        """Unit, normaliser and versions of the rate in one line, to be reported with it."""
-        return self._pairs.preparation.signature()
+        """Unit, normalizer and versions of the rate in one line, to be reported with it."""
+        return self._pairs.preparation.build_signature()
 
     def __float__(self) -> float:
         return self.rate
@@ -309,10 +309,10 @@ class ErrorRate:
         interval = none if math.isnan(low) else f"{100 * low:.2f} to {100 * high:.2f}%"
         name = f"Error rate by {_UNIT_NAMES[self.unit]}"
         rows = [
-            (name, _shown(self.rate)),
+            (name, _format_rate(self.rate)),
             ("95 % interval (bootstrap by utterance)", interval),
-            ("Mean of utterances", _shown(self.mean_error_rate)),
-            ("Utterances with an error", _shown(self.sentence_error_rate)),
+            ("Mean of utterances", _format_rate(self.mean_error_rate)),
+            ("Utterances with an error", _format_rate(self.sentence_error_rate)),
             ("Substitutions, deletions, insertions", ", ".join(map(str, self._totals[1:]))),
             ("Hits of reference length", f"{self.hits} of {self.reference_length}"),
             ("Utterances (empty references)", f"{self.utterances} ({self.empty_references})"),
@@ -335,7 +335,7 @@ def word_information_preserved(hits: int, substitutions: int, deletions: int, in
     return (hits / reference_length) * (hits / hypothesis_length) if hypothesis_length else 0.0
 
 
-def _shown(rate: float) -> str:
+def _format_rate(rate: float) -> str:
     return "none" if math.isnan(rate) else f"{100 * rate:.2f}%"
 
 
@@ -361,10 +361,10 @@ def error_rate(
             with and without tone, Chinese only; need the package pypinyin).
         language: Language of all texts, such as ``"en"``, ``"ja-JP"`` or ``"zh"``. Without it, texts that seem to
             have no spaces between words give a warning if the unit is words.
-        normalize: ``"auto"`` for the language's normaliser (no language: none; readings: ``ja-reading``), None for no
-            normalisation, the name of a normaliser, a ``speechlab.text.Normalizer``, or any function from str to str.
+        normalize: ``"auto"`` for the language's normalizer (no language: none; readings: ``ja-reading``), None for no
+            normalization, the name of a normalizer, a ``speechlab.text.Normalizer``, or any function from str to str.
         variants: Groups of words or phrases that count as one, such as ``[["Jon", "John"], ["a lot", "lots"]]``.
-            The first of a group takes the place of the others, after normalisation.
+            The first of a group takes the place of the others, after normalization.
         merge_compounds: Adjacent words cost nothing if they are together one word of the other side (white
             paper/whitepaper), as kaldialign and the Open ASR Leaderboard count; for words only.
         reference: Column of references in a table.
@@ -375,7 +375,7 @@ def error_rate(
 
     Raises:
         InvalidRequestError: The numbers of texts differ, two Series have different indexes, a value is not a text, or
-            the unit, language or normaliser does not exist or does not match.
+            the unit, language or normalizer does not exist or does not match.
 
     Example:
         >>> result = error_rate(["this is a test"], ["this test"])
@@ -384,9 +384,9 @@ def error_rate(
         >>> error_rate("三時に会議", "3時に会議", unit="char", language="ja").rate
         0.0
     """
-    preparation = prepare(unit, language, normalize, variants, merge_compounds=merge_compounds)
+    preparation = build_preparation(unit, language, normalize, variants, merge_compounds=merge_compounds)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
-    reference_texts, hypothesis_texts, rows = as_pairs(references, hypotheses, reference, hypothesis, remedy)
+    reference_texts, hypothesis_texts, rows = to_pairs(references, hypotheses, reference, hypothesis, remedy)
     if unit == "word" and language is None and str(normalize) == "auto":
         warn_if_unspaced(reference_texts, "use unit='char' and name the language, as in language='ja'")
     return ErrorRate(reference_texts, hypothesis_texts, preparation, rows)

@@ -1,6 +1,6 @@
 """Formatting: punctuation, capitals and digits of a transcript, each with its own rate.
 
-The texts are aligned as for an error rate, after the normaliser of their language, which removes the formatting. The
+The texts are aligned as for an error rate, after the normalizer of their language, which removes the formatting. The
 places of the aligned tokens in the texts as written then say which marks, capitals and digits belong together:
 
 - *punctuation*: the marks between two tokens that both texts share are compared as a sequence. ``，`` and ``,``
@@ -26,10 +26,10 @@ import numpy as np
 from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.pairs import places
-from speechlab.metrics._alignment.units import Preparation, auto_unit, prepare
-from speechlab.metrics._columns import COUNTS, FOUND, RATE, found_figures, typed_table
-from speechlab.metrics._rates.score import texts_by_language
+from speechlab.metrics._alignment.pairs import locate_tokens
+from speechlab.metrics._alignment.units import Preparation, build_preparation, choose_unit
+from speechlab.metrics._columns import COUNTS, PRECISION_RECALL, RATE, build_table, compute_precision_recall
+from speechlab.metrics._rates.score import group_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _TYPES = {
     **dict.fromkeys(("utterances", "in_reference", "in_hypothesis"), "Int64"),
     **dict.fromkeys(COUNTS, "Int64"),
     **RATE,
-    **FOUND,
+    **PRECISION_RECALL,
     "signature": "string",
 }
 KINDS = ("punctuation", "capitals", "digits")
@@ -104,27 +104,29 @@ def formatting_rates(
         >>> table[["kind", "hits", "deletions", "f1"]].round(2).values.tolist()
         [['punctuation', 1, 1, 0.67], ['capitals', 1, 1, 0.67], ['digits', 0, 1, 0.0]]
     """
-    frame, texts = texts_by_language(references, hypotheses, reference, hypothesis, language)
-    table, bootstrap = Bootstrap(level, draws, seed, groups).on(frame, "the table")
+    frame, texts = group_by_language(references, hypotheses, reference, hypothesis, language)
+    table, bootstrap = Bootstrap(level, draws, seed, groups).add_blocks(frame, "the table")
     rows: list[dict[str, Any]] = []
     for code, found_in in texts.items():
-        preparation = prepare(auto_unit(code), code, "auto")
-        tallies_of = [_tallies(reference, hypothesis, preparation) for _, reference, hypothesis in found_in]
-        within = bootstrap.within(table.iloc[[number for number, *_ in found_in]])
-        how = {"utterances": len(tallies_of), "signature": preparation.signature()}
+        preparation = build_preparation(choose_unit(code), code, "auto")
+        tallies_of = [
+            _tally_pair(reference, hypothesis, preparation) for _, reference, hypothesis in found_in
+        ]
+        within = bootstrap.restrict_to(table.iloc[[number for number, *_ in found_in]])
+        how = {"utterances": len(tallies_of), "signature": preparation.build_signature()}
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
-            figures = within.rate_of_counts(counts)
+            figures = within.compute_rate_of_counts(counts)
             in_hypothesis = figures["reference_length"] - figures["deletions"] + figures["insertions"]
             sizes = {"in_reference": figures["reference_length"], "in_hypothesis": in_hypothesis}
-            shares = found_figures(figures["hits"], *sizes.values())
+            shares = compute_precision_recall(figures["hits"], *sizes.values())
             rows.append({"language": code, "kind": kind, **how, **figures, **sizes, **shares})
-    return typed_table(rows, _TYPES)
+    return build_table(rows, _TYPES)
 
 
-def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
-    alignment = Alignment(way.tokens(reference), way.tokens(hypothesis), way.separator)
-    reference_places, hypothesis_places = places(reference, way), places(hypothesis, way)
+def _tally_pair(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
+    alignment = Alignment(way.tokenize(reference), way.tokenize(hypothesis), way.separator)
+    reference_places, hypothesis_places = locate_tokens(reference, way), locate_tokens(hypothesis, way)
     pairs: list[tuple[_Span, _Span]] = []
     shared: list[tuple[int, int]] = []
     for edit in alignment:
@@ -134,22 +136,26 @@ def _tallies(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Ta
             pairs.append((reference_place, hypothesis_place))
             if edit.operation == "equal":
                 shared.append((reference_place[0], hypothesis_place[0]))
-    tallies = {"punctuation": _punctuation((reference, hypothesis), shared, way.language)}
-    for kind, find in (("capitals", _capitals), ("digits", _digits)):
+    tallies = {"punctuation": _tally_punctuation((reference, hypothesis), shared, way.language)}
+    for kind, find in (("capitals", _find_capitals), ("digits", _find_digits)):
         reference_marks, hypothesis_marks = (
-            {span: form for span, form in find(text).items() if any(_meet(span, token) for token in tokens)}
+            {
+                span: form
+                for span, form in find(text).items()
+                if any(_has_overlap(span, token) for token in tokens)
+            }
             for text, tokens in ((reference, reference_places), (hypothesis, hypothesis_places))
         )
-        tallies[kind] = _compared(reference_marks, hypothesis_marks, pairs)
+        tallies[kind] = _compare_forms(reference_marks, hypothesis_marks, pairs)
     return tallies
 
 
-def _punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language: str | None) -> _Tally:
-    """The marks of both texts, compared between each two of the shared tokens, whose starts are given."""
+def _tally_punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language: str | None) -> _Tally:
+    """Return the marks of both texts, compared between each two of the shared tokens, whose starts are given."""
     gaps: list[dict[int, str]] = [{}, {}]
     for side, text in enumerate(texts):
         starts = [pair[side] for pair in shared]
-        for place, mark in _marks(text, language):
+        for place, mark in _find_marks(text, language):
             gap = bisect_right(starts, place)
             gaps[side][gap] = gaps[side].get(gap, "") + mark
     sums = (0, 0, 0, 0)
@@ -162,24 +168,24 @@ def _punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], language
     return sums
 
 
-def _marks(text: str, language: str | None) -> list[tuple[int, str]]:
+def _find_marks(text: str, language: str | None) -> list[tuple[int, str]]:
     inside = {place for match in _ABBREVIATION.finditer(text) for place in range(*match.span())}
     marks = []
     for match in _MARK.finditer(text):
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        joins = _joins(before) and _joins(after) and match[0] in ".,:;–，．："
+        joins = _is_joining(before) and _is_joining(after) and match[0] in ".,:;–，．："
         if not joins and match.start() not in inside:
             mark = _FOLDED.get(match[0], match[0])
             marks.append((match.start(), "," if mark == "、" and language == "ja" else mark))
     return marks
 
 
-def _joins(character: str) -> bool:
-    """Whether a sign between two such characters is part of a word or number."""
+def _is_joining(character: str) -> bool:
+    """Return whether a sign between two such characters is part of a word or number."""
     return character.isdecimal() or (character.isalpha() and character < "\u2e80")
 
 
-def _capitals(text: str) -> dict[_Span, str]:
+def _find_capitals(text: str) -> dict[_Span, str]:
     forms = {}
     for match in _WORD.finditer(text):
         word = match[0]
@@ -190,22 +196,24 @@ def _capitals(text: str) -> dict[_Span, str]:
     return forms
 
 
-def _digits(text: str) -> dict[_Span, str]:
+def _find_digits(text: str) -> dict[_Span, str]:
     return {match.span(): "digits" for match in _NUMBER.finditer(text)}
 
 
-def _compared(said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple[_Span, _Span]]) -> _Tally:
+def _compare_forms(
+    said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple[_Span, _Span]]
+) -> _Tally:
     """Words of both texts at the same places, which a pair of aligned tokens shares, by their way of writing."""
     reference_left, hypothesis_left = dict(said), dict(heard)
     hits = substitutions = 0
     for our_span, their_span in pairs:
-        reference_span = next((span for span in reference_left if _meet(span, our_span)), None)
-        hypothesis_span = next((span for span in hypothesis_left if _meet(span, their_span)), None)
+        reference_span = next((span for span in reference_left if _has_overlap(span, our_span)), None)
+        hypothesis_span = next((span for span in hypothesis_left if _has_overlap(span, their_span)), None)
         if reference_span is not None and hypothesis_span is not None:
             equal_values = reference_left.pop(reference_span) == hypothesis_left.pop(hypothesis_span)
             hits, substitutions = hits + equal_values, substitutions + (not equal_values)
     return hits, substitutions, len(reference_left), len(hypothesis_left)
 
 
-def _meet(one: _Span, other: _Span) -> bool:
+def _has_overlap(one: _Span, other: _Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]

@@ -12,10 +12,17 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._arguments import Groups, as_texts
-from speechlab.metrics._columns import COUNTS, RATE, found_figures, typed_table
-from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
+from speechlab.metrics._alignment.units import build_preparation
+from speechlab.metrics._arguments import Groups, to_texts
+from speechlab.metrics._columns import COUNTS, RATE, compute_precision_recall, build_table
+from speechlab.metrics._rates.tables import (
+    Scorable,
+    align_row,
+    to_scored_table,
+    join_table_signatures,
+    parse_signature,
+    list_scored_rows,
+)
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer
 
@@ -54,7 +61,7 @@ def hotword_scores(
             references without scores.
         hypotheses: Hypotheses, if the first argument has references.
         hotwords: The words; or for each word its aliases, which count as the word itself, such as
-            ``{"GitHub": ["Git Hub", "ギットハブ"]}``. They are normalised like the texts.
+            ``{"GitHub": ["Git Hub", "ギットハブ"]}``. They are normalized like the texts.
         together: One row for all words together, without ``hotword``, instead of one for each.
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
@@ -66,7 +73,7 @@ def hotword_scores(
 
     Raises:
         InvalidRequestError: The table has no scores, its rows were scored in different ways, a word is empty before
-            or after normalisation, or two words are equal after normalisation.
+            or after normalization, or two words are equal after normalization.
 
     Example:
         >>> table = hotword_scores(
@@ -75,11 +82,11 @@ def hotword_scores(
         >>> table[["recall", "precision"]].values.tolist()
         [[0.5, 1.0]]
     """
-    table = as_scored(scored, hypotheses, how)
-    aliases = _aliases(hotwords)
-    signature = joined_of(table[table["errors"].notna()])
+    table = to_scored_table(scored, hypotheses, how)
+    aliases = _resolve_aliases(hotwords)
+    signature = join_table_signatures(table[table["errors"].notna()])
     in_reference, in_hypothesis, hits = Counter[str](), Counter[str](), Counter[str]()
-    for said_words, heard_words in _occurrences(table, aliases):
+    for said_words, heard_words in _count_occurrences(table, aliases):
         in_reference.update(said_words)
         in_hypothesis.update(heard_words)
         hits.update(said_words & heard_words)
@@ -88,21 +95,21 @@ def hotword_scores(
         counts = [("", hits.total(), in_reference.total(), in_hypothesis.total())]
     rows = [
         {"hotword": word, "in_reference": n, "in_hypothesis": m, "hits": matched, "signature": signature}
-        | found_figures(matched, n, m)
+        | compute_precision_recall(matched, n, m)
         for word, matched, n, m in counts
     ]
-    return typed_table(
+    return build_table(
         rows, {name: kind for name, kind in _TYPES.items() if not together or name != "hotword"}
     )
 
 
-def _occurrences(
+def _count_occurrences(
     table: pd.DataFrame, aliases: dict[str, list[str]]
 ) -> Iterator[tuple[Counter[str], Counter[str]]]:
-    """How often each word occurs in the reference and in the hypothesis of each scored row."""
-    find_by = cache(partial(finder, aliases))
-    for row in rows_of(table):
-        find = find_by(row.unit, parts(row.signature)["norm"])
+    """Yield how often each word occurs in the reference and in the hypothesis of each scored row."""
+    find_by = cache(partial(build_finder, aliases))
+    for row in list_scored_rows(table):
+        find = find_by(row.unit, parse_signature(row.signature)["norm"])
         yield Counter(find(row.reference)), Counter(find(row.hypothesis))
 
 
@@ -147,23 +154,23 @@ def hotword_error_rates(
         [['biased', 1.0], ['unbiased', 0.0]]
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    table, bootstrap = bootstrap.on(as_scored(scored, hypotheses, how), "scored")
-    aliases = _aliases(hotwords)
+    table, bootstrap = bootstrap.add_blocks(to_scored_table(scored, hypotheses, how), "scored")
+    aliases = _resolve_aliases(hotwords)
     rows = []
     scored_rows = table[table["errors"].notna()]
     for unit, rows_of_unit in scored_rows.groupby("unit", observed=True):
-        signature = joined_of(rows_of_unit, f"rows by {unit}")
+        signature = join_table_signatures(rows_of_unit, f"rows by {unit}")
         if unit not in {"word", "char"}:
             message = (
                 f"hotwords are found in words or characters, not in the unit {unit!r}; score with unit='char'"
             )
             raise InvalidRequestError(message, parameter="hotwords")
-        counts = _counts_by_row(rows_of_unit, aliases)
+        counts = _count_by_row(rows_of_unit, aliases)
         how_counted = {"unit": unit, "utterances": len(rows_of_unit), "signature": signature}
         for place, words in enumerate(("biased", "unbiased")):
-            figures = bootstrap.within(rows_of_unit).rate_of_counts(counts[:, place])
+            figures = bootstrap.restrict_to(rows_of_unit).compute_rate_of_counts(counts[:, place])
             rows.append({"words": words, **how_counted, **figures})
-    return typed_table(rows, _RATE_TYPES)
+    return build_table(rows, _RATE_TYPES)
 
 
 def hotword_counts(
@@ -188,21 +195,23 @@ def hotword_counts(
         outside of hotwords). These are missing for rows without scores and for units other than words and characters.
 
     Raises:
-        InvalidRequestError: The table has no scores, a word is empty before or after normalisation, or two words are
-            equal after normalisation.
+        InvalidRequestError: The table has no scores, a word is empty before or after normalization, or two words are
+            equal after normalization.
 
     Example:
         >>> hotword_counts(["ask Ada now"], ["ask Ada Ada"], hotwords=["Ada"], language="en").values.tolist()
         [[1, 1, 1, 1, 2]]
     """
-    table = as_scored(scored, hypotheses, how)
-    aliases = _aliases(hotwords)
+    table = to_scored_table(scored, hypotheses, how)
+    aliases = _resolve_aliases(hotwords)
     names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
     countable = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
     countable_rows = table[countable]
     rows = []
-    outside = _counts_by_row(countable_rows, aliases)[:, 1]
-    for (said_words, heard_words), counts in zip(_occurrences(countable_rows, aliases), outside, strict=True):
+    outside = _count_by_row(countable_rows, aliases)[:, 1]
+    for (said_words, heard_words), counts in zip(
+        _count_occurrences(countable_rows, aliases), outside, strict=True
+    ):
         hit = (said_words & heard_words).total()
         sums = counts[1:].sum(), counts[:3].sum()
         rows.append((said_words.total(), hit, heard_words.total() - hit, *sums))
@@ -210,19 +219,19 @@ def hotword_counts(
     return counted.reindex(range(len(table))).set_axis(table.index)
 
 
-def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
+def _count_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)
 
     @cache
-    def forms(unit: str, rules: str) -> list[Sequence[str]]:
-        return [form.split() if unit == "word" else form for form in _forms(aliases, rules)]
+    def list_forms(unit: str, rules: str) -> list[Sequence[str]]:
+        return [form.split() if unit == "word" else form for form in _normalize_forms(aliases, rules)]
 
-    for number, row in enumerate(rows_of(part)):
-        words = forms(row.unit, parts(row.signature)["norm"])
-        alignment = aligned(row)
+    for number, row in enumerate(list_scored_rows(part)):
+        words = list_forms(row.unit, parse_signature(row.signature)["norm"])
+        alignment = align_row(row)
         in_reference, in_hypothesis = (
-            _covered(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
+            _find_covered(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
         )
         for edit in alignment:
             inside = (
@@ -234,7 +243,7 @@ def _counts_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     return counts
 
 
-def _covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
+def _find_covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
     covered: set[int] = set()
     text = tokens if isinstance(tokens, str) else list(tokens)
     for form in forms:
@@ -244,29 +253,31 @@ def _covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
     return covered
 
 
-def _aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
-    words = named_texts(hotwords, "hotwords", "aliases", "give a list of words")
+def _resolve_aliases(hotwords: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    words = resolve_term_texts(hotwords, "hotwords", "aliases", "give a list of words")
     if isinstance(hotwords, Mapping):
         return {word: [word, *variants] for word, variants in words.items()}
     return words
 
 
-def named_texts(terms: object, argument: str, of: str, remedy: str) -> dict[str, list[str]]:
-    """The texts that count as each term: those of a mapping, or the term itself."""
+def resolve_term_texts(terms: object, argument: str, of: str, remedy: str) -> dict[str, list[str]]:
+    """Return the texts that count as each term: those of a mapping, or the term itself."""
     if isinstance(terms, str):
         message = f"{argument} is one text, {terms!r}; {remedy}"
         raise InvalidRequestError(message, parameter=argument)
     if not isinstance(terms, Mapping):
-        return {term: [term] for term in as_texts(terms, argument, "give texts only")}
-    names = as_texts(list(terms), argument, "give texts only")
+        return {term: [term] for term in to_texts(terms, argument, "give texts only")}
+    names = to_texts(list(terms), argument, "give texts only")
     return {
-        name: as_texts(texts, f"{of} of {name!r}", "give texts only")
+        name: to_texts(texts, f"{of} of {name!r}", "give texts only")
         for name, texts in zip(names, terms.values(), strict=True)
     }
 
 
-def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> dict[str, list[str]]:
-    """The spellings of all words after normalisation, each with the words that it belongs to."""
+def _normalize_forms(
+    aliases: dict[str, list[str]], rules: str, what: str = "hotword"
+) -> dict[str, list[str]]:
+    """Return the spellings of all words after normalization, each with the words that it belongs to."""
     # A custom function is not available here, so the words are used as they are.
     normalize: Any = str if rules.startswith("custom:") else normalizer(rules.partition("#")[0])
     words: dict[str, list[str]] = {}
@@ -275,7 +286,7 @@ def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> 
             form = " ".join(normalize(spelling).split())
             if not form:
                 message = (
-                    f"nothing is left of the {what} {spelling!r} after normalisation ({rules}); leave it out"
+                    f"nothing is left of the {what} {spelling!r} after normalization ({rules}); leave it out"
                 )
                 raise InvalidRequestError(message, parameter="hotwords")
             owners = words.setdefault(form, [])
@@ -283,22 +294,22 @@ def _forms(aliases: dict[str, list[str]], rules: str, what: str = "hotword") -> 
                 owners.append(word)
             if len(owners) > 1 and what == "hotword":
                 message = (
-                    f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalisation ({rules}); leave "
+                    f"the hotwords {owners[0]!r} and {word!r} are both {form!r} after normalization ({rules}); leave "
                     "one of them out"
                 )
                 raise InvalidRequestError(message, parameter="hotwords")
     return words
 
 
-def finder(
+def build_finder(
     aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
 ) -> Callable[[str], list[str]]:
-    """A function from a normalised text to the hotwords in it, each as often as it occurs."""
+    """Return a function from a normalized text to the hotwords in it, each as often as it occurs."""
     spellings: dict[str, list[str]] = {}
-    for form, owners in _forms(aliases, rules, what).items():
+    for form, owners in _normalize_forms(aliases, rules, what).items():
         for word in owners:
             spellings.setdefault(word, []).append(form)
-    spaced = prepare(unit, None, None).unit == "word"
+    spaced = build_preparation(unit, None, None).unit == "word"
     patterns = {}
     for word, forms in spellings.items():
         longest_first = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))

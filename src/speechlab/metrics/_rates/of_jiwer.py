@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab._arguments import refused
-from speechlab._require import later
+from speechlab._arguments import build_argument_error
+from speechlab._require import import_lazily
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._alignment.units import build_preparation
 from speechlab.metrics._rates.error_rate import ErrorRate
 
 if TYPE_CHECKING:
     import jiwer
 else:
-    jiwer = later("jiwer")
+    jiwer = import_lazily("jiwer")
 
 
 def from_jiwer(output: jiwer.WordOutput | jiwer.CharacterOutput) -> ErrorRate:
@@ -23,7 +23,7 @@ def from_jiwer(output: jiwer.WordOutput | jiwer.CharacterOutput) -> ErrorRate:
         output: What ``jiwer.process_words`` or ``jiwer.process_characters`` returned.
 
     Returns:
-        The error rate by words or characters of these texts without a normaliser, with the counts and the alignments
+        The error rate by words or characters of these texts without a normalizer, with the counts and the alignments
         of ``output``.
 
     Raises:
@@ -36,13 +36,15 @@ def from_jiwer(output: jiwer.WordOutput | jiwer.CharacterOutput) -> ErrorRate:
         0.5
     """
     if not isinstance(output, jiwer.WordOutput | jiwer.CharacterOutput):
-        raise refused("output", output, "a result of jiwer.process_words or jiwer.process_characters")
+        raise build_argument_error(
+            "output", output, "a result of jiwer.process_words or jiwer.process_characters"
+        )
     by_word = isinstance(output, jiwer.WordOutput)
     separator = " " if by_word else ""
     references, hypotheses = (
         list(map(separator.join, side)) for side in (output.references, output.hypotheses)
     )
-    result = ErrorRate(references, hypotheses, prepare("word" if by_word else "char", None, None))
+    result = ErrorRate(references, hypotheses, build_preparation("word" if by_word else "char", None, None))
     for ours, theirs in ((result.references, output.references), (result.hypotheses, output.hypotheses)):
         for row, (tokens, given) in enumerate(zip(ours, theirs, strict=True)):
             if list(tokens) != list(given):

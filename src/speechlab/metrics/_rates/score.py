@@ -15,12 +15,12 @@ from speechlab.metrics._alignment.units import (
     Preparation,
     Unit,
     Variants,
-    auto_unit,
-    prepare,
+    build_preparation,
+    choose_unit,
 )
-from speechlab.metrics._arguments import as_cells
-from speechlab.metrics._columns import COUNTS, with_columns
-from speechlab.metrics._differences.compare import compared, has_classes
+from speechlab.metrics._arguments import to_cells
+from speechlab.metrics._columns import COUNTS, add_columns
+from speechlab.metrics._differences.compare import compare_normalized, has_classes
 from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
 from speechlab.text import language_code
 
@@ -37,9 +37,9 @@ RATES = {
     "toneless_error_rate": "toneless",
 }
 KINDS: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
+# Rates that forgive notation, and the column of their lengths.
 TOLERANT = {"tolerant_wer": "word_length", "tolerant_cer": "char_length"}
-"""Rates that forgive notation, and the column of their lengths."""
-_ALWAYS: dict[str, str] = {
+_COMMON_COLUMNS: dict[str, str] = {
     "unit": "category",
     "signature": "category",
     "reference_normalized": "string",
@@ -49,16 +49,16 @@ _ALWAYS: dict[str, str] = {
     **dict.fromkeys(COUNTS, "Int64"),
     "reference_length": "Int64",
 }
-_SOME: dict[str, str] = {
+_LANGUAGE_COLUMNS: dict[str, str] = {
     **{f"{kind}_{figure}": "Int64" for kind in RATES.values() for figure in ("errors", "length")},
     **dict.fromkeys(RATES, "Float64"),
     **dict.fromkeys(TOLERANT, "Float64"),
     "tolerant_errors": "Int64",
     **{f"{kind}_differences": "Int64" for kind in KINDS},
 }
-_LAST: dict[str, str] = {"alignment": "string", "score_error": "string"}
-SCORES = {**_ALWAYS, **_SOME, **_LAST}
-"""Columns that :func:`score` adds, and their types."""
+_FINAL_COLUMNS: dict[str, str] = {"alignment": "string", "score_error": "string"}
+# Columns that :func:`score` adds, and their types.
+SCORES = {**_COMMON_COLUMNS, **_LANGUAGE_COLUMNS, **_FINAL_COLUMNS}
 
 
 def score(
@@ -91,7 +91,7 @@ def score(
         A new table, of Dask if the given one is, with the same index and order, the columns of the table (for lists,
         two columns with the names above), and the following columns, which replace columns of the same name. Always:
 
-        - ``unit``, ``signature``: the unit of counting, and one line with the unit, the normaliser and the versions.
+        - ``unit``, ``signature``: the unit of counting, and one line with the unit, the normalizer and the versions.
         - ``reference_normalized``, ``hypothesis_normalized``: the compared texts.
         - ``error_rate`` (fraction), ``errors``, ``hits``, ``substitutions``, ``deletions``, ``insertions``,
           ``reference_length`` (tokens), all in ``unit``.
@@ -116,7 +116,7 @@ def score(
 
     Raises:
         InvalidRequestError: A column is missing or occurs twice; two Series have different indexes; the unit,
-            normaliser or language of all rows does not exist; or this language does not have the
+            normalizer or language of all rows does not exist; or this language does not have the
             unit.
 
     Example:
@@ -124,7 +124,7 @@ def score(
         'good [-morning-]{+mourning+}'
     """
     variants = [group if isinstance(group, str) else tuple(group) for group in variants]
-    prepare(
+    build_preparation(
         "char" if str(unit) == "auto" else unit, None, normalize, variants, merge_compounds=merge_compounds
     )
     columns = (reference, hypothesis, language)
@@ -134,45 +134,49 @@ def score(
         of_rows = has_column(lazy._meta, language, "language")  # noqa: SLF001 - as Dask documents for extensions
         tags = lazy[language].dropna().unique().compute().tolist() if of_rows else [language]
 
-        def scored(part: pd.DataFrame) -> pd.DataFrame:
+        def score_part(part: pd.DataFrame) -> pd.DataFrame:
             # Each partition with the columns of all languages; their categories differ.
-            rows = _scored(part, sorted(map(str, tags)), columns, unit, **how)
+            rows = _score_table(part, sorted(map(str, tags)), columns, unit, **how)
             return rows.astype({"unit": "string", "signature": "string"})
 
-        table: pd.DataFrame = lazy.map_partitions(scored, meta=scored(lazy._meta), enforce_metadata=False)  # noqa: SLF001 - as above
+        table: pd.DataFrame = lazy.map_partitions(
+            score_part, meta=score_part(lazy._meta), enforce_metadata=False
+        )  # noqa: SLF001 - as above
         return table
-    return _scored(as_cells(references, hypotheses, reference, hypothesis), (), columns, unit, **how)
+    return _score_table(to_cells(references, hypotheses, reference, hypothesis), (), columns, unit, **how)
 
 
-def _scored(
+def _score_table(
     frame: pd.DataFrame, tags: Iterable[str], columns: Sequence[str], unit: str, **ways: Any
 ) -> pd.DataFrame:
-    """The scores of a table, with the columns of further languages."""
+    """Return the scores of a table, with the columns of further languages."""
     reference, hypothesis, language = columns
     hint = "Name the right one, as in reference='text'"
     require_columns(frame, reference, hypothesis, hint=hint)
     require_columns(frame, *dict.fromkeys(frame.columns))
-    languages = _languages(frame, language)
+    languages = _list_languages(frame, language)
     automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
-    scorer_of = cache(partial(_Scorer, unit=unit, prepared=partial(prepare, **ways), automatic=automatic))
+    scorer_of = cache(
+        partial(_Scorer, unit=unit, prepared=partial(build_preparation, **ways), automatic=automatic)
+    )
     if not has_column(frame, language, "language"):
         scorer_of(language)  # an error of all rows is an error of the call
         tags = [*tags, language]
     texts = frame[reference].tolist(), frame[hypothesis].tolist()
-    scores = _columns(*texts, languages, tags, scorer_of)
-    types = {name: kind for name, kind in SCORES.items() if name not in _SOME or name in scores}
-    return with_columns(frame, scores, types)
+    scores = _list_columns(*texts, languages, tags, scorer_of)
+    types = {name: kind for name, kind in SCORES.items() if name not in _LANGUAGE_COLUMNS or name in scores}
+    return add_columns(frame, scores, types)
 
 
-def _columns(
+def _list_columns(
     said: Sequence[Any],
     heard: Sequence[Any],
     languages: Sequence[object],
     further: Iterable[str],
     scorer_of: Callable[[str], _Scorer],
 ) -> _Columns:
-    """All new columns that a language of the rows, or a further one, can have."""
-    columns: _Columns = {name: [None] * len(said) for name in (*_ALWAYS, *_LAST)}
+    """Return all new columns that a language of the rows, or a further one, can have."""
+    columns: _Columns = {name: [None] * len(said) for name in (*_COMMON_COLUMNS, *_FINAL_COLUMNS)}
     rows_of: dict[str, list[int]] = {tag: [] for tag in further}
     for row, tag in enumerate(languages):
         if isinstance(tag, str):
@@ -206,7 +210,7 @@ class _Scorer:
 
     def __init__(self, tag: str, unit: str, prepared: Callable[..., Preparation], automatic: bool) -> None:
         self.language = language = language_code(tag)
-        self.main = prepared(auto_unit(language) if unit == "auto" else unit, language)
+        self.main = prepared(choose_unit(language) if unit == "auto" else unit, language)
         kinds = [self.main.unit]
         if self.main.unit == "word":
             kinds.append("char")
@@ -214,14 +218,14 @@ class _Scorer:
             kinds.extend(kind for kind in ("char", "reading") if kind not in kinds)
         if language == "zh" and find_spec("pypinyin") is not None:
             kinds.extend(kind for kind in ("char", "pinyin", "toneless") if kind not in kinds)
-        # The classes are defined for texts after the normaliser of their language.
-        base = auto_unit(language)
+        # The classes are defined for texts after the normalizer of their language.
+        base = choose_unit(language)
         self.classes: tuple[DifferenceClass, ...] = ()
         if automatic and base in kinds and has_classes(language):
             self.classes = CLASSES[language]
         self.base: Unit = base
         self.kinds: dict[str, Preparation] = {kind: prepared(kind, language) for kind in kinds}
-        self.signature = self.main.signature(also=kinds)
+        self.signature = self.main.build_signature(also=kinds)
 
     @property
     def names(self) -> list[str]:
@@ -242,7 +246,7 @@ class _Scorer:
         if not rows:
             return
         try:
-            scores = self._scores([said[row] for row in rows], [heard[row] for row in rows])
+            scores = self._compute_scores([said[row] for row in rows], [heard[row] for row in rows])
         except InvalidRequestError as error:
             if len(rows) == 1:
                 columns["score_error"][rows[0]] = str(error)
@@ -256,9 +260,9 @@ class _Scorer:
             for row, cell in zip(rows, cells, strict=True):
                 column[row] = cell
 
-    def _scores(self, said: list[str], heard: list[str]) -> _Columns:
+    def _compute_scores(self, said: list[str], heard: list[str]) -> _Columns:
         texts = said, heard
-        reference, hypothesis = normal = self.main.normalized(said), self.main.normalized(heard)
+        reference, hypothesis = normal = self.main.normalize_texts(said), self.main.normalize_texts(heard)
         pairs = Pairs(*texts, self.main, normal)
         if self.main.merge_compounds:
             hypothesis = pairs.canonical_hypotheses
@@ -275,38 +279,42 @@ class _Scorer:
                 counted = Pairs(*texts, preparation, normal if self._is_normal_for(preparation) else None)
             errors, lengths = (side.tolist() for side in counted.errors_and_lengths)
             rate = next(column for column, unit in RATES.items() if unit == kind)
-            columns |= {f"{kind}_errors": errors, f"{kind}_length": lengths, rate: _rates(errors, lengths)}
+            columns |= {
+                f"{kind}_errors": errors,
+                f"{kind}_length": lengths,
+                rate: _compute_rates(errors, lengths),
+            }
         main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
-        columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _rates(*main)}
-        return columns | self._differences(
+        columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _compute_rates(*main)}
+        return columns | self._classify_differences(
             texts, (reference, hypothesis), columns.get(f"{self.base}_length", [])
         )
 
     def _is_normal_for(self, way: Preparation) -> bool:
-        """Whether the texts as normalised for the main unit are those of another."""
+        """Return whether the texts as normalized for the main unit are those of another."""
         return way.normalizer == self.main.normalizer
 
-    def _differences(
+    def _classify_differences(
         self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]], lengths: list[int]
     ) -> _Columns:
         if not self.classes:
             return {}
         preparation = self.kinds[self.base]
         if not self._is_normal_for(preparation):
-            normal = preparation.normalized(texts[0]), preparation.normalized(texts[1])
-        comparisons = [compared(*four, self.language) for four in zip(*texts, *normal, strict=True)]
+            normal = preparation.normalize_texts(texts[0]), preparation.normalize_texts(texts[1])
+        comparisons = [compare_normalized(*four, self.language) for four in zip(*texts, *normal, strict=True)]
         errors = [pair.tolerant_errors for pair in comparisons]
         classes: _Columns = {
             f"{kind}_differences": [pair.count(kind) for pair in comparisons] for kind in self.classes
         }
-        return classes | {"tolerant_errors": errors, self._tolerant: _rates(errors, lengths)}
+        return classes | {"tolerant_errors": errors, self._tolerant: _compute_rates(errors, lengths)}
 
 
-def _rates(errors: list[int], lengths: list[int]) -> list[float]:
+def _compute_rates(errors: list[int], lengths: list[int]) -> list[float]:
     return [count / max(length, 1) for count, length in zip(errors, lengths, strict=True)]
 
 
-def _languages(frame: pd.DataFrame, language: str) -> list[object]:
+def _list_languages(frame: pd.DataFrame, language: str) -> list[object]:
     if has_column(frame, language, "language"):
         return frame[language].tolist()
     try:
@@ -320,14 +328,14 @@ def _languages(frame: pd.DataFrame, language: str) -> list[object]:
     return [language] * len(frame)
 
 
-def texts_by_language(
+def group_by_language(
     references: Any, hypotheses: object, reference: str, hypothesis: str, language: str
 ) -> tuple[pd.DataFrame, dict[str, list[tuple[int, str, str]]]]:
-    """A table, and the number, reference and hypothesis of its rows with both texts, for each language."""
-    frame = as_cells(references, hypotheses, reference, hypothesis)
+    """Return a table, and the number, reference and hypothesis of its rows with both texts, for each language."""
+    frame = to_cells(references, hypotheses, reference, hypothesis)
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     rows: dict[str, list[tuple[int, str, str]]] = {}
-    sides = zip(_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
+    sides = zip(_list_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
     for number, (tag, reference_text, hypothesis_text) in enumerate(sides):
         if isinstance(tag, str) and isinstance(reference_text, str) and isinstance(hypothesis_text, str):
             rows.setdefault(language_code(tag), []).append((number, reference_text, hypothesis_text))

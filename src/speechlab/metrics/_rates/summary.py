@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import column_names, is_dask, require_columns
+from speechlab._arguments import to_column_names, is_dask, require_columns
 from speechlab._pandas import pd
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._columns import COUNTS, RATE, with_columns
+from speechlab.metrics._columns import COUNTS, RATE, add_columns
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
-from speechlab.metrics._rates.tables import as_scored, joined_of
+from speechlab.metrics._rates.tables import to_scored_table, join_table_signatures
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:
@@ -73,49 +73,51 @@ def summarize(
         >>> table[["utterances", "error_rate", "sentence_error_rate"]].values.tolist()
         [[2, 0.3333333333333333, 0.5]]
     """
-    return summary(as_scored(scored, hypotheses, how), by, Bootstrap(level, draws, seed, groups))
+    return build_summary(to_scored_table(scored, hypotheses, how), by, Bootstrap(level, draws, seed, groups))
 
 
-def summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
-    """The table of :func:`summarize`, of a scored table."""
-    keys = column_names(by, "by")
+def build_summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
+    """Return the table of :func:`summarize`, of a scored table."""
+    keys = to_column_names(by, "by")
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
-    slim, bootstrap = _merged(scored, keys, names, bootstrap)
+    slim, bootstrap = _reduce_table(scored, keys, names, bootstrap)
     for values, group_rows in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
-        rows.append(group | _figures(group_rows, bootstrap, f"rows with {group}"))
-    present = [name for name in _SUMMARY if name not in _SOME or _SOME[name] in scored.columns]
+        rows.append(group | _compute_figures(group_rows, bootstrap, f"rows with {group}"))
+    present = [
+        name for name in _SUMMARY if name not in _LANGUAGE_RATES or _LANGUAGE_RATES[name] in scored.columns
+    ]
     types = {name: _SUMMARY[name] for name in present if name not in names}
-    return with_columns(pd.DataFrame(rows, columns=names).astype({"unit": "string"}), rows, types)
+    return add_columns(pd.DataFrame(rows, columns=names).astype({"unit": "string"}), rows, types)
 
 
-def _merged(
+def _reduce_table(
     scored: Any, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[pd.DataFrame, Bootstrap]:
-    """The columns of a table that its summary needs; of a table of Dask its tallies, merged."""
+    """Return the columns of a table that its summary needs; of a table of Dask its tallies, merged."""
     if not is_dask(scored):
-        return _slim(scored, keys, names, bootstrap)
+        return _select_columns(scored, keys, names, bootstrap)
     dask = require("dask")
 
-    def tallied(part: pd.DataFrame) -> pd.DataFrame:
-        slim, by_block = _slim(part, keys, names, bootstrap)
-        return _tallied(slim, names, by_block)
+    def tally_part(part: pd.DataFrame) -> pd.DataFrame:
+        slim, by_block = _select_columns(part, keys, names, bootstrap)
+        return _tally_rows(slim, names, by_block)
 
     if not isinstance(bootstrap.groups, str | None):
         message = "groups of a table of Dask are in a column of it; give the name of the column"
         raise InvalidRequestError(message, parameter="groups")
-    _, by_block = _slim(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
-    tallies = dask.compute(*(dask.delayed(tallied)(partition) for partition in scored.to_delayed()))
-    return _tallied(pd.concat(tallies, ignore_index=True), names, by_block), by_block
+    _, by_block = _select_columns(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
+    tallies = dask.compute(*(dask.delayed(tally_part)(partition) for partition in scored.to_delayed()))
+    return _tally_rows(pd.concat(tallies, ignore_index=True), names, by_block), by_block
 
 
-def _slim(
+def _select_columns(
     scored: pd.DataFrame, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[pd.DataFrame, Bootstrap]:
     hint = "Pass what speechlab.metrics.score returned"
-    scored, bootstrap = bootstrap.on(scored, "scored")
-    require_columns(scored, *keys, *_NEEDED, argument="scored", hint=hint)
+    scored, bootstrap = bootstrap.add_blocks(scored, "scored")
+    require_columns(scored, *keys, *_REQUIRED_COLUMNS, argument="scored", hint=hint)
     for key in keys:
         odd = next((cell for cell in scored[key].tolist() if not isinstance(cell, Hashable)), None)
         if odd is not None:
@@ -125,11 +127,11 @@ def _slim(
             )
             raise InvalidRequestError(message, parameter="by")
     # Alone, because a wide table takes longer to be split than to be summed.
-    used = {*names, *_USED, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
+    used = {*names, *_SUMMARY_INPUTS, bootstrap.groups if isinstance(bootstrap.groups, str) else None}
     return scored.loc[:, [name in used for name in scored.columns.tolist()]], bootstrap
 
 
-def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
+def _tally_rows(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
     """Alike rows as one, with their number and the sums of their other counts."""
     blocks = [] if bootstrap.groups is None else [bootstrap.groups]
     shared = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])
@@ -142,16 +144,16 @@ def _tallied(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> 
     return groups[[*summed, _ROWS]].sum(min_count=1).reset_index()
 
 
-_NEEDED = ("unit", "signature", "errors", "reference_length", *COUNTS)
+_REQUIRED_COLUMNS = ("unit", "signature", "errors", "reference_length", *COUNTS)
 # Figures of some languages only, and the column of the scores that each needs.
-_SOME = {
+_LANGUAGE_RATES = {
     **{column: f"{kind}_errors" for column, kind in RATES.items()},
     **dict.fromkeys(TOLERANT, "tolerant_errors"),
     **{f"{kind}_differences": f"{kind}_differences" for kind in KINDS},
 }
 _LENGTHS = {**{column: f"{kind}_length" for column, kind in RATES.items()}, **TOLERANT}
 _ROWS, _KNOWN = "_rows", "_known"
-_USED = frozenset({*_NEEDED, *_SOME.values(), *_LENGTHS.values(), *TOLERANT})
+_SUMMARY_INPUTS = frozenset({*_REQUIRED_COLUMNS, *_LANGUAGE_RATES.values(), *_LENGTHS.values(), *TOLERANT})
 _SUMMARY: dict[str, str] = {
     **dict.fromkeys(("utterances", "utterances_scored", "empty_references"), "Int64"),
     **RATE,
@@ -164,7 +166,7 @@ _SUMMARY: dict[str, str] = {
 }
 
 
-def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, Any]:
+def _compute_figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, Any]:
     scored_rows = part[part["errors"].notna()]
     tallied = _ROWS in part.columns
     each = scored_rows.loc[scored_rows.index.repeat(scored_rows[_ROWS])] if tallied else scored_rows
@@ -177,7 +179,7 @@ def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, A
     }
     if not len(scored_rows):
         return figures
-    low, high = bootstrap.within(each).ratio(errors, lengths)
+    low, high = bootstrap.restrict_to(each).compute_ratio_interval(errors, lengths)
     counts = {name: int(scored_rows[name].sum()) for name in COUNTS}
     figures |= {
         "error_rate": errors.sum() / max(lengths.sum(), 1),
@@ -189,14 +191,14 @@ def _figures(part: pd.DataFrame, bootstrap: Bootstrap, what: str) -> dict[str, A
         "word_information_lost": 1 - word_information_preserved(*counts.values()),
         "errors": errors.sum(),
         "reference_length": lengths.sum(),
-        "signature": joined_of(scored_rows, what),
+        "signature": join_table_signatures(scored_rows, what),
     }
-    return figures | counts | _of_some_languages(scored_rows)
+    return figures | counts | _compute_language_figures(scored_rows)
 
 
-def _of_some_languages(done: pd.DataFrame) -> dict[str, Any]:
+def _compute_language_figures(done: pd.DataFrame) -> dict[str, Any]:
     figures: dict[str, Any] = {}
-    for name, column in _SOME.items():
+    for name, column in _LANGUAGE_RATES.items():
         # The errors of both tolerant rates are in one column.
         of_rate = name if name in TOLERANT else column
         if column not in done.columns or of_rate not in done.columns:
@@ -259,7 +261,7 @@ def by_bins(
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
     require_columns(scored, column, argument="scored")
-    scored, bootstrap = bootstrap.on(as_scored(scored, None, how), "scored")
+    scored, bootstrap = bootstrap.add_blocks(to_scored_table(scored, None, how), "scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype
         message = (
@@ -267,15 +269,15 @@ def by_bins(
         )
         raise InvalidRequestError(message, parameter="column")
     values = scored[column].to_numpy(dtype=np.float64, na_value=np.nan)
-    edges = _edges(values[np.isfinite(values)], bins)
+    edges = _compute_edges(values[np.isfinite(values)], bins)
     places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = len(edges) - 2
     places[np.isnan(values)] = len(edges)  # after all others
     inside = ((places >= 0) & (places < len(edges) - 1)) | np.isnan(values)
     key = "speechlab bin"
-    table = summary(scored.assign(**{key: places})[inside], [key], bootstrap)
+    table = build_summary(scored.assign(**{key: places})[inside], [key], bootstrap)
     if not isinstance(bins, int):
-        table = _with_empty_bins(table, key, len(edges) - 1)
+        table = _add_empty_bins(table, key, len(edges) - 1)
     number = table.pop(key).to_numpy(dtype=np.int64)
     in_bin = number < len(edges) - 1
     means = [float(values[places == place].mean()) if (places == place).any() else np.nan for place in number]
@@ -286,7 +288,7 @@ def by_bins(
     return table
 
 
-def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
+def _add_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
     absent = sorted(set(range(count)) - set(table[key]))
     if not absent or not len(table):
         return table
@@ -295,7 +297,7 @@ def _with_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
     return pd.concat([table, rows]).sort_values(key, kind="stable", ignore_index=True)
 
 
-def _edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
+def _compute_edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
     if isinstance(bins, int):
         if bins < 1 or isinstance(bins, bool):
             message = f"bins={bins!r} is not a number of bins; give 1 or more, or a list of edges"

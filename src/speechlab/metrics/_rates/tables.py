@@ -13,37 +13,44 @@ from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._alignment.units import build_preparation
 from speechlab.metrics._columns import COUNTS
 from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.score import score
 
+# A result of :func:`score` or :func:`error_rate`, a table without scores, or references.
 Scorable: TypeAlias = "pd.DataFrame | ErrorRate | Iterable[str | None]"
-"""A result of :func:`score` or :func:`error_rate`, a table without scores, or references."""
 
-_SCORED = ("unit", "signature", "errors", "reference_length", "reference_normalized", "hypothesis_normalized")
-_HOW = ("reference", "hypothesis", "language", "unit", "normalize", "variants", "merge_compounds")
-"""Arguments of :func:`score` except the texts."""
+_SCORE_COLUMNS = (
+    "unit",
+    "signature",
+    "errors",
+    "reference_length",
+    "reference_normalized",
+    "hypothesis_normalized",
+)
+# Arguments of :func:`score` except the texts.
+_SCORE_ARGUMENTS = ("reference", "hypothesis", "language", "unit", "normalize", "variants", "merge_compounds")
 
 
-def as_scored(
+def to_scored_table(
     scored: Scorable, hypotheses: Iterable[str | None] | None, how: dict[str, Any], argument: str = "scored"
 ) -> pd.DataFrame:
-    """A scored table."""
-    unknown = [name for name in how if name not in _HOW]
+    """Return a scored table."""
+    unknown = [name for name in how if name not in _SCORE_ARGUMENTS]
     if unknown:
         message = (
-            f"there is no argument {unknown[0]!r} here or in score, which takes {', '.join(_HOW)}; check its "
+            f"there is no argument {unknown[0]!r} here or in score, which takes {', '.join(_SCORE_ARGUMENTS)}; check its "
             "spelling, such as groups for blocks, or by for columns to group by"
         )
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
-        return _of_rate(scored)
+        return _rate_to_table(scored)
     refuse_other_tables(scored, argument)
     table: Any = getattr(scored, "_meta", None) if is_dask(scored) else scored
     if is_frame(table) and hypotheses is None and not how:
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
-        require_columns(table, *_SCORED, *COUNTS, argument=argument, hint=hint)
+        require_columns(table, *_SCORE_COLUMNS, *COUNTS, argument=argument, hint=hint)
         return scored  # type: ignore[return-value]  # a table
     if hypotheses is None and not is_frame(table):
         message = (
@@ -54,13 +61,17 @@ def as_scored(
     return score(scored, hypotheses, **how)
 
 
-def _of_rate(rate: ErrorRate) -> pd.DataFrame:
+def _rate_to_table(rate: ErrorRate) -> pd.DataFrame:
     counts = rate.counts_by_utterance
     columns = {
         "unit": pd.Categorical([rate.unit] * rate.utterances),
         "signature": pd.Categorical([rate.signature] * rate.utterances),
-        "reference_normalized": pd.array([_text(tokens) for tokens in rate.references], dtype="string"),
-        "hypothesis_normalized": pd.array([_text(tokens) for tokens in rate.hypotheses], dtype="string"),
+        "reference_normalized": pd.array(
+            [_join_tokens(tokens) for tokens in rate.references], dtype="string"
+        ),
+        "hypothesis_normalized": pd.array(
+            [_join_tokens(tokens) for tokens in rate.hypotheses], dtype="string"
+        ),
         "error_rate": rate.rates_by_utterance,
         "errors": rate.errors_by_utterance,
         "reference_length": rate.lengths_by_utterance,
@@ -72,7 +83,7 @@ def _of_rate(rate: ErrorRate) -> pd.DataFrame:
     return pd.concat([own_columns, pd.DataFrame(columns, index=rows.index)], axis=1)
 
 
-def _text(tokens: object) -> str:
+def _join_tokens(tokens: object) -> str:
     return tokens if isinstance(tokens, str) else " ".join(tokens)  # type: ignore[arg-type]  # not a text: a list of tokens
 
 
@@ -85,17 +96,17 @@ class ScoredRow(NamedTuple):
     hypothesis: str  # the compared hypothesis
 
 
-def rows_of(scored: pd.DataFrame) -> Iterator[ScoredRow]:
-    """The rows of a scored table that have scores."""
+def list_scored_rows(scored: pd.DataFrame) -> Iterator[ScoredRow]:
+    """Return the rows of a scored table that have scores."""
     scored_rows = scored[scored["errors"].notna()]
     columns = scored_rows[["unit", "signature", "reference_normalized", "hypothesis_normalized"]]
     return (ScoredRow(*map(str, row)) for row in columns.itertuples(index=False))
 
 
-def aligned(row: ScoredRow) -> Alignment:
-    """The alignment of a row, from its compared texts."""
-    preparation = prepare(row.unit, None, None)
-    parts(row.signature)
+def align_row(row: ScoredRow) -> Alignment:
+    """Return the alignment of a row, from its compared texts."""
+    preparation = build_preparation(row.unit, None, None)
+    parse_signature(row.signature)
     return Alignment(
         preparation.split(row.reference),
         preparation.split(row.hypothesis),
@@ -103,14 +114,14 @@ def aligned(row: ScoredRow) -> Alignment:
     )
 
 
-_NEEDED = ("unit", "lang", "norm")
-_WORDS = {"norm": "normaliser", "lang": "language"}
+_REQUIRED_KEYS = ("unit", "lang", "norm")
+_WORDS = {"norm": "normalizer", "lang": "language"}
 
 
-def parts(signature: str) -> dict[str, str]:
-    """The parts of a signature by their keys."""
+def parse_signature(signature: str) -> dict[str, str]:
+    """Return the parts of a signature by their keys."""
     fields = dict(field.split(":", 1) for field in signature.split("|") if ":" in field)
-    absent = [key for key in _NEEDED if not fields.get(key)]
+    absent = [key for key in _REQUIRED_KEYS if not fields.get(key)]
     if absent:
         message = (
             f"the signature {signature!r:.80} does not say {', '.join(map(repr, absent))}, as in "
@@ -120,35 +131,35 @@ def parts(signature: str) -> dict[str, str]:
     return fields
 
 
-def joined(signatures: Iterable[str], what: str = "these rows") -> str:
-    """One signature for the sum of several figures, with all their languages and the values of each."""
+def join_signatures(signatures: Iterable[str], what: str = "these rows") -> str:
+    """Return one signature for the sum of several figures, with all their languages and the values of each."""
     unique = sorted(set(signatures))
     if len(unique) < 2:
         return unique[0] if unique else ""
     by_language: dict[str, str] = {}
     for signature in unique:
-        language = parts(signature).get("lang", "")
+        language = parse_signature(signature).get("lang", "")
         first = by_language.setdefault(language, signature)
         if first != signature:
             message = (
-                f"{what} were scored in different ways: {differing(first, signature)}; score them alike, or keep "
+                f"{what} were scored in different ways: {describe_difference(first, signature)}; score them alike, or keep "
                 "them apart, as in by=['signature']"
             )
             raise InvalidRequestError(message, parameter="signature")
-    each = [parts(signature) for signature in unique]
+    each = [parse_signature(signature) for signature in unique]
     keys = dict.fromkeys(key for fields in each for key in fields)
     values = {key: dict.fromkeys(fields[key] for fields in each if key in fields) for key in keys}
     return "|".join(f"{key}:{'+'.join(texts)}" for key, texts in values.items())
 
 
-def joined_of(frame: pd.DataFrame, what: str = "these rows") -> str:
-    """One signature for the rows of a table that have one."""
-    return joined(frame["signature"].dropna().unique().tolist(), what)
+def join_table_signatures(frame: pd.DataFrame, what: str = "these rows") -> str:
+    """Return one signature for the rows of a table that have one."""
+    return join_signatures(frame["signature"].dropna().unique().tolist(), what)
 
 
-def differing(one: str, other: str) -> str:
-    """The differences between two signatures."""
-    first_parts, second_parts = parts(one), parts(other)
+def describe_difference(one: str, other: str) -> str:
+    """Return the differences between two signatures."""
+    first_parts, second_parts = parse_signature(one), parse_signature(other)
     return ", ".join(
         f"{_WORDS.get(key, key)} {first_parts.get(key, 'none')} and {second_parts.get(key, 'none')}"
         for key in dict.fromkeys([*first_parts, *second_parts])

@@ -8,13 +8,20 @@ from typing import Any, TypeAlias
 
 from speechlab._arguments import has_column, is_frame, is_whole_number
 from speechlab._pandas import pd
-from speechlab.display import Html, element, join, percent
+from speechlab.display import Html, element, join, format_percent
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.pairs import PLACES, Pairs, edit_table
-from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._columns import typed_table
+from speechlab.metrics._alignment.pairs import PLACES, Pairs, build_edit_table
+from speechlab.metrics._alignment.units import build_preparation
+from speechlab.metrics._columns import build_table
 from speechlab.metrics._rates.error_rate import ErrorRate
-from speechlab.metrics._rates.tables import Scorable, aligned, as_scored, joined_of, parts, rows_of
+from speechlab.metrics._rates.tables import (
+    Scorable,
+    align_row,
+    to_scored_table,
+    join_table_signatures,
+    parse_signature,
+    list_scored_rows,
+)
 
 
 def edits(
@@ -26,7 +33,7 @@ def edits(
     hypothesis: str = "hypothesis",
     **how: Any,
 ) -> pd.DataFrame:
-    """The errors, one row each, with their places in the texts as written.
+    """Return the errors, one row each, with their places in the texts as written.
 
     Args:
         scored: Result of :func:`score` or :func:`error_rate`; or a table or references without scores.
@@ -39,10 +46,10 @@ def edits(
     Returns:
         A table with ``utterance`` (the label of the row in the index), ``operation`` (``"substitute"``, ``"delete"``,
         ``"insert"``, ``"equal"``), the tokens ``reference`` and ``hypothesis``, ``reference_start``,
-        ``reference_end``, ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalisation,
+        ``reference_end``, ``hypothesis_start`` and ``hypothesis_end`` (characters of the texts before normalization,
         half open), and ``unit``. The token and the place of a side without a token are missing. All places are
         missing for readings and syllables, for a table without the texts as written, and for a table that was scored
-        with a custom function as its normaliser or with variants; merged compounds have none either.
+        with a custom function as its normalizer or with variants; merged compounds have none either.
 
     Raises:
         InvalidRequestError: The table has no scores and cannot be scored.
@@ -57,7 +64,7 @@ def edits(
     scored_already = is_frame(scored) and hypotheses is None and not how
     if not scored_already:
         how |= {"reference": reference, "hypothesis": hypothesis}
-    table = as_scored(scored, hypotheses, how)
+    table = to_scored_table(scored, hypotheses, how)
     scored_rows = table[table["errors"].notna()]
     written = all(
         has_column(scored_rows, name, name_of)
@@ -65,23 +72,23 @@ def edits(
     )
     tables = []
     for signature, rows_alike in scored_rows.groupby("signature", observed=True, sort=False):
-        fields = parts(str(signature))
+        fields = parse_signature(str(signature))
         has_places = written and not fields["norm"].startswith("custom:") and "variants" not in fields
         language = None if fields["lang"] == "any" else fields["lang"]
         rules = fields["norm"].partition("#")[0] if has_places else None
         columns = (reference, hypothesis) if has_places else ("reference_normalized", "hypothesis_normalized")
         references, hypothesis_texts = (list(map(str, rows_alike[column])) for column in columns)
-        how_cut = prepare(
+        how_cut = build_preparation(
             fields["unit"], language, rules, merge_compounds=has_places and "compounds" in fields
         )
         pairs = Pairs(references, hypothesis_texts, how_cut)
-        rows = edit_table(pairs, rows_alike.index.tolist(), equal=equal).assign(unit=fields["unit"])
+        rows = build_edit_table(pairs, rows_alike.index.tolist(), equal=equal).assign(unit=fields["unit"])
         if not has_places:
             rows[list(PLACES)] = pd.NA
         tables.append(rows)
     if not tables:
-        empty = prepare("word", None, None)
-        tables = [edit_table(Pairs([], [], empty), [], equal=equal).assign(unit="")]
+        empty = build_preparation("word", None, None)
+        tables = [build_edit_table(Pairs([], [], empty), [], equal=equal).assign(unit="")]
     joined = pd.concat(tables, ignore_index=True)
     order = {label: place for place, label in enumerate(scored_rows.index.tolist())}
     joined = joined.sort_values("utterance", key=lambda labels: labels.map(order), kind="stable")
@@ -98,8 +105,8 @@ _TYPES = {
 }
 
 
+# Unit, operation, and the tokens of the reference and the hypothesis.
 _Key: TypeAlias = tuple[str, str, str | None, str | None]
-"""Unit, operation, and the tokens of the reference and the hypothesis."""
 
 
 def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None, **how: Any) -> pd.DataFrame:
@@ -126,14 +133,16 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
         >>> table["operation"][0], table["reference"][0], table["hypothesis"][0], int(table["count"][0])
         ('substitute', 'b', 'x', 2)
     """
-    table = as_scored(scored, hypotheses, how)
+    table = to_scored_table(scored, hypotheses, how)
     scored_rows = table[table["errors"].notna()]
     signatures = {
-        unit: joined_of(rows_of_unit, f"rows by {unit}")
+        unit: join_table_signatures(rows_of_unit, f"rows by {unit}")
         for unit, rows_of_unit in scored_rows.groupby("unit", observed=True)
     }
     counts, utterances = Counter[_Key](), Counter[_Key]()
-    alignments = scored.alignments if isinstance(scored, ErrorRate) else map(aligned, rows_of(scored_rows))
+    alignments = (
+        scored.alignments if isinstance(scored, ErrorRate) else map(align_row, list_scored_rows(scored_rows))
+    )
     for unit, alignment in zip(scored_rows["unit"], alignments, strict=True):
         pair_counts = Counter(
             (unit, edit.operation, edit.reference, edit.hypothesis)
@@ -149,11 +158,11 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     ]
     # Ties in the order of the tokens, so that the same errors give the same table.
     rows.sort(key=lambda row: (-row[4], row[0], row[1], row[2] or "", row[3] or ""))
-    return typed_table(rows, _TYPES)
+    return build_table(rows, _TYPES)
 
 
 # The mark of each operation, and its tint.
-_LOOKS = {
+_STYLES = {
     "substitute": ("S", "background:rgba(230,159,0,.25)"),
     "delete": ("D", "background:rgba(213,94,0,.25)"),
     "insert": ("I", "background:rgba(0,114,178,.25)"),
@@ -180,7 +189,7 @@ def alignments_html(
         **how: Arguments of :func:`score` for texts without scores, such as ``language="en"``.
 
     Returns:
-        HTML that a notebook shows. All texts are escaped, and colour is never the only sign.
+        HTML that a notebook shows. All texts are escaped, and color is never the only sign.
 
     Raises:
         InvalidRequestError: The table has no scores and cannot be scored, or the limit is not a whole number of at
@@ -193,20 +202,22 @@ def alignments_html(
     if not is_whole_number(limit) or limit < 1:
         message = f"limit={limit!r:.60} is not a number of utterances; give a whole number of at least 1"
         raise InvalidRequestError(message, parameter="limit")
-    table = as_scored(scored, hypotheses, how)
+    table = to_scored_table(scored, hypotheses, how)
     with_errors = table[(table["errors"] > 0).fillna(value=False)]
     scored_rows = with_errors.sort_values("errors", ascending=False, kind="stable")
     first_rows = scored_rows.head(limit)
     blocks = []
-    for label, rate, row in zip(first_rows.index, first_rows["error_rate"], rows_of(first_rows), strict=True):
-        language = parts(row.signature).get("lang")
-        head = element("small", element("strong", str(label)), f" {percent(rate)}")
+    for label, rate, row in zip(
+        first_rows.index, first_rows["error_rate"], list_scored_rows(first_rows), strict=True
+    ):
+        language = parse_signature(row.signature).get("lang")
+        head = element("small", element("strong", str(label)), f" {format_percent(rate)}")
         lang = None if language == "any" else language
-        alignment = aligned(row)
+        alignment = align_row(row)
         gap = "3px" if alignment.separator else "1px"
         cells = []
         for edit in alignment:
-            mark, tint = _LOOKS[edit.operation]
+            mark, tint = _STYLES[edit.operation]
             # A dot marks a missing token and keeps the width of its place.
             tokens = (element("span", token or "·") for token in (edit.reference, edit.hypothesis))
             cells.append(element("span", *tokens, element("small", mark), style=_CELL.format(gap, tint)))

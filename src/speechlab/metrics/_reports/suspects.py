@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import as_texts
-from speechlab.metrics._columns import with_columns
+from speechlab.metrics._arguments import to_texts
+from speechlab.metrics._columns import add_columns
 from speechlab.metrics._differences.compare import classify_differences, has_classes
-from speechlab.metrics._differences.differences import FORGIVEN
+from speechlab.metrics._differences.differences import HARMLESS_CLASSES
 from speechlab.metrics._rates.error_rate import error_rate
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# A text is far too long or too short for its sound if its pace is this many times the language's median pace.
 _MANY_TIMES = 2.5
-"""A text is far too long or too short for its sound if its pace is this many times the language's median pace."""
 _FEW_ROWS = 10  # fewer rows of a language have no median pace to rely on
 _TYPES = {"suggestion": "string", "agreed_differences": "Int64", "certainty": "category", "why": "string"}
 
@@ -38,7 +38,7 @@ def suspects(
 
     A reference is suspected where all systems that transcribed the row differ from it at the same place in the same
     way, by more than notation. It is *likely* wrong if they heard other words there, and *possibly* wrong if the
-    words sound alike, because recognizers that learnt from alike texts choose the same spelling. It is suspected as
+    words sound alike, because recognizers that learned from alike texts choose the same spelling. It is suspected as
     well if its pace, in characters a second, is more than 2.5 times or less than 1 / 2.5 of the median of its
     language, while the transcripts agree on another length. Systems that share a model agree in their errors, too:
     compare independent ones.
@@ -64,7 +64,7 @@ def suspects(
         >>> suspects(pd.DataFrame(rows), ["a", "b"])["suggestion"].tolist()
         ['ten hats']
     """
-    names = as_texts(hypotheses, "hypotheses", "name columns of transcripts")
+    names = to_texts(hypotheses, "hypotheses", "name columns of transcripts")
     if len(names) < 2:
         message = (
             f"hypotheses={names!r} names {len(names)} column; give the transcripts of two systems or more"
@@ -83,15 +83,15 @@ def suspects(
     seconds = frame[duration_s].tolist() if duration_s in frame.columns else [None] * len(frame)
     paces: dict[str, list[float]] = {}
     for row, length in zip(rows, seconds, strict=True):
-        pace = _pace(row.reference, length)
+        pace = _measure_pace(row.reference, length)
         if pace > 0:
             paces.setdefault(row.code, []).append(pace)
     usual = {code: statistics.median(values) for code, values in paces.items() if len(values) >= _FEW_ROWS}
-    judged = [row.judged(length, usual.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
+    judged = [row.judge(length, usual.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
     places = [place for place, verdict in enumerate(judged) if verdict is not None]
     verdicts = [verdict for verdict in judged if verdict is not None]
     columns = [dict(zip(_TYPES, verdict, strict=True)) for verdict in verdicts]
-    table = with_columns(frame.iloc[places], columns, _TYPES)
+    table = add_columns(frame.iloc[places], columns, _TYPES)
     order = sorted(range(len(verdicts)), key=lambda at: (verdicts[at][2] != "likely", -verdicts[at][1]))
     return table.iloc[order]
 
@@ -104,28 +104,30 @@ class _Row:
         self.code = "" if is_missing(language) else language_code(str(language))
         self.transcripts = [text for text in transcripts if isinstance(text, str) and text.strip()]
 
-    def judged(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
+    def judge(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
         """The suggestion, the number of agreed differences, the certainty and the reason; None if nothing is odd."""
         if len(self.transcripts) < 2 or not self.reference.strip():
             return None
         # Differences from the reference that all transcripts share: kind, both texts, and their place.
-        shared = set.intersection(*(set(self._differences(text)) for text in self.transcripts))
+        shared = set.intersection(*(set(self._find_differences(text)) for text in self.transcripts))
         agreed = sorted(shared, key=lambda difference: difference[::-1])
         heard_other_words = any(kind not in {"homophone", "tone"} for kind, *_ in agreed)
-        odd = "" if usual is None else self._odd_length(_pace(self.reference, seconds) / usual)
+        odd = (
+            "" if usual is None else self._describe_odd_length(_measure_pace(self.reference, seconds) / usual)
+        )
         if not agreed and not odd:
             return None
         certainty = "likely" if heard_other_words or odd else "possible"
-        reasons = [self._said_of(agreed)] if agreed else []
-        return self._suggestion(agreed), len(agreed), certainty, " ".join([*reasons, odd]).strip()
+        reasons = [self._describe_agreement(agreed)] if agreed else []
+        return self._build_suggestion(agreed), len(agreed), certainty, " ".join([*reasons, odd]).strip()
 
-    def _differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
+    def _find_differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
         if has_classes(self.code):
             comparison = classify_differences(self.reference, transcript, self.code)
             return [
                 (kind, reference.casefold(), hypothesis.casefold(), start)
                 for kind, reference, hypothesis, start in comparison.differences
-                if kind not in FORGIVEN
+                if kind not in HARMLESS_CLASSES
             ]
         (alignment,) = error_rate(self.reference, transcript, language=self.code or None).alignments
         return [
@@ -134,7 +136,7 @@ class _Row:
             if edit.operation != "equal"
         ]
 
-    def _suggestion(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
+    def _build_suggestion(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
         """The transcript that most systems agree on; else the reference with the agreed words in place of its own."""
         alike = [" ".join(text.casefold().split()).strip(" .。") for text in self.transcripts]
         text, count = Counter(alike).most_common(1)[0]
@@ -148,7 +150,7 @@ class _Row:
             suggestion = suggestion[:at] + hypothesis + suggestion[at + len(reference) :]
         return suggestion
 
-    def _odd_length(self, ratio: float) -> str:
+    def _describe_odd_length(self, ratio: float) -> str:
         """Why the reference does not fit the sound, if the transcripts have another length, too."""
         if math.isnan(ratio) or 1 / _MANY_TIMES <= ratio <= _MANY_TIMES:
             return ""
@@ -160,7 +162,7 @@ class _Row:
             return f"The text is {1 / ratio:.1f} times shorter than usual for so long a recording."
         return ""
 
-    def _said_of(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
+    def _describe_agreement(self, agreed: Sequence[tuple[str, str, str, int]]) -> str:
         _, reference, hypothesis, _ = agreed[0]
         more = f" and {len(agreed) - 1} more places" if len(agreed) > 1 else ""
         count = "Both" if len(self.transcripts) == 2 else f"All {len(self.transcripts)}"
@@ -171,7 +173,7 @@ class _Row:
         )
 
 
-def _pace(text: str, seconds: object) -> float:
+def _measure_pace(text: str, seconds: object) -> float:
     """Characters a second; NaN where it cannot be known."""
     if is_missing(seconds) or not isinstance(seconds, int | float) or seconds <= 0:
         return math.nan

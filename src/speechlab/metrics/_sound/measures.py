@@ -1,4 +1,4 @@
-"""Measures of synthesised speech: duration, rate, loudness, pitch, and signs of faults.
+"""Measures of synthesized speech: duration, rate, loudness, pitch, and signs of faults.
 
 No measure says how natural a voice sounds. They find clips that are worth listening to.
 """
@@ -25,26 +25,26 @@ from speechlab._arguments import (
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.metrics._arguments import as_texts, check_number, named_functions
-from speechlab.metrics._columns import with_columns
+from speechlab.metrics._arguments import to_texts, check_number, collect_functions
+from speechlab.metrics._columns import add_columns
 from speechlab.metrics._sound.networks import dnsmos, read_clip
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
     check_pitches,
-    clipped_ratio,
-    ends_abruptly,
-    fundamental,
+    measure_clipping_ratio,
+    has_abrupt_end,
+    measure_f0,
     integrated_loudness,
-    repeats_its_end,
-    silence,
+    has_repeated_end,
+    find_silence,
 )
-from speechlab.text import language_code, mora_count, normalizer, words, writes_without_spaces
+from speechlab.text import language_code, count_morae, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz.
 ClipMeasure: TypeAlias = Callable[["NDArray[np.float32]", int], float]
-"""A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz."""
 
 _PITCH_RATE = 16_000
 _RATES = (
@@ -61,7 +61,7 @@ _TYPES = {
     **dict.fromkeys(("repeated_ending", "truncated_ending"), "boolean"),
 }
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
-_SAID_TWICE = re.compile(r"(.{2,})\1$")
+_REPETITION = re.compile(r"(.{2,})\1$")
 
 
 def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
@@ -153,8 +153,8 @@ def speech_measures(
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitches(f0_range_hz, _PITCH_RATE)
-    functions = named_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
-    frame, values, spoken_texts = _given(clips, texts, audio, text)
+    functions = collect_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
+    frame, values, spoken_texts = _resolve_clips(clips, texts, audio, text)
     has_language = has_column(frame, language, "language")
     if not has_language and language != "language":
         language_code(language)
@@ -164,7 +164,7 @@ def speech_measures(
         raise InvalidRequestError(message, parameter="texts")
     rows: list[dict[str, Any]] = []
     for value, line, tag in zip(values, spoken_texts, languages, strict=True):
-        code, problem = _language(tag)
+        code, problem = _parse_language(tag)
         row: dict[str, Any] = {"_group": code}
         rows.append(row)
         try:
@@ -178,26 +178,26 @@ def speech_measures(
             continue
         if clip is not None:
             words_said = line if isinstance(line, str) else None
-            row |= _sound(clip, words_said, silence_db, f0_range_hz)
+            row |= _measure_sound(clip, words_said, silence_db, f0_range_hz)
             if words_said is not None and row["speech_s"] > 0:
-                row |= _rates(words_said, code, row["speech_s"])
+                row |= _measure_pace(words_said, code, row["speech_s"])
             if with_dnsmos and row["speech_s"] > 0:
                 row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
-            measured, fault = _measured(functions, clip.to_mono())
+            measured, fault = _apply_measures(functions, clip.to_mono())
             row |= measured
             problem = problem or fault
         row["measure_error"] = problem
     _add_outliers(rows)
     rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}
-    return with_columns(
+    return add_columns(
         frame, rows, _TYPES | rated | dict.fromkeys(functions, "Float64") | {"measure_error": "string"}
     )
 
 
-def _given(
+def _resolve_clips(
     clips: Any, texts: Sequence[str] | None, audio: str, text: str
 ) -> tuple[pd.DataFrame, list[Any], list[Any]]:
-    """The table for the measures, which may have no columns yet, the clips, and their intended texts."""
+    """Return the table for the measures, which may have no columns yet, the clips, and their intended texts."""
     refuse_other_tables(clips, "clips")
     if is_frame(clips):
         require_columns(clips, audio, hint="Name the right one, as in audio='path'")
@@ -208,15 +208,15 @@ def _given(
             raise InvalidRequestError(message, parameter="texts")
         spoken_texts = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
         return clips, clips[audio].tolist(), spoken_texts
-    values = _clips(clips)
+    values = _to_clips(clips)
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:
         return frame, values, [None] * len(values)
-    return frame, values, as_texts(texts, "texts", "give '' for a clip without a text")
+    return frame, values, to_texts(texts, "texts", "give '' for a clip without a text")
 
 
-def _clips(clips: Any) -> list[Any]:
-    """One clip or several as a list."""
+def _to_clips(clips: Any) -> list[Any]:
+    """Return one clip or several as a list."""
     if isinstance(clips, AudioClip | str | bytes | os.PathLike):
         return [clips]
     if isinstance(clips, np.ndarray) and clips.dtype != object:
@@ -231,12 +231,12 @@ def _clips(clips: Any) -> list[Any]:
     return list(clips)
 
 
-def _sound(
+def _measure_sound(
     clip: AudioClip, text: str | None, silence_db: float, f0_range_hz: tuple[float, float]
 ) -> dict[str, Any]:
     rate = clip.sample_rate
     mono = clip.to_mono().samples
-    quiet = silence(mono, rate, silence_db)
+    quiet = find_silence(mono, rate, silence_db)
     edges = [min(windows * WINDOW_S, clip.duration_s) for windows in quiet.edges]
     sounding = bool(quiet.loud.any())
     speech_s = max(clip.duration_s - sum(edges), 0.0) if sounding else 0.0
@@ -247,19 +247,19 @@ def _sound(
         "leading_silence_s": edges[0],
         "trailing_silence_s": edges[1],
         "longest_pause_s": quiet.longest_pause * WINDOW_S,
-        "clipping_ratio": clipped_ratio(clip.samples),
+        "clipping_ratio": measure_clipping_ratio(clip.samples),
         "peak_dbfs": 20 * math.log10(clip.peak) if clip.peak else None,
         "rms_dbfs": rms_dbfs(clip.samples) if clip.peak else None,
         "loudness_lufs": integrated_loudness(clip.samples, rate),
         "repeated_ending": sounding
-        and repeats_its_end(mono, rate, quiet)
-        and not (text and _SAID_TWICE.search(_bare(text))),
-        "truncated_ending": sounding and ends_abruptly(quiet),
+        and has_repeated_end(mono, rate, quiet)
+        and not (text and _REPETITION.search(_strip_signs(text))),
+        "truncated_ending": sounding and has_abrupt_end(quiet),
     }
     if sounding:
         first, last = (round(edge * rate) for edge in edges)
         speech = mono[first : len(mono) - last]
-        pitch = fundamental(resample(speech, rate, _PITCH_RATE), _PITCH_RATE, *f0_range_hz)
+        pitch = measure_f0(resample(speech, rate, _PITCH_RATE), _PITCH_RATE, *f0_range_hz)
         voiced = pitch[~np.isnan(pitch)]
         row["voiced_ratio"] = len(voiced) / len(pitch) if len(pitch) else None
         if len(voiced):
@@ -271,29 +271,31 @@ def _sound(
     return row
 
 
-def _bare(text: str) -> str:
+def _strip_signs(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def _rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
+def _measure_pace(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
     # Letters and digits as Python defines them: vowel signs of Thai and other scripts do not count.
-    characters = len(_bare(normalizer("none")(text)))
+    characters = len(_strip_signs(normalizer("none")(text)))
     row: dict[str, Any] = {"characters": characters}
     if characters:
         row |= {"duration_per_character_s": speech_s / characters, "characters_per_s": characters / speech_s}
     if language == "ja" and find_spec("pyopenjtalk") is not None:
-        morae = mora_count(text)
+        morae = count_morae(text)
         row["morae"] = morae
         if morae:
             row |= {"duration_per_mora_s": speech_s / morae, "morae_per_s": morae / speech_s}
     if language is not None and not writes_without_spaces(language):
-        row["words"] = len([word for word in words(text) if _bare(word)])
+        row["words"] = len([word for word in words(text) if _strip_signs(word)])
         row["words_per_s"] = row["words"] / speech_s
     return row
 
 
-def _measured(measures: Mapping[str, ClipMeasure], clip: AudioClip) -> tuple[dict[str, float], str | None]:
-    """The values of measures of the user, and what was wrong with the last of those that failed."""
+def _apply_measures(
+    measures: Mapping[str, ClipMeasure], clip: AudioClip
+) -> tuple[dict[str, float], str | None]:
+    """Return the values of measures of the user, and what was wrong with the last of those that failed."""
     row, problem = {}, None
     for name, measure in measures.items():
         try:
@@ -308,7 +310,7 @@ def _measured(measures: Mapping[str, ClipMeasure], clip: AudioClip) -> tuple[dic
     return row, problem
 
 
-_FEWEST = 8
+_MIN_GROUP_SIZE = 8
 _MAD = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 
 
@@ -322,13 +324,13 @@ def _add_outliers(rows: list[dict[str, Any]]) -> None:
     for members in groups.values():
         paces = np.array([pace for _, pace in members])
         spread = _MAD * float(np.median(np.abs(paces - np.median(paces))))
-        if len(members) >= _FEWEST and spread > 0:
+        if len(members) >= _MIN_GROUP_SIZE and spread > 0:
             for row, pace in members:
                 row["duration_z"] = (pace - float(np.median(paces))) / spread
 
 
-def _language(tag: object) -> tuple[str | None, str | None]:
-    """The code of a row's language and its error; None for what does not apply."""
+def _parse_language(tag: object) -> tuple[str | None, str | None]:
+    """Return the code of a row's language and its error; None for what does not apply."""
     # The default name of the column means no language if there is no such column.
     if is_missing(tag) or (isinstance(tag, str) and tag == "language"):
         return None, None

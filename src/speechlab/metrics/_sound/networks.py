@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.audio import AudioClip, clip_of
+from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
-from speechlab.metrics._sound.signal import WINDOW_S, silence
+from speechlab.metrics._sound.signal import WINDOW_S, find_silence
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
     """
     from speechlab.engines import DNSMOS_RATE, rate_noise
 
-    return Dnsmos(*rate_noise(_sounding(clip, DNSMOS_RATE, "quality")))
+    return Dnsmos(*rate_noise(_extract_mono(clip, DNSMOS_RATE, "quality")))
 
 
 def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArray[np.float32]:
@@ -81,9 +81,9 @@ def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArr
     """
     from speechlab.engines import SPEAKER_RATE, embed_speaker
 
-    sound = _sounding(clip, SPEAKER_RATE, "speaker")
+    sound = _extract_mono(clip, SPEAKER_RATE, "speaker")
     level = float(np.sqrt(np.mean(np.square(sound, dtype=np.float64))))
-    loud = silence(sound, SPEAKER_RATE, _PAUSE_DB).loud
+    loud = find_silence(sound, SPEAKER_RATE, _PAUSE_DB).loud
     after = np.flatnonzero(loud)
     pauses = np.diff(after) - 1
     for start, length in zip(after[:-1][pauses > 0], pauses[pauses > 0], strict=True):
@@ -99,7 +99,7 @@ def speaker_similarity(
 ) -> float:
     """Similarity of the speakers of two recordings: the cosine of their embeddings.
 
-    It orders recordings of one language, band and channel, such as synthesised voices by their closeness to a
+    It orders recordings of one language, band and channel, such as synthesized voices by their closeness to a
     reference. It is no proof that two recordings are of one person. Figures of different channels, languages or
     lengths do not compare. Set it beside the similarity of two recordings of one speaker, and of two speakers, made
     in the same way.
@@ -130,25 +130,27 @@ def speaker_similarity(
 
 
 def read_clip(value: Any) -> AudioClip:
-    """A clip from a clip, a path or bytes."""
+    """Return a clip from a clip, a path or bytes."""
     if not isinstance(value, AudioClip | bytes | bytearray | memoryview | str | os.PathLike):
         message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
         raise InvalidRequestError(message, parameter="clips")
     try:
-        return clip_of(value)
+        return to_clip(value)
     except (OSError, ValueError) as error:
         if isinstance(error, SpeechLabError):
             raise
         raise AudioError(f"the file {value!r:.200} cannot be read: {error}") from error
 
 
-def _sounding(clip: AudioClip | str | os.PathLike[str] | bytes, rate: int, has: str) -> NDArray[np.float32]:
-    """The mono samples of a clip that has sound."""
+def _extract_mono(
+    clip: AudioClip | str | os.PathLike[str] | bytes, rate: int, has: str
+) -> NDArray[np.float32]:
+    """Return the mono samples of a clip that has sound."""
     sound = read_clip(clip).to_mono().resample(rate).samples
     if not len(sound):
         message = f"an empty clip has no {has}; leave it out"
         raise InvalidRequestError(message, parameter="clip")
-    if not silence(sound, rate, 200.0).loud.any():
+    if not find_silence(sound, rate, 200.0).loud.any():
         message = f"a silent clip (nothing above -70 dBFS) has no {has}; leave it out"
         raise InvalidRequestError(message, parameter="clip")
     return sound

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_number
-from speechlab.audio import loud_windows
+from speechlab.audio import find_loud_windows
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -54,16 +54,16 @@ class Silence(NamedTuple):
         return int(gaps.max()) if gaps.size else 0
 
 
-def silence(mono: NDArray[np.float32], sample_rate: int, threshold_db: float) -> Silence:
+def find_silence(mono: NDArray[np.float32], sample_rate: int, threshold_db: float) -> Silence:
     """Find the windows whose power is less than ``threshold_db`` below that of the loudest, and above -70 dBFS."""
-    _, loud, power = loud_windows(mono, sample_rate, threshold_db)
+    _, loud, power = find_loud_windows(mono, sample_rate, threshold_db)
     return Silence(loud, power)
 
 
 # -- level
 
 
-def clipped_ratio(samples: NDArray[np.float32]) -> float:
+def measure_clipping_ratio(samples: NDArray[np.float32]) -> float:
     """Fraction of samples at full scale in runs of three or more; a shorter run is not clipping."""
     if not samples.size:
         return math.nan
@@ -100,7 +100,7 @@ def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float
     total = np.zeros(blocks)
     for channel, column in enumerate(columns.T):
         gain = _CHANNEL_GAINS[channel] if channel < len(_CHANNEL_GAINS) else 1.0
-        sums = np.concatenate([[0.0], np.square(_k_weighted(column, sample_rate)).cumsum()])
+        sums = np.concatenate([[0.0], np.square(_apply_k_weighting(column, sample_rate)).cumsum()])
         total += gain * (sums[stops] - sums[starts]) / (_BLOCK_S * sample_rate)
     gated = total[total > 10 ** ((_ABSOLUTE_GATE - _OFFSET) / 10)]
     if not gated.size:
@@ -109,12 +109,12 @@ def integrated_loudness(samples: NDArray[np.float32], sample_rate: int) -> float
     return _OFFSET + 10 * math.log10(float(gated.mean()))
 
 
-def _k_weighted(column: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
+def _apply_k_weighting(column: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
     # Filtered in chunks, by the frequency response. The filters decay within milliseconds, so half a second of the
     # samples before and of zeros after removes the seams between chunks (below 1e-9).
     roll = min(sample_rate // 2, _FFT_SIZE // 4)
     chunk = _FFT_SIZE - 2 * roll
-    response = _response(_FFT_SIZE, sample_rate)
+    response = _compute_response(_FFT_SIZE, sample_rate)
     weighted = np.empty(len(column))
     for start in range(0, len(column), chunk):
         first = max(start - roll, 0)
@@ -125,7 +125,7 @@ def _k_weighted(column: NDArray[np.float32], sample_rate: int) -> NDArray[np.flo
 
 
 @lru_cache(maxsize=4)
-def _response(size: int, sample_rate: int) -> NDArray[np.complex128]:
+def _compute_response(size: int, sample_rate: int) -> NDArray[np.complex128]:
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     shelf_k = math.tan(math.pi * 1681.974450955533 / sample_rate)
     shelf_q = 0.7071752369554196
@@ -156,8 +156,8 @@ _TAIL_S = 0.03
 _ABRUPT_DB = 10.0
 
 
-def ends_abruptly(quiet: Silence) -> bool:
-    """Whether the last 30 ms are nearly as loud as the speech: a sign that the end was cut off.
+def has_abrupt_end(quiet: Silence) -> bool:
+    """Return whether the last 30 ms are nearly as loud as the speech: a sign that the end was cut off.
 
     Speech takes at least some tens of milliseconds to fade. A clip that stops less than 10 dB below the median of its
     sounding windows has probably lost its end.
@@ -179,8 +179,8 @@ _ALIKE = 0.85
 _CONTRAST = 0.5  # in natural logarithm of power; steadier sounds have no shape to repeat
 
 
-def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence) -> bool:
-    """Whether the last 0.15 to 2.5 s sound like the part before: a loop, which is a known fault of synthesisers.
+def has_repeated_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence) -> bool:
+    """Whether the last 0.15 to 2.5 s sound like the part before: a loop, which is a known fault of synthesizers.
 
     The spectra of the end and of the part before it are correlated, with or without a pause between them. The spectra
     have 24 logarithmic bands, without the level of each frame and without their mean. A steady sound has no shape
@@ -189,7 +189,7 @@ def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence)
     lead, trail = quiet.edges
     window = max(round(sample_rate * WINDOW_S), 1)
     sound = mono[lead * window : len(mono) - trail * window]
-    features = _band_levels(sound, sample_rate)
+    features = _measure_band_levels(sound, sample_rate)
     features = features - features.mean(axis=1, keepdims=True)
     shortest, longest = round(_SHORTEST_REPEAT_S / _HOP_S), round(_LONGEST_REPEAT_S / _HOP_S)
     for lag in range(shortest, min(longest, len(features) // 2) + 1):
@@ -202,7 +202,7 @@ def repeats_its_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence)
     return False
 
 
-def _band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
+def _measure_band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
     """Logarithmic power of bands of equal width on a mel-like scale, every 10 ms; shape (frames, bands)."""
     size, hop = round(_FRAME_S * sample_rate), round(_HOP_S * sample_rate)
     tail = round((2 * _LONGEST_REPEAT_S + 0.1) * sample_rate)
@@ -219,7 +219,7 @@ def _band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.flo
 
 
 # Greatest aperiodic share of the power in a voiced frame. YIN's paper has 0.1, for clean speech. On 37 recordings of
-# synthesised speech, 0.3 came closest to the voiced frames of Praat, and did not change the median.
+# synthesized speech, 0.3 came closest to the voiced frames of Praat, and did not change the median.
 _VOICED = 0.3
 _NEARLY = 0.1
 _QUIET = 10 ** (-40 / 10)  # frames more than 40 dB below the loudest are ignored
@@ -227,7 +227,7 @@ _FRAMES_AT_ONCE = 2_000
 _OCTAVE = 1.6  # a jump by more than this factor within 50 ms is an octave error, not speech
 
 
-def fundamental(
+def measure_f0(
     samples: NDArray[np.float32], sample_rate: int, low_hz: float = 60.0, high_hz: float = 500.0
 ) -> NDArray[np.float64]:
     """F0 every 10 ms, in Hz; NaN for frames without voice."""
@@ -244,9 +244,9 @@ def fundamental(
     for start in range(0, count, _FRAMES_AT_ONCE):
         batch = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
         power[start : start + len(batch)] = np.square(batch).mean(axis=1)
-        pitch[start : start + len(batch)] = _yin(batch, window, longest, sample_rate, high_hz)
+        pitch[start : start + len(batch)] = _run_yin(batch, window, longest, sample_rate, high_hz)
     pitch[power <= power.max() * _QUIET] = np.nan
-    return _without_jumps(pitch)
+    return _drop_jumps(pitch)
 
 
 def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
@@ -261,7 +261,7 @@ def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
         raise InvalidRequestError(message, parameter="f0_range_hz")
 
 
-def _yin(
+def _run_yin(
     frames: NDArray[np.float64], window: int, longest: int, sample_rate: int, high_hz: float
 ) -> NDArray[np.float64]:
     size = 1 << (frames.shape[1] + window - 1).bit_length()
@@ -272,7 +272,7 @@ def _yin(
     shifted = energy[:, window : window + longest] - energy[:, :longest]
     difference = np.maximum(shifted[:, :1] + shifted - 2 * products, 0)
     sums = difference[:, 1:].cumsum(axis=1)
-    # The cumulative mean normalised difference: 1 at lag 0, small at the period.
+    # The cumulative mean normalized difference: 1 at lag 0, small at the period.
     normal = np.ones_like(difference)
     np.divide(difference[:, 1:] * np.arange(1, longest), sums, out=normal[:, 1:], where=sums > 0)
     first = int(sample_rate / high_hz)
@@ -292,7 +292,7 @@ def _yin(
     return np.where(dips.any(axis=1), sample_rate / (lags + fine), np.nan)
 
 
-def _without_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
+def _drop_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
     """Drop frames that differ from the frames around them: octave errors, and single frames."""
     padded = np.pad(pitch, 2, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, 5)

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 BLOCK = "speechlab block"
 _MOST_DRAWS = 1_000_000
 _CELLS_AT_ONCE = 4_000_000  # of draws x distinct pairs: 32 MB of 64-bit counts
-_UNSEEN = 1 / 3
-"""Weight of the wholly wrong utterance that a sample may lack (docs/statistics.md says how often it is too small)."""
+# Weight of the wholly wrong utterance that a sample may lack (docs/statistics.md says how often it is too
+# small).
+_UNSEEN_WEIGHT = 1 / 3
 
 
 class Interval(NamedTuple):
@@ -80,7 +81,7 @@ class Bootstrap:
             )
             raise InvalidRequestError(message, parameter="seed")
 
-    def on(self, frame: pd.DataFrame, argument: str = "frame") -> tuple[pd.DataFrame, Bootstrap]:
+    def add_blocks(self, frame: pd.DataFrame, argument: str = "frame") -> tuple[pd.DataFrame, Bootstrap]:
         """The table with the block of each row in a separate column, and a bootstrap that uses this column."""
         if self.groups is None:
             return frame, self
@@ -89,29 +90,29 @@ class Bootstrap:
             names = frame[self.groups].tolist()
         else:
             check_index(self.groups, frame.index, "groups")
-            names = _names(self.groups, len(frame))
+            names = _check_names(self.groups, len(frame))
         # In a separate column, because the column of blocks may also be a key or a figure.
         return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
 
-    def within(self, frame: pd.DataFrame) -> Bootstrap:
-        """The same bootstrap for some rows of the table."""
+    def restrict_to(self, frame: pd.DataFrame) -> Bootstrap:
+        """Return the same bootstrap for some rows of the table."""
         return self if self.groups is None else replace(self, groups=frame[self.groups].tolist())
 
-    def of_rows(self, rows: Any) -> Bootstrap:
+    def bind_rows(self, rows: Any) -> Bootstrap:
         """The same bootstrap for the rows of a table with the blocks, or for lists beside an index or None."""
         if self.groups is not None and is_frame(rows):
-            table, of_table = self.on(rows, "the table")
-            return of_table.within(table)
+            table, of_table = self.add_blocks(rows, "the table")
+            return of_table.restrict_to(table)
         check_index(self.groups, rows, "groups")
         return self
 
-    def blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
+    def sum_blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Sums by block, in order of first appearance, of the figures of utterances (one row each)."""
         if self.groups is None:
             return rows
         numbers: dict[Any, int] = {}
         index = []
-        for position, name in enumerate(_names(self.groups, len(rows))):
+        for position, name in enumerate(_check_names(self.groups, len(rows))):
             # Two missing names could be one block or two, and the interval would depend on this guess.
             if is_missing(name) or not isinstance(name, Hashable):
                 message = (
@@ -124,7 +125,7 @@ class Bootstrap:
         np.add.at(sums, np.array(index, dtype=np.int64), rows)
         return sums
 
-    def sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
+    def resample_sums(self, blocks: NDArray[Any]) -> NDArray[Any]:
         """Sums of the columns in each draw (row). A draw has as many blocks as there are, drawn with replacement.
 
         With fewer than two blocks there are no draws, because a single block shows no variation.
@@ -132,11 +133,11 @@ class Bootstrap:
         if len(blocks) < 2:
             return blocks[:0]
         random = np.random.default_rng(self.seed)
-        return self._drawn(
+        return self._resample_blocks(
             blocks, lambda counts, size: random.multinomial(len(blocks), counts / len(blocks), size=size)
         )
 
-    def _drawn(
+    def _resample_blocks(
         self, blocks: NDArray[Any], weights: Callable[[NDArray[np.int64], int], NDArray[Any]]
     ) -> NDArray[Any]:
         """Weighted sums of the distinct blocks in each draw."""
@@ -145,8 +146,8 @@ class Bootstrap:
         starts = range(0, self.draws, step)
         return np.concatenate([weights(counts, min(step, self.draws - start)) @ distinct for start in starts])
 
-    def interval(self, draws: NDArray[np.float64], sizes: NDArray[Any]) -> Interval:
-        """The interval that contains the middle ``level`` of a figure's draws; both ends NaN without draws.
+    def compute_interval(self, draws: NDArray[np.float64], sizes: NDArray[Any]) -> Interval:
+        """Return the interval that contains the middle ``level`` of a figure's draws; both ends NaN without draws.
 
         With few blocks, the interval is wider, as an interval by Student's distribution is wider than one by the
         normal distribution (Hesterberg, 2015): the middle 95 % of the draws of 10 blocks cover the truth in only 89 %
@@ -157,36 +158,36 @@ class Bootstrap:
             return Interval(math.nan, math.nan)
         total = float(sizes.sum())
         squares = float((sizes.astype(np.float64) ** 2).sum())
-        tail = _tail((1 - self.level) / 2, max(2, round(total**2 / squares)) if total else len(sizes))
+        tail = _compute_tail((1 - self.level) / 2, max(2, round(total**2 / squares)) if total else len(sizes))
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Interval(float(low), float(high))
 
-    def ratio(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> Interval:
+    def compute_ratio_interval(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> Interval:
         """Interval of ``sum(errors) / sum(lengths)``, from the errors and reference lengths of utterances.
 
         The upper end is that of the draws, or of draws in which the sample has part of one more utterance, of mean
         length and wholly wrong, if that is higher: what seldom happens may be missing in a sample.
         """
-        blocks = self.blocks(np.column_stack([errors, lengths]))
-        sums = self.sums(blocks)
-        low, high = self.interval(sums[:, 0] / np.maximum(sums[:, 1], 1), blocks[:, 1])
+        blocks = self.sum_blocks(np.column_stack([errors, lengths]))
+        sums = self.resample_sums(blocks)
+        low, high = self.compute_interval(sums[:, 0] / np.maximum(sums[:, 1], 1), blocks[:, 1])
         if not len(sums) or not lengths.any():
             return Interval(low, high)
-        return Interval(low, max(high, self._unseen(blocks, lengths)))
+        return Interval(low, max(high, self._compute_unseen_bound(blocks, lengths)))
 
-    def rate(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Any]:
+    def compute_rate(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Any]:
         """The sums of the errors and reference lengths of utterances, and their rate; missing without a length."""
         count, length = int(errors.sum()), int(lengths.sum())
-        low, high = self.ratio(errors, lengths) if length else (None, None)
+        low, high = self.compute_ratio_interval(errors, lengths) if length else (None, None)
         rate = dict(zip(RATE, (count / length if length else None, low, high), strict=True))
         return {"errors": count, "reference_length": length} | rate
 
-    def rate_of_counts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
+    def compute_rate_of_counts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
         """The sums and the rate of hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
         sums = dict(zip(COUNTS, map(int, counts.sum(axis=0)), strict=True))
-        return sums | self.rate(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
+        return sums | self.compute_rate(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
 
-    def difference(
+    def compute_difference_interval(
         self, first: NDArray[np.int64], second: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> Interval:
         """Interval of the difference of two rates, ``second`` from ``first``, on the same utterances.
@@ -194,37 +195,42 @@ class Bootstrap:
         If any utterance is wholly wrong, or if no block differs, each end is that of the draws, or of draws with part
         of one more utterance that is wholly wrong for one system alone, if that is further out.
         """
-        blocks = self.blocks(np.column_stack([first, second, lengths]))
-        sums = self.sums(blocks)
-        low, high = self.interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
+        blocks = self.sum_blocks(np.column_stack([first, second, lengths]))
+        sums = self.resample_sums(blocks)
+        low, high = self.compute_interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
         differences = blocks[:, 1] - blocks[:, 0]
         impossible = (np.maximum(first, second) >= lengths) & (lengths > 0)
         if not len(sums) or not lengths.any() or (differences.any() and not impossible.any()):
             return Interval(low, high)
         more, less = (
-            self._unseen(np.column_stack([sign * differences, blocks[:, 2]]), lengths) for sign in (1, -1)
+            self._compute_unseen_bound(np.column_stack([sign * differences, blocks[:, 2]]), lengths)
+            for sign in (1, -1)
         )
         return Interval(min(low, -less), max(high, more))
 
-    def figure(self, statistics: NDArray[Any], compute: Callable[[list[Any]], float]) -> Interval:
+    def compute_figure_interval(
+        self, statistics: NDArray[Any], compute: Callable[[list[Any]], float]
+    ) -> Interval:
         """Interval of what is computed of sums of statistics, of which each utterance has a row."""
-        draws = [compute(row) for row in self.sums(self.blocks(statistics)).tolist()]
-        return self.interval(np.array(draws), self.blocks(np.ones((len(statistics), 1), np.int64))[:, 0])
+        draws = [compute(row) for row in self.resample_sums(self.sum_blocks(statistics)).tolist()]
+        return self.compute_interval(
+            np.array(draws), self.sum_blocks(np.ones((len(statistics), 1), np.int64))[:, 0]
+        )
 
-    def _unseen(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
+    def _compute_unseen_bound(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
         """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong."""
         random = np.random.default_rng(self.seed)
-        unseen = random.standard_gamma(_UNSEEN, self.draws) * lengths.mean()
+        unseen = random.standard_gamma(_UNSEEN_WEIGHT, self.draws) * lengths.mean()
         # Weights of alike blocks are added up: a sum of n Gamma(1) is a Gamma(n).
-        weighted = self._drawn(
+        weighted = self._resample_blocks(
             blocks, lambda counts, size: random.standard_gamma(counts, (size, len(counts)))
         )
         rates = (weighted[:, 0] + unseen) / np.maximum(weighted[:, 1] + unseen, np.finfo(np.float64).tiny)
         return float(np.quantile(rates, (1 + self.level) / 2))
 
 
-def _tail(tail: float, blocks: int) -> float:
-    """The share of draws outside the interval on each side, for a nominal share and a number of blocks."""
+def _compute_tail(tail: float, blocks: int) -> float:
+    """Return the share of draws outside the interval on each side, for a nominal share and a number of blocks."""
     freedom = blocks - 1
     normal = NormalDist()
     z = -normal.inv_cdf(tail)
@@ -243,7 +249,7 @@ def _tail(tail: float, blocks: int) -> float:
     return normal.cdf(-t * math.sqrt(blocks / freedom))
 
 
-def _names(groups: object, count: int) -> list[Any]:
+def _check_names(groups: object, count: int) -> list[Any]:
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         message = f"groups is {groups!r:.60}; give a list with the name of a block for each utterance"
         raise InvalidRequestError(message, parameter="groups")

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import is_frame, is_whole_number, refuse_other_tables, refused, require_columns
+from speechlab._arguments import (
+    is_frame,
+    is_whole_number,
+    refuse_other_tables,
+    build_argument_error,
+    require_columns,
+)
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
@@ -92,11 +98,11 @@ def calibration(
     """
     refuse_other_tables(table, "table")
     if not is_frame(table):
-        raise refused("table", table, "a table with a row for each word")
+        raise build_argument_error("table", table, "a table with a row for each word")
     if not is_whole_number(bins) or not 1 <= bins <= _MOST_BINS:
-        raise refused("bins", bins, f"a whole number from 1 to {_MOST_BINS}")
+        raise build_argument_error("bins", bins, f"a whole number from 1 to {_MOST_BINS}")
     require_columns(table, correct, confidence, hint="Name the right one, as in confidence='score'")
-    sure = _confidences(table[confidence], confidence)
+    sure = _to_confidences(table[confidence], confidence)
     right = table[correct]
     has_confidence = ~np.isnan(sure)
     if not right[has_confidence].isin([True, False]).all():
@@ -121,26 +127,26 @@ def calibration(
         }
     )
     apart = float(np.sum(sizes[used] * np.abs(rates - means)))
-    curve, area = _risk_coverage(hits, sure)
+    curve, area = _compute_risk_coverage(hits, sure)
     return Calibration(
         count,
         int((~has_confidence).sum()),
-        accuracy=_over(hits.sum(), count),
-        mean_confidence=_over(sure.sum(), count),
-        ece=_over(apart, count),
-        brier_score=_over(np.square(sure - hits).sum(), count),
-        normalized_cross_entropy=_cross_entropy(hits, sure),
+        accuracy=_divide(hits.sum(), count),
+        mean_confidence=_divide(sure.sum(), count),
+        ece=_divide(apart, count),
+        brier_score=_divide(np.square(sure - hits).sum(), count),
+        normalized_cross_entropy=_compute_cross_entropy(hits, sure),
         aurc=area,
         reliability=reliability,
         risk_coverage=curve,
     )
 
 
-def _over(total: float, count: int) -> float:
+def _divide(total: float, count: int) -> float:
     return float(total) / count if count else math.nan
 
 
-def _confidences(column: pd.Series, name: str) -> NDArray[np.float64]:
+def _to_confidences(column: pd.Series, name: str) -> NDArray[np.float64]:
     try:
         values = pd.to_numeric(column).astype("Float64").to_numpy(dtype="float64", na_value=np.nan)
     except (TypeError, ValueError) as error:
@@ -153,8 +159,8 @@ def _confidences(column: pd.Series, name: str) -> NDArray[np.float64]:
     return np.asarray(values)
 
 
-def _risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> tuple[pd.DataFrame, float]:
-    """The curve of risk and coverage, and the area below it."""
+def _compute_risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> tuple[pd.DataFrame, float]:
+    """Return the curve of risk and coverage, and the area below it."""
     levels, where = np.unique(-sure, return_inverse=True)
     sizes = np.bincount(where, minlength=len(levels))
     errors_at = np.bincount(where, weights=~hits, minlength=len(levels))
@@ -168,8 +174,8 @@ def _risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> tuple[
     return pd.DataFrame(curve), area
 
 
-def _cross_entropy(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
-    """How far the entropy of right and wrong falls if the confidences are known, over that entropy."""
+def _compute_cross_entropy(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
+    """Return how far the entropy of right and wrong falls if the confidences are known, over that entropy."""
     right, count = int(hits.sum()), len(hits)
     if right in {0, count}:
         return math.nan

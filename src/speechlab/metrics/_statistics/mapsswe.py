@@ -59,7 +59,7 @@ def mapsswe(differences: NDArray[np.int64]) -> SegmentTest:
     return SegmentTest(n, mean, deviation, z, math.erfc(abs(z) / math.sqrt(2)))
 
 
-def segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[np.int64]:
+def compute_segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[np.int64]:
     """Errors of the first system minus those of the second, in each segment."""
     pairs = (pair for pair in utterances if any(pair))
     return np.array(
@@ -68,12 +68,12 @@ def segment_differences(utterances: Iterable[tuple[Places, Places]]) -> NDArray[
     )
 
 
-def errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
+def count_errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
     """Errors before word 0 (insertions), at word 0, before word 1, at word 1, and so on; empty without errors."""
     if reference == hypothesis:
         return ()
     errors = [0] * (2 * len(reference) + 1)
-    for operation, i0, i1, j0, j1 in _runs_of(reference, hypothesis):
+    for operation, i0, i1, j0, j1 in _align_runs(reference, hypothesis):
         if operation == "insert":
             errors[2 * i0] += j1 - j0
         elif operation != "equal":
@@ -99,7 +99,7 @@ def segments(first: Places, second: Places) -> list[tuple[int, int]]:
     return spans
 
 
-def _runs_of(reference: Tokens, hypothesis: Tokens) -> _Runs:
+def _align_runs(reference: Tokens, hypothesis: Tokens) -> _Runs:
     """Return the runs of one operation of the alignment on which the test counts."""
     if len(reference) * len(hypothesis) > _MAX_CELLS:
         message = (
@@ -111,11 +111,11 @@ def _runs_of(reference: Tokens, hypothesis: Tokens) -> _Runs:
     first, second = (
         np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
     )
-    return _trace(_moves(first, second), reference, hypothesis)
+    return _trace_runs(_compute_moves(first, second), reference, hypothesis)
 
 
-def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """The best last move into each cell, row by row."""
+def _compute_moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the best last move into each cell, row by row."""
     gaps = _GAP * np.arange(len(other) + 1, dtype=np.int64)
     moves = np.full((len(one) + 1, len(other) + 1), _INSERTION, dtype=np.uint8)
     above = gaps
@@ -132,7 +132,7 @@ def _moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8
     return moves
 
 
-def _trace(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> _Runs:
+def _trace_runs(moves: NDArray[np.uint8], reference: Tokens, hypothesis: Tokens) -> _Runs:
     i, j = len(reference), len(hypothesis)
     backwards: list[tuple[Operation, int, int, int, int]] = []
     while i or j:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_whole_number, refused
+from speechlab._arguments import is_whole_number, build_argument_error
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
@@ -56,16 +56,16 @@ def sequential_test(
         >>> sequential_test(runs)["changed"].tolist()
         [False, False, False, False, False, False, True, True]
     """
-    values = _table_of(runs)
+    values = _to_table(runs)
     check_number(alpha, "alpha", 0.0001, 0.5, "the probability of a false alarm")
     if not is_whole_number(seed) or seed < 0:
-        raise refused("seed", seed, "a whole number of at least 0")
-    blocks = _blocks(groups, values.shape[1])
-    p = np.array([_p_of_newest(values[: run + 1], blocks, seed) for run in range(len(values))])
+        raise build_argument_error("seed", seed, "a whole number of at least 0")
+    blocks = _number_blocks(groups, values.shape[1])
+    p = np.array([_compute_newest_p(values[: run + 1], blocks, seed) for run in range(len(values))])
     present = ~np.isnan(values)
     counts = present.sum(1)
     sums = np.where(present, values, 0.0).sum(1)
-    evidence = _evidence(p)
+    evidence = _compute_evidence(p)
     return pd.DataFrame(
         {
             "n": counts,
@@ -77,7 +77,7 @@ def sequential_test(
     )
 
 
-def _table_of(runs: ArrayLike) -> NDArray[np.float64]:
+def _to_table(runs: ArrayLike) -> NDArray[np.float64]:
     try:
         values = np.asarray(runs, np.float64)
     except (TypeError, ValueError):
@@ -88,8 +88,8 @@ def _table_of(runs: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
-    """The number of the block of each row."""
+def _number_blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
+    """Return the number of the block of each row."""
     if groups is None:
         return np.arange(rows)
     if len(groups) != rows:
@@ -98,8 +98,8 @@ def _blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
     return np.asarray(pd.factorize(np.asarray(groups, dtype=object), use_na_sentinel=False)[0])
 
 
-def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: int) -> float:
-    """The p-value of the last run against those before it, from 0 to 1; NaN without any to compare.
+def _compute_newest_p(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: int) -> float:
+    """Return the p-value of the last run against those before it, from 0 to 1; NaN without any to compare.
 
     Ties are broken at random, so that the p-value is uniform if nothing changed.
     """
@@ -128,7 +128,7 @@ def _p_of_newest(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: in
     return (higher + random.random() * equal) / (_DRAWS + 1)
 
 
-def _evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The martingale after each run: stakes of 1 / (j (j + 1)) bet that a change came with run j, in two ways."""
     evidence = np.ones(len(p))
     capital, ranked = np.empty(0), np.empty(0)  # what stakes on each change so far have become
@@ -136,22 +136,22 @@ def _evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
         if not math.isnan(value):
             begun = len(capital) + 1
             half = 0.5 / (begun * (begun + 1))
-            capital = np.append(capital, half) * _bet(float(value))
+            capital = np.append(capital, half) * _compute_payment(float(value))
             share = np.arange(begun, 0, -1) / (begun + 1)  # of runs since each change, among all
-            ranked = np.append(ranked, half) * _bet_on_ranks(float(value), share)
+            ranked = np.append(ranked, half) * _compute_rank_payment(float(value), share)
         evidence[run] = (
             capital.sum() + ranked.sum() + 1 / (len(capital) + 1)
         )  # the last: changes that may yet come
     return evidence
 
 
-def _bet(p: float) -> float:
-    """The payment for a p-value: the mean of e * p ** (e - 1) over e from 0 to 1. Its mean over p is 1."""
+def _compute_payment(p: float) -> float:
+    """Return the payment for a p-value: the mean of e * p ** (e - 1) over e from 0 to 1. Its mean over p is 1."""
     log = math.log(max(p, 1e-12))
     return 0.5 if log > -1e-4 else (1 - p + p * log) / (p * log * log)
 
 
-def _bet_on_ranks(p: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_rank_payment(p: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
     """The payment of a bet that a run is among the highest, of which there are as many as runs since the change."""
     wider = np.minimum(1, 2 * share)
     bets: NDArray[np.float64] = 0.6 * (p <= share) / share + 0.3 * (p <= wider) / wider + 0.1

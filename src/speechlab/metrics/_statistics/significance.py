@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_missing, refused, require_columns
+from speechlab._arguments import is_missing, build_argument_error, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number
-from speechlab.metrics._columns import typed_table
+from speechlab.metrics._columns import build_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MAX_STEPS = 400_000_000  # of points times distinct differences: some seconds
 
 
-def sign_flip(differences: NDArray[np.int64]) -> float:
+def compute_sign_flip_p(differences: NDArray[np.int64]) -> float:
     """Two-sided p-value of the hypothesis that the sign of each difference is random."""
     sizes = np.abs(differences[differences != 0])
     if not len(sizes):
@@ -86,18 +86,18 @@ def holm(p: ArrayLike) -> NDArray[np.float64]:
     return out
 
 
+# What a test says of ``b``.
 WORSE, BETTER, ALIKE, UNPAIRED = "worse", "better", "no difference shown", "not paired"
-"""What a test says of ``b``."""
+# The columns of each table of differences, and their types.
 DIFFERENCES = {
     **dict.fromkeys(("a", "b", "language", "condition", "measure", "unit"), "string"),
     "n": "Int64",
     **dict.fromkeys(("value_a", "value_b", "difference", "low", "high", "p", "p_holm"), "float64"),
     **dict.fromkeys(("verdict", "test"), "string"),
 }
-"""The columns of each table of differences, and their types."""
+# Units of scores, and of times (whose difference is a factor); rates have the unit that they are counted in.
 POINTS, RATIO = "points", "ratio"
-"""Units of scores, and of times (whose difference is a factor); rates have the unit that they are counted in."""
-_OTHER_WAY = {WORSE: BETTER, BETTER: WORSE, "slower": "faster"}
+_OPPOSITES = {WORSE: BETTER, BETTER: WORSE, "slower": "faster"}
 
 
 def judge(
@@ -131,15 +131,15 @@ def judge(
     """
     check_number(level, "level", 0.01, 0.9999, "the share of draws inside")
     if not isinstance(more, str):
-        raise refused("more", more, "a word, such as 'worse'")
+        raise build_argument_error("more", more, "a word, such as 'worse'")
     try:
         records = [dict(row.items()) for row in rows]
         if not all(records):
             raise ValueError(records)  # noqa: TRY301 - told below
     except (AttributeError, TypeError, ValueError) as error:
-        raise refused("rows", type(rows).__name__, "a list of dicts") from error
+        raise build_argument_error("rows", type(rows).__name__, "a list of dicts") from error
     words = [str(row.pop("more", more)) for row in records]
-    table = typed_table(records, DIFFERENCES)
+    table = build_table(records, DIFFERENCES)
     extra = [name for name in dict.fromkeys(name for row in records for name in row) if name not in table]
     for name, values in pd.DataFrame(records, columns=extra).items():
         table[name] = values
@@ -152,27 +152,27 @@ def judge(
         p_holm[family] = holm(table["p"].to_numpy()[family])
     columns = (words, p_holm, table["difference"], table["unit"].fillna(""), table["n"].fillna(-1))
     verdicts = [
-        _verdict(word, p, difference - (unit == RATIO), n, level)
+        _choose_verdict(word, p, difference - (unit == RATIO), n, level)
         for word, p, difference, unit, n in zip(*columns, strict=True)
     ]
     table["p_holm"], table["verdict"] = p_holm, pd.array(verdicts, dtype="string")
     return table
 
 
-def _verdict(word: str, p: float, difference: float, n: int, level: float) -> str:
+def _choose_verdict(word: str, p: float, difference: float, n: int, level: float) -> str:
     if math.isnan(p):
         return UNPAIRED if n == 0 else ALIKE
     if not p < 1 - level or not difference:
         return ALIKE
-    return word if difference > 0 else _OTHER_WAY.get(word, ALIKE)
+    return word if difference > 0 else _OPPOSITES.get(word, ALIKE)
 
 
-def is_shown(differences: pd.DataFrame) -> Any:
-    """Whether each difference is significant, as an array."""
+def is_significant(differences: pd.DataFrame) -> Any:
+    """Return whether each difference is significant, as an array."""
     return ~np.isin(differences["verdict"].fillna(ALIKE).to_numpy(dtype=object), [ALIKE, UNPAIRED])
 
 
-def value_text(value: object, unit: object) -> str:
+def format_value(value: object, unit: object) -> str:
     """Write a value of a difference: rates in percent, scores with one decimal, times in seconds."""
     if is_missing(value):
         return "–"
@@ -180,7 +180,7 @@ def value_text(value: object, unit: object) -> str:
     return f"{number:.1f}" if unit == POINTS else f"{number:.2f} s" if unit == RATIO else f"{number:.1%}"
 
 
-def difference_text(value: object, unit: object) -> str:
+def format_difference(value: object, unit: object) -> str:
     """Write a difference: in points with its sign, or as a factor; 0 has no sign."""
     if is_missing(value):
         return "–"

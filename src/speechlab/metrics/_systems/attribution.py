@@ -12,10 +12,16 @@ import numpy as np
 from speechlab._arguments import is_missing, require_columns
 from speechlab.display import table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.tables import Scorable, as_scored, joined_of, parts, rows_of
+from speechlab.metrics._columns import build_table
+from speechlab.metrics._rates.tables import (
+    Scorable,
+    join_table_signatures,
+    list_scored_rows,
+    parse_signature,
+    to_scored_table,
+)
 from speechlab.metrics._systems.causes import Cause, Take, find_causes
-from speechlab.metrics._systems.chance import ErrorPlace, chances, components, findings
+from speechlab.metrics._systems.chance import ErrorPlace, compute_chances, compute_components, list_findings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +108,7 @@ class Attribution:
     @property
     def findings(self) -> list[str]:
         """Notable patterns in sentences; the documentation has the rules."""
-        return [*findings(self.errors, self.voices, self.utterances)]
+        return [*list_findings(self.errors, self.voices, self.utterances)]
 
     def __repr__(self) -> str:
         counts = {cause: int(self.voices[f"{cause}_errors"].sum()) for cause in ("shared", "engine", "own")}
@@ -118,17 +124,17 @@ class Attribution:
 def attribute(
     scored: Scorable, *, voice: str = "voice", utterance: str = "text", engine: str | None = None, **how: Any
 ) -> Attribution:
-    """Separate the errors of voices from errors that a recogniser or normaliser makes for every voice.
+    """Separate the errors of voices from errors that a recognizer or normalizer makes for every voice.
 
     Each error is compared with the other voices at its place in the utterance. It is *shared* if most of them have an
     error there; otherwise the *engine*'s if most other voices of its engine have one; otherwise the voice's *own*.
     Errors of spelling only are counted separately: homophones, numbers and spellings.
 
-    Own errors are an upper limit for the voice, because they include the recogniser's random errors.
+    Own errors are an upper limit for the voice, because they include the recognizer's random errors.
 
     Args:
         scored: Result of :func:`score`, or a table without scores. Several rows of one voice and utterance are takes.
-        voice: Column of the voices; or of the recognisers, to compare recognisers.
+        voice: Column of the voices; or of the recognizers, to compare recognizers.
         utterance: Column that identifies the utterances.
         engine: Column of the voices' engines; None if all voices have the same engine.
         **how: Arguments of :func:`score` for a table without scores, such as ``unit="reading"``.
@@ -151,7 +157,7 @@ def attribute(
         ... ].values.tolist()
         [['b', 1, 0], ['c', 1, 0], ['a', 1, 1]]
     """
-    scored = as_scored(scored, None, how)
+    scored = to_scored_table(scored, None, how)
     require_columns(scored, voice, utterance, *([] if engine is None else [engine]), argument="scored")
     scored_rows = scored[scored["errors"].notna() & scored[voice].notna() & scored[utterance].notna()]
     if not len(scored_rows):
@@ -159,9 +165,9 @@ def attribute(
             "no row has scores, so nothing can be attributed; look at 'score_error' and at the hypotheses"
         )
         raise InvalidRequestError(message, parameter="scored")
-    signature = joined_of(scored_rows)
-    engines = _engines(scored_rows, voice, engine)
-    takes_of = _takes(scored_rows, voice, utterance)
+    signature = join_table_signatures(scored_rows)
+    engines = _collect_engines(scored_rows, voice, engine)
+    takes_of = _collect_takes(scored_rows, voice, utterance)
     faulty = {key: find_causes(takes, engines) for key, takes in takes_of.items()}
     lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
     rows: list[dict[str, Any]] = []
@@ -170,15 +176,15 @@ def attribute(
             where = {"voice": name, "engine": engines[name] or None, "language": language, "utterance": label}
             for number, take in enumerate(takes):
                 rows += [where | {"take": number} | run._asdict() for run in take.runs]
-    places = [_place(row) for row in rows]
-    by_chance = chances([place for place in places if place], faulty, lengths, engines)
+    places = [_find_place(row) for row in rows]
+    by_chance = compute_chances([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
         row["p_holm"] = by_chance[place] if place else None
     return Attribution(
-        errors=typed_table(rows, _ERRORS),
-        voices=_voices(takes_of, engines),
-        utterances=_utterances(takes_of),
-        variance=_variance(takes_of),
+        errors=build_table(rows, _ERRORS),
+        voices=_build_voice_table(takes_of, engines),
+        utterances=_build_utterance_table(takes_of),
+        variance=_build_variance_table(takes_of),
         signature=signature,
     )
 
@@ -186,7 +192,7 @@ def attribute(
 _Key = tuple[str, str]  # language and utterance
 
 
-def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
+def _collect_engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
     if engine is None:
         return dict.fromkeys(done[voice].astype(str), "")
     out: dict[str, str] = {}
@@ -202,11 +208,11 @@ def _engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, st
     return out
 
 
-def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[str, list[Take]]]:
+def _collect_takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[str, list[Take]]]:
     takes_of: dict[_Key, dict[str, list[Take]]] = defaultdict(lambda: defaultdict(list))
     references: dict[_Key, str] = {}
-    for name, label, row in zip(done[voice], done[utterance], rows_of(done), strict=True):
-        key = parts(row.signature)["lang"], str(label)
+    for name, label, row in zip(done[voice], done[utterance], list_scored_rows(done), strict=True):
+        key = parse_signature(row.signature)["lang"], str(label)
         if references.setdefault(key, row.reference) != row.reference:
             message = (
                 f"the utterance {label!r:.60} has two references, {references[key]!r:.60} and {row.reference!r:.60}; "
@@ -220,16 +226,16 @@ def _takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key, dict[st
 _Takes = dict[_Key, dict[str, list[Take]]]  # the takes of each utterance by each voice
 
 
-def _place(row: dict[str, Any]) -> ErrorPlace | None:
-    """The place of an error that most voices have, or most of an engine."""
+def _find_place(row: dict[str, Any]) -> ErrorPlace | None:
+    """Return the place of an error that most voices have, or most of an engine."""
     if row["cause"] == "own":
         return None
     engine = row["engine"] or "" if row["cause"] == "engine" else None
     return ErrorPlace((row["language"], row["utterance"]), row["start"], row["kind"] == "sound", engine)
 
 
-def _counts(takes: Sequence[Take]) -> dict[str, Any]:
-    """The reference tokens and the errors of some takes."""
+def _count_errors(takes: Sequence[Take]) -> dict[str, Any]:
+    """Return the reference tokens and the errors of some takes."""
     counts = dict.fromkeys(_COUNTS, 0)
     for run in (run for take in takes for run in take.runs):
         counts[f"{run.cause if run.kind == 'sound' else run.kind}_errors"] += run.errors
@@ -238,24 +244,25 @@ def _counts(takes: Sequence[Take]) -> dict[str, Any]:
     return sums | {"error_rate": errors / max(length, 1)}
 
 
-def _voices(takes_of: _Takes, engines: dict[str, str]) -> pd.DataFrame:
+def _build_voice_table(takes_of: _Takes, engines: dict[str, str]) -> pd.DataFrame:
     utterances_of: dict[tuple[str, str], dict[str, list[Take]]] = defaultdict(dict)
     for (language, utterance), voices in takes_of.items():
         for voice, takes in voices.items():
             utterances_of[voice, language][utterance] = takes
     rows = [
-        {"voice": voice, "engine": engines[voice] or None, "language": language} | _voice(utterances)
+        {"voice": voice, "engine": engines[voice] or None, "language": language}
+        | _summarize_voice(utterances)
         for (voice, language), utterances in utterances_of.items()
     ]
-    table = typed_table(rows, _VOICES)
+    table = build_table(rows, _VOICES)
     return table.sort_values(["language", "own_rate"], kind="stable", ignore_index=True)
 
 
-def _voice(utterances: dict[str, list[Take]]) -> dict[str, Any]:
+def _summarize_voice(utterances: dict[str, list[Take]]) -> dict[str, Any]:
     takes = [take for several in utterances.values() for take in several]
-    counts = _counts(takes)
+    counts = _count_errors(takes)
     own_errors = {
-        label: _counts(several)["own_errors"] / len(several) for label, several in utterances.items()
+        label: _count_errors(several)["own_errors"] / len(several) for label, several in utterances.items()
     }
     worst = max(own_errors, key=lambda label: own_errors[label])
     total = sum(own_errors.values())
@@ -273,29 +280,29 @@ def _voice(utterances: dict[str, list[Take]]) -> dict[str, Any]:
         "homophones": sum(take.homophones for take in takes),
         **rates,
         "utterances_with_own": sum(1 for value in own_errors.values() if value),
-        "endings_lost": sum(map(_loses_its_end, utterances.values())),
+        "endings_lost": sum(map(_has_lost_end, utterances.values())),
         "worst_utterance": worst if total else None,
         "worst_share": own_errors[worst] / total if total else None,
         "take_sd": spread**0.5 / max(single_length, 1) if repeated else None,
     }
 
 
-def _loses_its_end(takes: list[Take]) -> bool:
+def _has_lost_end(takes: list[Take]) -> bool:
     takes_cut = sum(any(run.at_end and run.cause == "own" for run in take.runs) for take in takes)
     return 2 * takes_cut >= len(takes)
 
 
-def _utterances(takes_of: _Takes) -> pd.DataFrame:
+def _build_utterance_table(takes_of: _Takes) -> pd.DataFrame:
     rows = [
         {"utterance": utterance, "language": language, "voices": len(voices)}
-        | _counts([take for several in voices.values() for take in several])
+        | _count_errors([take for several in voices.values() for take in several])
         for (language, utterance), voices in takes_of.items()
     ]
-    table = typed_table(rows, _UTTERANCES)
+    table = build_table(rows, _UTTERANCES)
     return table.sort_values(["shared_errors", "errors"], ascending=False, kind="stable", ignore_index=True)
 
 
-def _variance(takes_of: _Takes) -> pd.DataFrame:
+def _build_variance_table(takes_of: _Takes) -> pd.DataFrame:
     rows = []
     for language in dict.fromkeys(key[0] for key in takes_of):
         mine = [voices for key, voices in takes_of.items() if key[0] == language]
@@ -305,7 +312,7 @@ def _variance(takes_of: _Takes) -> pd.DataFrame:
             [[len(take.errors) / max(take.length, 1) for take in voices[name]] for voices in full]
             for name in names
         ]
-        parts_of = components(rates)
+        parts_of = compute_components(rates)
         if parts_of is None:
             continue
         finite = {name: value for name, value in parts_of.items() if value == value}
@@ -316,4 +323,4 @@ def _variance(takes_of: _Takes) -> pd.DataFrame:
             | {f"sd_{name}": value**0.5 for name, value in finite.items()}
             | {f"share_{name}": value / total for name, value in finite.items() if total}
         )
-    return typed_table(rows, _VARIANCE)
+    return build_table(rows, _VARIANCE)

@@ -1,6 +1,6 @@
 """Causes of errors: the voice, its engine, or a later stage.
 
-A recogniser or a normaliser makes an error at the same place of the text for most voices. So each error is compared
+A recognizer or a normalizer makes an error at the same place of the text for most voices. So each error is compared
 with the other voices at its place. The first rule that applies gives the cause:
 
 1. *shared*: most of the other voices have an error there, where each engine counts once, and so do most voices of
@@ -8,7 +8,7 @@ with the other voices at its place. The first rule that applies gives the cause:
 2. *engine*: most of the other voices of its engine have an error there.
 3. *own*: all other errors.
 
-"Most" is more than half. With one engine, the errors of the engine cannot be separated from those of the recogniser,
+"Most" is more than half. With one engine, the errors of the engine cannot be separated from those of the recognizer,
 and both are *shared*. For an engine with one voice, the errors of the engine are *own* errors of the voice. A place
 is a token of the reference, with a tolerance of half a word, or of one and a half characters, kana or syllables,
 because an alignment may shift an error by that much. A voice with several takes of an utterance has an error at a
@@ -36,26 +36,26 @@ from functools import cache, partial
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
-from speechlab.metrics._differences.compare import classify_differences, compared, has_classes
-from speechlab.metrics._rates.tables import ScoredRow, aligned, parts
+from speechlab.metrics._differences.compare import classify_differences, compare_normalized, has_classes
+from speechlab.metrics._rates.tables import ScoredRow, align_row, parse_signature
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 # Ignored: white space, signs between digits, and full stops that are no decimal points.
-_LOOSE = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
+_IGNORED_SIGNS = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
 _DIGIT = re.compile(r"\d")
+# Kinds of the classes of differences that cannot be heard.
 _KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"}
-"""Kinds of the classes of differences that cannot be heard."""
 Cause: TypeAlias = Literal["shared", "engine", "own"]
 
 
-def _kinds_of_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
+def _classify_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
     """Places of differences in the reference with their kinds, and the number of homophones if it is known."""
     if row.reference == row.hypothesis or language not in {"ja", "zh"} or not has_classes(language):
         return [], None
     comparison = classify_differences(row.reference, row.hypothesis, language)
     homophones = comparison.count("homophone")  # also if they are no errors in the unit, as of readings
-    # Differences have places in the normalised reference. These are places of tokens only if the reference is
-    # normalised.
+    # Differences have places in the normalized reference. These are places of tokens only if the reference is
+    # normalized.
     if row.unit != "char" or comparison.reference != row.reference:
         return [], homophones
     spans = [
@@ -65,13 +65,15 @@ def _kinds_of_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int
     return spans, homophones
 
 
-def _kind_of_run(said: str, heard: str, language: str) -> ErrorKind | None:
-    """The kind of all errors of a run, if both of its sides say it."""
-    reference, hypothesis = (_LOOSE.sub("", text) for text in (said, heard))
+def _classify_run(said: str, heard: str, language: str) -> ErrorKind | None:
+    """Return the kind of all errors of a run, if both of its sides say it."""
+    reference, hypothesis = (_IGNORED_SIGNS.sub("", text) for text in (said, heard))
     if reference and reference == hypothesis:
         return "number" if _DIGIT.search(reference) else "spelling"
     if language == "en" and said and heard:
-        kinds = {difference.kind for difference in compared(said, heard, said, heard, "en").differences}
+        kinds = {
+            difference.kind for difference in compare_normalized(said, heard, said, heard, "en").differences
+        }
         if kinds <= {"notation", "homophone"}:
             return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds, default="notation")]
     return None
@@ -101,20 +103,20 @@ class _Error(NamedTuple):
     run: int
 
 
+# A place in the reference, and whether an error there is of the kind ``sound``.
 _Place: TypeAlias = tuple[float, bool]
-"""A place in the reference, and whether an error there is of the kind ``sound``."""
 
 
 class Take:
     """One hypothesis of one voice."""
 
     def __init__(self, row: ScoredRow) -> None:
-        steps = aligned(row)
-        language = parts(row.signature)["lang"]
+        steps = align_row(row)
+        language = parse_signature(row.signature)["lang"]
         self.row = row
         self.length = len(steps.reference)  # in tokens
         self._separator = steps.separator
-        spans, homophones = _kinds_of_places(row, language)
+        spans, homophones = _classify_places(row, language)
         self.errors: list[_Error] = []
         self.runs: list[ErrorRun] = []  # once their causes are known
         run: list[tuple[float, int, str | None, str | None]] = []
@@ -125,8 +127,8 @@ class Take:
                 run.append((place, index, edit.reference, edit.hypothesis))
                 continue
             if run:
-                reference, hypothesis = (self._join(step[side] for step in run) for side in (2, 3))
-                kind = _kind_of_run(reference, hypothesis, language)
+                reference, hypothesis = (self._join_tokens(step[side] for step in run) for side in (2, 3))
+                kind = _classify_run(reference, hypothesis, language)
                 number = len(self.errors)
                 for step in run:
                     kinds = (kind_of for first, last, kind_of in spans if first - 1 < step[0] < last)
@@ -137,16 +139,16 @@ class Take:
             homophones = len({error.run for error in self.errors if error.kind == "homophone"})
         self.homophones = homophones
 
-    def _join(self, tokens: Iterable[object]) -> str:
+    def _join_tokens(self, tokens: Iterable[object]) -> str:
         return self._separator.join(str(token) for token in tokens if token is not None)
 
-    def near(self) -> set[_Place]:
-        """The places of its errors, each with all places within the tolerance."""
+    def list_near_places(self) -> set[_Place]:
+        """Return the places of its errors, each with all places within the tolerance."""
         reach = 1 if self.row.unit == "word" else 3  # in halves of a token
         steps = [step / 2 for step in range(-reach, reach + 1)]
         return {(error.place + step, error.kind == "sound") for error in self.errors for step in steps}
 
-    def judge(self, cause_at: Callable[[_Place], tuple[Cause, float]]) -> None:
+    def assign_causes(self, cause_at: Callable[[_Place], tuple[Cause, float]]) -> None:
         """Cut the runs of errors where the kind or the cause changes."""
         judged = [(error, cause_at((error.place, error.kind == "sound"))) for error in self.errors]
         groups = groupby(judged, key=lambda one: (one[0].run, one[0].kind, one[1][0]))
@@ -156,8 +158,8 @@ class Take:
             at_end = any(error.hypothesis is None and error.token == self.length - 1 for error in errors)
             run = ErrorRun(
                 start=errors[0].token,
-                reference=self._join(error.reference for error in errors),
-                hypothesis=self._join(error.hypothesis for error in errors),
+                reference=self._join_tokens(error.reference for error in errors),
+                hypothesis=self._join_tokens(error.hypothesis for error in errors),
                 errors=len(errors),
                 kind=kind,
                 cause=cause,
@@ -171,11 +173,11 @@ def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str])
     """Find the causes of the errors of one utterance, and return the places where each voice has errors."""
     faulty = {}
     for voice, several in takes.items():
-        counts = Counter(place for take in several for place in take.near())
+        counts = Counter(place for take in several for place in take.list_near_places())
         faulty[voice] = {place for place, count in counts.items() if 2 * count >= len(several)}
 
     @cache
-    def cause_at(voice: str, place: _Place) -> tuple[Cause, float]:
+    def find_cause(voice: str, place: _Place) -> tuple[Cause, float]:
         # The share of the other voices with an error there, for each engine.
         shares: dict[str, list[bool]] = defaultdict(list)
         for neighbor, places in faulty.items():
@@ -192,5 +194,5 @@ def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str])
 
     for voice, several in takes.items():
         for take in several:
-            take.judge(partial(cause_at, voice))
+            take.assign_causes(partial(find_cause, voice))
     return faulty

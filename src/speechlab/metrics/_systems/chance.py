@@ -22,8 +22,8 @@ from speechlab.metrics._statistics.significance import holm
 if TYPE_CHECKING:
     import pandas as pd
 
+# Language and utterance.
 Key = tuple[str, str]
-"""Language and utterance."""
 
 
 class ErrorPlace(NamedTuple):
@@ -35,7 +35,7 @@ class ErrorPlace(NamedTuple):
     engine: str | None  # the engine of the voices; None for all voices
 
 
-def chances(
+def compute_chances(
     places: Iterable[ErrorPlace],
     faulty: Mapping[Key, Mapping[str, set[tuple[float, bool]]]],
     lengths: Mapping[Key, int],
@@ -58,7 +58,9 @@ def chances(
         rates = [
             faulty_counts[language, name, place.sound] / max(tokens[language, name], 1) for name in compared
         ]
-        p[place] = at_least(sum((place.token, place.sound) in voices[name] for name in compared), rates)
+        p[place] = compute_tail_probability(
+            sum((place.token, place.sound) in voices[name] for name in compared), rates
+        )
     # All other places, whose p-values are larger, count too: all tokens, for all voices and for each engine.
     kinds = len({place.sound for place in p})
     several = len(set(engines.values()))
@@ -68,8 +70,8 @@ def chances(
     return dict(zip(p, holm(values).tolist(), strict=False))
 
 
-def at_least(count: int, rates: list[float]) -> float:
-    """The probability of a number of independent events or more, from the probability of each event."""
+def compute_tail_probability(count: int, rates: list[float]) -> float:
+    """Return the probability of a number of independent events or more, from the probability of each event."""
     numbers = np.ones(1)
     for rate in rates:
         numbers = np.convolve(numbers, [1 - rate, rate])
@@ -79,41 +81,43 @@ def at_least(count: int, rates: list[float]) -> float:
 _TEXT = ["language", "utterance"]
 _CLOSE = 2  # greatest distance between the starts of two runs at one place, in tokens
 _CHANCE = 0.05  # probability by chance below which a pattern is a finding
+# Fewest errors for a finding; fewest utterances for a finding, and most places in the findings.
 _FEW, _MANY = 3, 5
-"""Fewest errors for a finding; fewest utterances for a finding, and most places in the findings."""
 
 
-def findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.DataFrame) -> Iterator[str]:
-    """The findings from the tables of an attribution."""
+def list_findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.DataFrame) -> Iterator[str]:
+    """Yield the findings from the tables of an attribution."""
     for row in voices.to_dict("records"):
-        yield from _of_voice(row, 2 * len(voices))
+        yield from _list_voice_findings(row, 2 * len(voices))
     likely = errors[errors["p_holm"] < _CHANCE]
     mine = likely[(likely["cause"] == "engine") & (likely["kind"] == "sound")]
     for (engine, _, utterance), runs in mine.groupby(["engine", *_TEXT], sort=False):
-        reference = _quoted(runs, "reference")
+        reference = _quote_most_common(runs, "reference")
         yield f"All or most voices of {engine} err at {reference} of {utterance!r:.60}, and most other voices do not."
     count = utterances.set_index(_TEXT)["voices"].to_dict()
     shared = likely[likely["cause"] == "shared"]
-    places = [(runs, runs["voice"].nunique(), count[key]) for key, runs in _places(shared)]
+    places = [(runs, runs["voice"].nunique(), count[key]) for key, runs in _group_by_place(shared)]
     # If alignments shift an error, it may be shared although few voices have errors at this place.
     frequent = [place for place in places if 2 * place[1] > place[2]]
     for runs, voices_wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
         first = runs.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
-        hypothesis = _quoted(runs, "hypothesis") + (" or another" if runs["hypothesis"].nunique() > 1 else "")
-        what = f"{_quoted(runs, 'reference')} of {first['utterance']!r:.60} becomes {hypothesis}{kind}"
+        hypothesis = _quote_most_common(runs, "hypothesis") + (
+            " or another" if runs["hypothesis"].nunique() > 1 else ""
+        )
+        what = f"{_quote_most_common(runs, 'reference')} of {first['utterance']!r:.60} becomes {hypothesis}{kind}"
         yield f"Whatever the voice, {what}: {voices_wrong} of {of} voices."
 
 
-def _places(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
-    """The shared runs of errors by utterance and place; runs at one place start close to each other."""
+def _group_by_place(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
+    """Yield the shared runs of errors by utterance and place; runs at one place start close to each other."""
     for key, runs in shared.groupby(_TEXT, sort=False):
         ordered = runs.sort_values("start", kind="stable")
         place = (ordered["start"].diff() > _CLOSE).fillna(value=False).cumsum()
         yield from ((key, place_runs) for _, place_runs in ordered.groupby(place, sort=False))
 
 
-def _of_voice(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
+def _list_voice_findings(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
     """Findings on one voice, which are unlikely even among several tests."""
     name, count, own_errors, endings_lost = (
         row["voice"],
@@ -122,22 +126,27 @@ def _of_voice(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
     if (
         endings_lost >= _FEW
         and 5 * endings_lost >= count
-        and tests * at_least(endings_lost, [min(row["error_rate"], 1)] * count) < _CHANCE
+        and tests * compute_tail_probability(endings_lost, [min(row["error_rate"], 1)] * count) < _CHANCE
     ):
         yield f"{name} loses the end of {endings_lost} of {count} utterances, and other voices do not."
     if own_errors < _FEW or count < _MANY or row["worst_share"] <= 0.5:
         return
-    if tests * count * at_least(round(row["worst_share"] * own_errors), [1 / count] * own_errors) < _CHANCE:
+    if (
+        tests
+        * count
+        * compute_tail_probability(round(row["worst_share"] * own_errors), [1 / count] * own_errors)
+        < _CHANCE
+    ):
         share = f"{row['worst_share']:.0%} of the errors that {name} alone makes"
         yield f"{share} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
 
 
-def _quoted(part: pd.DataFrame, column: str) -> str:
+def _quote_most_common(part: pd.DataFrame, column: str) -> str:
     text = part[column].mode().iloc[0]
     return repr(text) if text else "nothing"
 
 
-def components(rates: list[list[list[float]]]) -> dict[str, float] | None:
+def compute_components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     """Components of the variance of one take of one utterance by one voice, from the rates by voice and utterance.
 
     ``both`` is the interaction of voices and utterances; without repeated takes, it includes the variance between

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from speechlab._arguments import is_number, refused, require_columns
+from speechlab._arguments import is_number, build_argument_error, require_columns
 from speechlab._pandas import pd
-from speechlab.display import listed, percent, table
+from speechlab.display import join_with_and, format_percent, table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.compare import compared_pairs
-from speechlab.metrics._rates.tables import as_scored, joined_of
+from speechlab.metrics._columns import build_table
+from speechlab.metrics._rates.compare import compare_pairs
+from speechlab.metrics._rates.tables import to_scored_table, join_table_signatures
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.significance import is_shown, judge
+from speechlab.metrics._statistics.significance import is_significant, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from speechlab.metrics._rates.tables import Scorable
 
 
-def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The letters of each system."""
+def assign_letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the letters of each system."""
     different = {frozenset(pair) for pair in apart}
     groups: list[set[str]] = []
     for first, second in combinations_with_replacement(names, 2):
@@ -48,8 +48,8 @@ def letters(names: Sequence[str], apart: Iterable[tuple[str, str]]) -> dict[str,
     }
 
 
-def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
-    """The number of utterances with which the test finds a difference of the observed size, at this power."""
+def compute_utterances_needed(differences: NDArray[np.int64], alpha: float, power: float) -> int | None:
+    """Return the number of utterances with which the test finds a difference of the observed size, at this power."""
     if len(differences) < 2 or not differences.sum():
         return None
     normal = NormalDist()
@@ -62,7 +62,7 @@ def utterances_needed(differences: NDArray[np.int64], alpha: float, power: float
 
 
 _TAKE = "speechlab take"
-_NAMED = 4  # most systems that a sentence names; for more systems, it gives their number
+_MAX_NAMES = 4  # most systems that a sentence names; for more systems, it gives their number
 _TYPES = {
     **dict.fromkeys(("system", "unit"), "string"),
     **dict.fromkeys(("utterances", "reference_length", "errors"), "Int64"),
@@ -120,31 +120,35 @@ class Ranking:
         best, count = self.systems.iloc[0], int(self.systems["utterances"].iloc[0])
         unit = "character" if best["unit"] == "char" else best["unit"]
         rate, on = f"{unit} error rate", f"on {count} utterance{'s' * (count != 1)}"
-        first = self._told([best["system"]])
+        first = self._describe_systems([best["system"]])
         other_names = self.systems["system"].tolist()[1:]
         if not other_names:
             return f"{first} has no other to be compared with: its {rate}, {on}."
         if (self.systems["error_rate"] == best["error_rate"]).all():
             ordered = [best["system"], *other_names]
-            who = listed(ordered) if len(ordered) <= _NAMED else f"All {len(ordered)} systems"
-            return f"{who} have the same {rate} ({percent(best['error_rate'])}) {on}."
+            who = join_with_and(ordered) if len(ordered) <= _MAX_NAMES else f"All {len(ordered)} systems"
+            return f"{who} have the same {rate} ({format_percent(best['error_rate'])}) {on}."
         tied = self.tied[1:]
         worse = [name for name in other_names if name not in tied]
         test = f"exact paired test by {self.tested}, Holm, {1 - self.level:.2g} level"
         if not worse:
-            none = f"{self._told(tied)} cannot" if len(tied) == 1 else f"None of {self._told(tied)} can"
+            none = (
+                f"{self._describe_systems(tied)} cannot"
+                if len(tied) == 1
+                else f"None of {self._describe_systems(tied)} can"
+            )
             return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
-        text = f"{self._told(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
+        text = f"{self._describe_systems(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
         if tied:
-            text = f"{self._told(tied)} cannot be told from it, {text}"
+            text = f"{self._describe_systems(tied)} cannot be told from it, {text}"
         return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {text} ({test})."
 
-    def _told(self, names: list[str]) -> str:
+    def _describe_systems(self, names: list[str]) -> str:
         """Systems with their rates; for many systems, their number and the range of their rates."""
-        rates = self.systems.set_index("system")["error_rate"][names].map(percent)
-        if len(names) > _NAMED:
+        rates = self.systems.set_index("system")["error_rate"][names].map(format_percent)
+        if len(names) > _MAX_NAMES:
             return f"{len(names)} others ({rates.iloc[0]} to {rates.iloc[-1]})"
-        return listed([f"{name} ({rate})" for name, rate in rates.items()])
+        return join_with_and([f"{name} ({rate})" for name, rate in rates.items()])
 
     def __repr__(self) -> str:
         return f"<Ranking: {self.sentence}>"
@@ -212,20 +216,22 @@ def rank(
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
     if not is_number(power) or not 0 < float(power) < 1:
-        raise refused("power", power, "a fraction between 0 and 1, such as 0.8")
+        raise build_argument_error("power", power, "a fraction between 0 and 1, such as 0.8")
     columns = [system, utterance, *(name for name in (by, groups) if name is not None)]
-    table = as_scored(scored, None, how)
+    table = to_scored_table(scored, None, how)
     require_columns(table, *columns, argument="scored")
     # The rows with scores and a value in each of these columns, which become texts.
     complete = table[table[["errors", *columns]].notna().all(axis=1)]
     scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})
     if by is None or not len(scored_rows):
-        return _rankings({"": _sums(scored_rows, system, utterance, bootstrap)}, power, bootstrap)[""]
+        return _build_rankings(
+            {"": _sum_systems(scored_rows, system, utterance, bootstrap)}, power, bootstrap
+        )[""]
     sums = {
-        str(key): _sums(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
+        str(key): _sum_systems(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
         for key, rows_of in scored_rows.groupby(by, sort=False)
     }
-    return _rankings(sums, power, bootstrap)
+    return _build_rankings(sums, power, bootstrap)
 
 
 class _Sums(NamedTuple):
@@ -239,7 +245,9 @@ class _Sums(NamedTuple):
     excluded: int  # number of utterances that a system lacks
 
 
-def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = "") -> _Sums:
+def _sum_systems(
+    done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = ""
+) -> _Sums:
     if not len(done):
         message = (
             "no row has scores and a value in each named column; look at 'score_error' and at the hypotheses"
@@ -274,29 +282,31 @@ def _sums(done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap,
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
-    pairs = compared_pairs(ordered, [utterance, _TAKE], replace(bootstrap, groups=block), {})
+    pairs = compare_pairs(ordered, [utterance, _TAKE], replace(bootstrap, groups=block), {})
     excluded = done[utterance].nunique() - len(common)
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
 
-def _rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> dict[str, Ranking]:
-    """The rankings, with p-values that are corrected for all of them together."""
+def _build_rankings(parts: dict[str, _Sums], power: float, bootstrap: Bootstrap) -> dict[str, Ranking]:
+    """Return the rankings, with p-values that are corrected for all of them together."""
     pairs = judge((row for ranking in parts.values() for row in ranking.pairs), level=bootstrap.level)
     corrected, at = {}, 0
     for key, ranking in parts.items():
         own_pairs = pairs.iloc[at : at + len(ranking.pairs)].reset_index(drop=True)
         at += len(ranking.pairs)
-        corrected[key] = _ranking(ranking, own_pairs, len(pairs), power, bootstrap)
+        corrected[key] = _build_ranking(ranking, own_pairs, len(pairs), power, bootstrap)
     return corrected
 
 
-def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap) -> Ranking:
-    """The ranking, from pairs with p-values that were corrected for the number of tests."""
+def _build_ranking(
+    one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstrap: Bootstrap
+) -> Ranking:
+    """Return the ranking, from pairs with p-values that were corrected for the number of tests."""
     names, errors, lengths = list(one.tables), one.errors, one.lengths
-    groups = letters(names, pairs.loc[is_shown(pairs), ["a", "b"]].itertuples(index=False))
+    groups = assign_letters(names, pairs.loc[is_significant(pairs), ["a", "b"]].itertuples(index=False))
     # The share of draws in which each system (row) has the lowest rate; ties are divided.
     firsts: list[float | None] = [None] * len(errors)
-    if len(sums := bootstrap.sums(np.concatenate([errors, lengths]).T)):
+    if len(sums := bootstrap.resample_sums(np.concatenate([errors, lengths]).T)):
         rates = sums[:, : len(errors)] / np.maximum(sums[:, len(errors) :], 1)
         first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
         firsts = (first / first.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
@@ -314,11 +324,11 @@ def _ranking(one: _Sums, pairs: pd.DataFrame, tests: int, power: float, bootstra
             "group": groups[name],
             "first_share": firsts[at],
             "p_best": p_best.get(name),
-            "needed": utterances_needed(errors[at] - errors[0], alpha, power) if at else None,
+            "needed": compute_utterances_needed(errors[at] - errors[0], alpha, power) if at else None,
         }
         for at, name in enumerate(names)
     ]
-    systems = typed_table(rows, _TYPES)
-    signature = joined_of(pd.concat(list(one.tables.values())))
+    systems = build_table(rows, _TYPES)
+    signature = join_table_signatures(pd.concat(list(one.tables.values())))
     tested = "utterance" if bootstrap.groups is None else str(bootstrap.groups)
     return Ranking(systems, pairs, bootstrap.level, one.excluded, signature, tested)

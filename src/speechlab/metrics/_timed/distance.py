@@ -14,16 +14,17 @@ if TYPE_CHECKING:
 
     Tokens = NDArray[np.int64]
 
+# Weight of an error.
 _ERROR = 1 << 40
-"""Weight of an error."""
+# Weight that a substitution adds, which only decides between alignments with equally many errors. The
+# distance in
+# time of aligned tokens, in milliseconds, decides between those with equally many substitutions.
 _SUBSTITUTION = 1 << 25
-"""Weight that a substitution adds, which only decides between alignments with equally many errors. The distance in
-time of aligned tokens, in milliseconds, decides between those with equally many substitutions."""
 _FARTHEST_MS = 10_000
 
 _NEVER = 1 << 62
+# Largest table of costs to keep: 400 MB.
 MAX_CELLS = 50_000_000
-"""Largest table of costs to keep: 400 MB."""
 
 
 class TimedTokens(NamedTuple):
@@ -49,11 +50,11 @@ class TimedCounts(NamedTuple):
         return sum(self)
 
 
-def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts:
+def count_timed_errors(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts:
     """Count the fewest errors; of alignments with equally few errors, the one with the most hits counts."""
     reference_length, hypothesis_length = len(reference.codes), len(hypothesis.codes)
     low, row = 0, np.zeros(1, dtype=np.int64)
-    for low, row in _rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
+    for low, row in _compute_cost_rows(reference, hypothesis, by_time=False):  # noqa: B007 - only the last is used
         pass
     # Tokens after the last place that is near in time are insertions.
     total = int(row[-1]) + (hypothesis_length - low - len(row) + 1) * _ERROR
@@ -63,11 +64,11 @@ def timed_counts(reference: TimedTokens, hypothesis: TimedTokens) -> TimedCounts
     return TimedCounts(substitutions, deletions, deletions - reference_length + hypothesis_length)
 
 
-def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
+def align_timed_tokens(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens, Tokens]:
     """Positions of the tokens' counterparts, or -1, in that of the best alignments with the nearest in time."""
     rows = [(0, np.zeros(1, dtype=np.int64))]
     cells = 0
-    for low, row in _rows(reference, hypothesis, by_time=True):
+    for low, row in _compute_cost_rows(reference, hypothesis, by_time=True):
         rows.append((low, row))
         cells += len(row)
         if cells > MAX_CELLS:
@@ -77,16 +78,16 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     theirs = np.full(len(hypothesis.codes), -1)
     at, place = len(ours), len(theirs)
 
-    def cost(at: int, place: int) -> int:
+    def get_cost(at: int, place: int) -> int:
         low, row = rows[at]
         inside = min(place, low + len(row) - 1)
         return int(row[inside - low]) + (place - inside) * _ERROR
 
     while at:
-        cell_cost = cost(at, place)
-        if cost(at - 1, place) + _ERROR == cell_cost:
+        cell_cost = get_cost(at, place)
+        if get_cost(at - 1, place) + _ERROR == cell_cost:
             at -= 1
-        elif place > rows[at][0] and cost(at, place - 1) + _ERROR == cell_cost:
+        elif place > rows[at][0] and get_cost(at, place - 1) + _ERROR == cell_cost:
             place -= 1
         else:
             at, place = at - 1, place - 1
@@ -94,7 +95,9 @@ def timed_edits(reference: TimedTokens, hypothesis: TimedTokens) -> tuple[Tokens
     return ours, theirs
 
 
-def _rows(reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool) -> Iterator[tuple[int, Tokens]]:
+def _compute_cost_rows(
+    reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool
+) -> Iterator[tuple[int, Tokens]]:
     """The rows of the table of costs: the first place that is near in time, and the costs of the near places."""
     lows, highs = _near_places(reference.starts, reference.ends, hypothesis)
     row, low, high = np.zeros(1, dtype=np.int64), 0, 0

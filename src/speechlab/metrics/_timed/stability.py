@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from speechlab._arguments import check_text, refused
+from speechlab._arguments import build_argument_error, check_text
 from speechlab.text import language_code, words, writes_without_spaces
 
 
@@ -69,7 +69,7 @@ def partial_stability(partials: Iterable[tuple[str, bool]], *, language: str = "
     updates: Iterable[Any] = partials if isinstance(partials, Iterable) else [partials]  # type: ignore[redundant-expr]  # of users
     for pair in updates:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
-            raise refused(
+            raise build_argument_error(
                 "partials", pair, "pairs of a text and whether it is final, as in ('good mor', False)"
             )
         current = list("".join(pair[0].split())) if unspaced else words(pair[0])

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import is_bool, is_number, refuse_other_tables, refused
+from speechlab._arguments import is_bool, is_number, refuse_other_tables, build_argument_error
 from speechlab._pandas import pd
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import prepare
+from speechlab.metrics._alignment.units import build_preparation
 from speechlab.metrics._timed.distance import (
     TimedCounts,
     TimedTokens,
-    timed_counts,
-    timed_edits,
+    count_timed_errors,
+    align_timed_tokens,
 )
-from speechlab.segments import cheapest_assignment
+from speechlab.segments import find_cheapest_assignment
 from speechlab.segments import frame as segment_frame
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from speechlab.metrics._alignment.units import Normalize, Preparation, Unit
 
 
+# A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment.
 _Token = tuple[int, float, float, float, int]
-"""A token: code, start and end of the time in which it may be aligned, middle (all in seconds), and segment."""
-_Matched = tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]
-"""A speaker, the assigned one, the tokens of both, and their errors."""
-_SHOWN = 20  # maximum number of streams in HTML
+# A speaker, the assigned one, the tokens of both, and their errors.
+_StreamMatch = tuple[str, str, tuple[TimedTokens, TimedTokens], TimedCounts]
+_MAX_ROWS = 20  # maximum number of streams in HTML
 _COLUMNS = ["file", "speaker", "assigned", "substitutions", "deletions", "insertions", "reference_length"]
 
 
@@ -86,20 +86,20 @@ class TimedErrorRate:
         )
 
     def _repr_html_(self) -> str:
-        def percent(rate: float) -> str:
+        def format_percent(rate: float) -> str:
             return "–" if math.isnan(rate) else f"{100 * rate:.2f}%"
 
         columns = [self.streams[name].tolist() for name in _COLUMNS]
         rows = [
-            (file, speaker, assigned, percent(sum(errors) / max(length, 1)), *errors, length)
+            (file, speaker, assigned, format_percent(sum(errors) / max(length, 1)), *errors, length)
             for file, speaker, assigned, *errors, length in zip(*columns, strict=True)
         ]
         if len(rows) != 1:
             total = [getattr(self, name) for name in _COLUMNS[3:]]
-            rows = [("all", "", "", percent(self.rate), *total), *rows[:_SHOWN]]
+            rows = [("all", "", "", format_percent(self.rate), *total), *rows[:_MAX_ROWS]]
         caption = f"Error rate by {self.unit}, of words within {self.collar_s:g} s of each other"
-        if len(self.streams) > _SHOWN:
-            caption += f"; the first {_SHOWN} of {len(self.streams)} streams"
+        if len(self.streams) > _MAX_ROWS:
+            caption += f"; the first {_MAX_ROWS} of {len(self.streams)} streams"
         counts = [name.replace("_", " ") for name in _COLUMNS[3:]]
         heads = ["recording", "speaker", "compared with", "error rate", *counts]
         return str(html_table(heads, rows, caption=caption, right=range(3, 8)))
@@ -149,14 +149,14 @@ def timed_error_rate(
     Raises:
         SegmentError: A table is not a segment frame.
         InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
-            speakers; unit, language and normaliser do not match; or with ``by_segment``
+            speakers; unit, language and normalizer do not match; or with ``by_segment``
             so many tokens are near in time that the alignment would not fit into memory.
     """
     check_collar(collar)
     for name, value in (("by_speaker", by_speaker), ("by_segment", by_segment)):
         if not is_bool(value):
-            raise refused(name, value, "True or False")
-    preparation = prepare(unit, language, normalize)
+            raise build_argument_error(name, value, "True or False")
+    preparation = build_preparation(unit, language, normalize)
     codes: dict[str, int] = {}
     sides = []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
@@ -166,29 +166,29 @@ def timed_error_rate(
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)
         point = collar if name == "hypothesis" else None
-        sides.append(streams_of(checked, preparation, codes, point, by="speaker" if by_speaker else None))
+        sides.append(build_streams(checked, preparation, codes, point, by="speaker" if by_speaker else None))
     reference_side, hypothesis_side = sides
     rows, pairs = [], []
     for file in dict.fromkeys([*reference_side, *hypothesis_side]):
-        matched = _assigned(reference_side.get(file, {}), hypothesis_side.get(file, {}))
+        matched = _assign_speakers(reference_side.get(file, {}), hypothesis_side.get(file, {}))
         for speaker, assigned, pair, counts in matched:
             rows.append((file, speaker, assigned, *counts, len(pair[0].codes)))
             pairs.append(pair)
     streams = pd.DataFrame(rows, columns=_COLUMNS)
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
-    segments = _by_segment(segment_frame(reference), pairs) if by_segment else None
+    segments = _count_by_segment(segment_frame(reference), pairs) if by_segment else None
     return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
 
 
-def alignments(
+def align_recordings(
     reference: pd.DataFrame, hypothesis: pd.DataFrame, preparation: Preparation, collar: float
 ) -> Iterator[tuple[TimedTokens, TimedTokens, NDArray[np.int64]]]:
     """The tokens of the recordings that both tables have, whoever spoke them, with their counterparts or -1."""
     codes: dict[str, int] = {}
-    ours = streams_of(reference, preparation, codes, None)
-    theirs = streams_of(hypothesis, preparation, codes, collar)
+    ours = build_streams(reference, preparation, codes, None)
+    theirs = build_streams(hypothesis, preparation, codes, collar)
     for file in ours.keys() & theirs.keys():
-        yield ours[file][""], theirs[file][""], timed_edits(ours[file][""], theirs[file][""])[0]
+        yield ours[file][""], theirs[file][""], align_timed_tokens(ours[file][""], theirs[file][""])[0]
 
 
 def check_collar(collar: object) -> None:
@@ -198,7 +198,7 @@ def check_collar(collar: object) -> None:
         raise InvalidRequestError(message, parameter="collar")
 
 
-def streams_of(
+def build_streams(
     table: pd.DataFrame,
     preparation: Preparation,
     codes: dict[str, int],
@@ -220,7 +220,7 @@ def streams_of(
         strict=True,
     ):
         stream = streams_by_file.setdefault(file, {}).setdefault(group, [])
-        tokens = preparation.tokens(text)
+        tokens = preparation.tokenize(text)
         if not tokens:
             continue
         share = (end - start) / sum(map(len, tokens))
@@ -235,12 +235,12 @@ def streams_of(
                 begin, stop = middle - collar, middle + collar
             stream.append((codes.setdefault(token, len(codes)), begin, stop, middle, row))
     return {
-        file: {name: _tokens(stream) for name, stream in streams.items()}
+        file: {name: _build_tokens(stream) for name, stream in streams.items()}
         for file, streams in streams_by_file.items()
     }
 
 
-def _tokens(stream: list[_Token]) -> TimedTokens:
+def _build_tokens(stream: list[_Token]) -> TimedTokens:
     codes, starts, ends, middles, rows = zip(*stream, strict=True) if stream else ((), (), (), (), ())
     # Rounded to the nanosecond, so that rounding errors do not decide whether times touch or overlap.
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
@@ -248,28 +248,28 @@ def _tokens(stream: list[_Token]) -> TimedTokens:
     return TimedTokens(next(integers), begin, stop, np.array(middles, dtype=np.float64), next(integers))
 
 
-def _assigned(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> list[_Matched]:
-    """The speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
-    nobody = _tokens([])
+def _assign_speakers(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> list[_StreamMatch]:
+    """Return the speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
+    nobody = _build_tokens([])
     size = max(len(said), len(heard))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
     theirs = [*heard.items(), *[("", nobody)] * (size - len(heard))]
     counts = [
-        [timed_counts(our_tokens, their_tokens) for _, their_tokens in theirs] for _, our_tokens in ours
+        [count_timed_errors(our_tokens, their_tokens) for _, their_tokens in theirs] for _, our_tokens in ours
     ]
-    columns = cheapest_assignment([[cell.errors for cell in row] for row in counts])
+    columns = find_cheapest_assignment([[cell.errors for cell in row] for row in counts])
     return [
         (name, theirs[column][0], (tokens, theirs[column][1]), counts[row][column])
         for row, ((name, tokens), column) in enumerate(zip(ours, columns, strict=True))
     ]
 
 
-def _by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTokens]]) -> pd.DataFrame:
-    """The reference with the counts of each of its segments."""
+def _count_by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTokens]]) -> pd.DataFrame:
+    """Return the reference with the counts of each of its segments."""
     start, end = (reference[name].to_numpy() for name in ("start", "end"))
     counts = {name: np.zeros(len(reference), dtype=np.int64) for name in _COLUMNS[3:]}
     for reference_tokens, hypothesis in pairs:
-        ours, theirs = timed_edits(reference_tokens, hypothesis)
+        ours, theirs = align_timed_tokens(reference_tokens, hypothesis)
         substituted = ours >= 0
         substituted[substituted] = reference_tokens.codes[substituted] != hypothesis.codes[ours[substituted]]
         np.add.at(counts["substitutions"], reference_tokens.rows[substituted], 1)

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import is_frame, is_number, refuse_other_tables, refused, require_columns
+from speechlab._arguments import (
+    is_frame,
+    is_number,
+    refuse_other_tables,
+    build_argument_error,
+    require_columns,
+)
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import prepare
-from speechlab.metrics._timed.timed import alignments, check_collar
+from speechlab.metrics._alignment.units import build_preparation
+from speechlab.metrics._timed.timed import align_recordings, check_collar
 from speechlab.segments import MatchScore
 from speechlab.segments import frame as segment_frame
 
@@ -27,7 +33,7 @@ _TOLERANCES = (0.05, 0.1, 0.2)
 
 @dataclass(frozen=True, repr=False)
 class WordTimes:
-    """Errors of the times of words, over the words that were recognised.
+    """Errors of the times of words, over the words that were recognized.
 
     Attributes:
         reference_words: Words of the reference.
@@ -53,13 +59,13 @@ class WordTimes:
 
         Returns:
             The counts, with precision (over the words of the hypothesis), recall (over those of the reference) and
-            F1. A word that was not recognised counts as one without a match.
+            F1. A word that was not recognized counts as one without a match.
 
         Raises:
             InvalidRequestError: The tolerance is not a number of at least 0, or the reference has no times.
         """
         if not is_number(seconds) or not float(seconds) >= 0:
-            raise refused("seconds", seconds, "a number of at least 0 seconds")
+            raise build_argument_error("seconds", seconds, "a number of at least 0 seconds")
         if self._unknown:
             raise InvalidRequestError(
                 "the reference is of texts, and has no times of words", parameter="reference"
@@ -80,7 +86,7 @@ class WordTimes:
         """Return the errors of correct words in seconds, with a row for ``start`` and one for ``end``.
 
         Columns: ``words`` (their number), ``mean_s`` and ``median_s`` (signed), ``mean_abs_s``, ``median_abs_s`` and
-        ``p95_abs_s``. Words that were not recognised have no error of time, so read it beside recall.
+        ``p95_abs_s``. Words that were not recognized have no error of time, so read it beside recall.
         """
         rows = {}
         for edge in ("start", "end"):
@@ -101,7 +107,7 @@ class WordTimes:
         return bool(self.words["correct"].any() and self.words["start_error_s"].isna().all())
 
     def __repr__(self) -> str:
-        counts = f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognised; "
+        counts = f"<WordTimes {int(self.words['correct'].sum())} of {self.reference_words} words recognized; "
         if self._unknown:
             return f"{counts}their times are unknown>"
         start, end = self.edges()["median_abs_s"]
@@ -124,7 +130,7 @@ def word_times(
     """Compare the times of words with those of a reference.
 
     The words of each recording are aligned as by :func:`timed_error_rate`: with the fewest errors, then the most
-    hits, then the least distance in time. A word is correct if its tokens after normalisation are hits of all the
+    hits, then the least distance in time. A word is correct if its tokens after normalization are hits of all the
     tokens of one word. F1 within a tolerance is that of L. Wagner et al., CrisperWhisper (Interspeech 2024): both
     edges count.
 
@@ -141,7 +147,7 @@ def word_times(
     Raises:
         SegmentError: A time is missing or invalid.
         InvalidRequestError: A table has no column ``word``; the collar is not a number of at least 0; unit, language
-            and normaliser do not match; or too many words are near in time.
+            and normalizer do not match; or too many words are near in time.
 
     Example:
         >>> import pandas as pd
@@ -150,13 +156,13 @@ def word_times(
         [0.0, 0.05]
     """
     check_collar(collar)
-    preparation = prepare(unit, language, normalize)
+    preparation = build_preparation(unit, language, normalize)
     of_texts = is_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
-        reference, collar = _placed(reference, preparation), math.inf
-    tables = [_checked(reference, "reference"), _checked(hypothesis, "hypothesis")]
+        reference, collar = _place_words(reference, preparation), math.inf
+    tables = [_check_words(reference, "reference"), _check_words(hypothesis, "hypothesis")]
     partner = np.full(len(tables[1]), -1)
-    for ours, theirs, place in alignments(tables[0], tables[1], preparation, float(collar)):
+    for ours, theirs, place in align_recordings(tables[0], tables[1], preparation, float(collar)):
         hits = np.flatnonzero(place >= 0)
         hits = hits[ours.codes[hits] == theirs.codes[place[hits]]]
         rows = np.stack([ours.rows[hits], theirs.rows[place[hits]]])
@@ -176,8 +182,8 @@ def word_times(
     return WordTimes(len(tables[0]), words)
 
 
-def _placed(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
-    """The words of texts, one second each, because their times are unknown."""
+def _place_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
+    """Return the words of texts, one second each, because their times are unknown."""
     require_columns(table, "text")
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
     counts: Counter[str] = Counter()
@@ -190,10 +196,10 @@ def _placed(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["file", "start", "end", "word"])
 
 
-def _checked(table: pd.DataFrame, argument: str) -> pd.DataFrame:
-    """A table of words as a segment frame."""
+def _check_words(table: pd.DataFrame, argument: str) -> pd.DataFrame:
+    """Return a table of words as a segment frame."""
     refuse_other_tables(table, argument)
     if not is_frame(table):
-        raise refused(argument, table, "a table with the columns start, end and word")
+        raise build_argument_error(argument, table, "a table with the columns start, end and word")
     require_columns(table, "word", hint="A table of words has the columns start, end and word")
     return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))

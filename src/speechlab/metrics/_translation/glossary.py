@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from speechlab._arguments import has_column, is_frame
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import auto_unit
-from speechlab.metrics._columns import typed_table
-from speechlab.metrics._rates.hotwords import finder, named_texts
-from speechlab.metrics._translation.texts import Translations, of_one_system
+from speechlab.metrics._alignment.units import choose_unit
+from speechlab.metrics._columns import build_table
+from speechlab.metrics._rates.hotwords import build_finder, resolve_term_texts
+from speechlab.metrics._translation.texts import Translations, collect_system_translations
 from speechlab.text import language_code, normalizer
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Terms that must occur in the translation; or for each source term, its accepted translations.
 Glossary: TypeAlias = Sequence[str] | Mapping[str, str | Sequence[str]]
-"""Terms that must occur in the translation; or for each source term, its accepted translations."""
 
 _TYPES = {
     **dict.fromkeys(("term", "target"), "string"),
@@ -45,7 +45,7 @@ def glossary_terms(
 
     If the glossary has source terms and there are sources, a term is expected as often as it occurs in the source;
     otherwise, as often as it occurs in the reference. It is found as often as it occurs in the translation of the
-    same segment, but not more often than expected. Terms are compared after normalisation (case and width; for
+    same segment, but not more often than expected. Terms are compared after normalization (case and width; for
     Japanese and Chinese also numbers), as whole words in languages that separate words. Inflected forms must be
     listed.
 
@@ -91,27 +91,29 @@ def glossary_terms(
             )
             raise InvalidRequestError(message, parameter="references")
         references = hypotheses
-    texts = of_one_system(references, hypotheses, sources, reference, hypothesis, source)
-    table = glossary_table(texts, glossary, language, source_language)
+    texts = collect_system_translations(references, hypotheses, sources, reference, hypothesis, source)
+    table = build_glossary_table(texts, glossary, language, source_language)
     if is_frame(texts.rows):
         labels = texts.rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
     return table
 
 
-def glossary_table(
+def build_glossary_table(
     texts: Translations, glossary: Glossary, language: str | None, source_language: str | None
 ) -> pd.DataFrame:
-    """The table of :func:`glossary_terms`, of checked texts."""
+    """Return the table of :func:`glossary_terms`, of checked texts."""
     remedy = "give a list of terms, or source terms with their translations"
-    targets = named_texts(glossary, "glossary", "translations", remedy)
+    targets = resolve_term_texts(glossary, "glossary", "translations", remedy)
     if source_language is not None:
         language_code(source_language)
     by_source = isinstance(glossary, Mapping) and texts.sources is not None
     originals = texts.sources if by_source and texts.sources is not None else texts.first_references
     (hypotheses,) = texts.systems.values()
-    heard_terms = _finder(targets, language)
-    said_terms = _finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
+    heard_terms = _build_finder(targets, language)
+    said_terms = (
+        _build_finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
+    )
     expected, hits = Counter[str](), Counter[str]()
     missed: dict[str, list[int]] = {term: [] for term in targets}
     for number, (original, hypothesis) in enumerate(zip(originals, hypotheses, strict=True)):
@@ -133,18 +135,18 @@ def glossary_table(
         )
         for term, spellings in targets.items()
     ]
-    return typed_table(rows, _TYPES)
+    return build_table(rows, _TYPES)
 
 
-def _finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
-    """A function from a text to the terms in it, each as often as it occurs."""
+def _build_finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
+    """Return a function from a text to the terms in it, each as often as it occurs."""
     code = None if language is None else language_code(language)
-    # Not the English normaliser, which removes words in parentheses.
+    # Not the English normalizer, which removes words in parentheses.
     rules = normalizer(code if code in {"ja", "zh"} else "basic")
     if code is None:
         characters = "".join(spelling for spellings in terms.values() for spelling in spellings)
         unit = "char" if any(ord(character) >= _EAST_ASIAN for character in characters) else "word"
     else:
-        unit = auto_unit(code)
-    find = finder(terms, unit, rules.id, what="glossary term")
+        unit = choose_unit(code)
+    find = build_finder(terms, unit, rules.id, what="glossary term")
     return lambda text: find(rules(text))

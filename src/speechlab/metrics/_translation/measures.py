@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from speechlab._arguments import column_names
+from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.metrics._alignment.units import auto_unit
-from speechlab.metrics._arguments import check_choice, named_functions
+from speechlab.metrics._alignment.units import choose_unit
+from speechlab.metrics._arguments import check_choice, collect_functions
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from speechlab.metrics._translation.texts import Translations
 
 METRICS = ("chrf", "chrf++", "bleu", "ter")
-# sacrebleu's tokenisers without a download; its other ones fetch a model on first use.
+# sacrebleu's tokenizers without a download; its other ones fetch a model on first use.
 _TOKENIZERS = ("13a", "char", "intl", "ja-mecab", "ko-mecab", "none", "zh")
 _NEEDS = {"ja-mecab": ("MeCab", "ja"), "ko-mecab": ("mecab_ko", "ko")}
 # Arguments with another name here, or with an effect on the meaning of a result.
-_OURS = {"self", "references", "tokenize", "trg_lang"}
+_RESERVED_ARGUMENTS = {"self", "references", "tokenize", "trg_lang"}
 
 
-def make_metrics(
+def build_metrics(
     names: Sequence[str], tokenize: str, options: Mapping[str, Mapping[str, Any]] | None, *, single: bool
 ) -> dict[str, Any]:
     """Sacrebleu's metrics by their names."""
@@ -38,7 +38,7 @@ def make_metrics(
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
 
-    measure_names = column_names(names, "metrics")
+    measure_names = to_column_names(names, "metrics")
     if not measure_names:
         message = f"metrics is empty; name some of {', '.join(map(repr, METRICS))}"
         raise InvalidRequestError(message, parameter="metrics")
@@ -58,13 +58,17 @@ def make_metrics(
     for name in measure_names:
         check_choice(name, METRICS, "metrics", "there is no metric")
         kind, fixed = classes[name]
-        instances[name] = _made(name, kind, fixed, (options or {}).get(name, {}))
+        instances[name] = _build_metric(name, kind, fixed, (options or {}).get(name, {}))
         instances[name].num_refs = 1
     return instances
 
 
-def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
-    allowed = [argument for argument in inspect.signature(kind.__init__).parameters if argument not in _OURS]
+def _build_metric(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
+    allowed = [
+        argument
+        for argument in inspect.signature(kind.__init__).parameters
+        if argument not in _RESERVED_ARGUMENTS
+    ]
     if not isinstance(given, Mapping):
         message = f"options of {name!r} are {given!r:.60}; give a dict of sacrebleu's arguments"
         raise InvalidRequestError(message, parameter="options")
@@ -77,14 +81,14 @@ def _made(name: str, kind: Any, fixed: dict[str, Any], given: object) -> Any:
         raise InvalidRequestError(message, parameter="options") from error
 
 
-def tokenizer(tokenize: str, language: str | None) -> str:
-    """The tokeniser for BLEU."""
-    check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokeniser")
+def choose_tokenizer(tokenize: str, language: str | None) -> str:
+    """Return the tokenizer for BLEU."""
+    check_choice(tokenize, ("auto", *_TOKENIZERS), "tokenize", "there is no tokenizer")
     if tokenize != "auto":
         module, extra = _NEEDS.get(tokenize, ("sacrebleu", ""))
         if find_spec(module) is None:
             message = (
-                f"the tokeniser {tokenize!r} needs MeCab; install it with: pip install 'sacrebleu[{extra}]'"
+                f"the tokenizer {tokenize!r} needs MeCab; install it with: pip install 'sacrebleu[{extra}]'"
             )
             raise MissingDependencyError(message)
         return tokenize
@@ -93,14 +97,14 @@ def tokenizer(tokenize: str, language: str | None) -> str:
         return "ja-mecab"
     if code is None or code == "zh":
         return code or "13a"
-    return "char" if auto_unit(code) == "char" else "13a"
+    return "char" if choose_unit(code) == "char" else "13a"
 
 
+# A function from sources, translations and references to one score for each translation, such as COMET's.
 Scorer: TypeAlias = Callable[[list[str], list[str], list[str]], Iterable[float]]
-"""A function from sources, translations and references to one score for each translation, such as COMET's."""
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """A measure of some translations."""
 
     score: float  # of the corpus
@@ -109,16 +113,18 @@ class Measured(NamedTuple):
     compute: Callable[[list[Any]], float]  # the score from sums of these figures
 
 
-def measured(
+def compute_measures(
     metrics: Mapping[str, Any], scorers: object, texts: Translations, system: str
-) -> dict[str, Measured]:
+) -> dict[str, Measurement]:
     """Sacrebleu's metrics and the user's scorers of the translations of one system."""
     translations = texts.systems[system]
     # In sacrebleu's order: all first references, then all second ones, and so on; None if missing.
     streams = list(zip_longest(*texts.references))
-    measures = {name: _by_sacrebleu(metric, translations, streams) for name, metric in metrics.items()}
+    measures = {
+        name: _compute_with_sacrebleu(metric, translations, streams) for name, metric in metrics.items()
+    }
     sources = texts.sources or [""] * len(translations)
-    for name, scorer in named_functions(scorers, "scorers", metrics).items():
+    for name, scorer in collect_functions(scorers, "scorers", metrics).items():
         answers: Any = scorer(sources, translations, texts.first_references)
         try:
             values = np.array([float(value) for value in answers], dtype=np.float64)
@@ -132,13 +138,15 @@ def measured(
             raise InvalidRequestError(message, parameter="scorers")
         statistics = np.column_stack([values, np.ones(len(values))])
         signature = f"scorer:{getattr(scorer, '__qualname__', name)}"
-        measures[name] = Measured(float(values.mean()), signature, statistics, lambda sums: sums[0] / sums[1])
+        measures[name] = Measurement(
+            float(values.mean()), signature, statistics, lambda sums: sums[0] / sums[1]
+        )
     return measures
 
 
-def _by_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> Measured:
+def _compute_with_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> Measurement:
     sums = metric._extract_corpus_statistics(translations, streams)  # noqa: SLF001 - sums of these are the corpus score
     score = metric._aggregate_and_compute(sums).score  # noqa: SLF001 - as above
     compute = metric._compute_score_from_stats  # noqa: SLF001 - as above
     signature = str(metric.get_signature())
-    return Measured(score, signature, np.array(sums), lambda row: cast("float", compute(row).score))
+    return Measurement(score, signature, np.array(sums), lambda row: cast("float", compute(row).score))

@@ -1,6 +1,6 @@
 """Paired tests of translation systems: sacrebleu's tests, also by blocks and with scorers of the user.
 
-Approximate randomisation swaps the two systems in random blocks; the paired bootstrap draws blocks with replacement.
+Approximate randomization swaps the two systems in random blocks; the paired bootstrap draws blocks with replacement.
 Random numbers are drawn as in sacrebleu, so blocks of one utterance give the same draws as sacrebleu.
 
 Source: S. Riezler, J. T. Maxwell, On some pitfalls in automatic evaluation and significance testing for MT (2005);
@@ -24,8 +24,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import Groups, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
-from speechlab.metrics._translation.measures import Scorer, make_metrics, measured, tokenizer
-from speechlab.metrics._translation.texts import Translations, check_some, of_systems
+from speechlab.metrics._translation.measures import Scorer, build_metrics, compute_measures, choose_tokenizer
+from speechlab.metrics._translation.texts import Translations, check_not_empty, collect_translations
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,59 +43,59 @@ class PairedDraws:
     draws: int
     seed: int | None  # that of sacrebleu gives the same draws; None for new draws each time
 
-    def randomization(
+    def run_randomization(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
-        """P-values of approximate randomisation, with and without the draws that equal the observed difference.
+        """P-values of approximate randomization, with and without the draws that equal the observed difference.
 
         sacrebleu leaves these draws out. Its p-value is too small for few blocks or coarse scores.
         """
-        observed, tolerance = _difference(base.sum(0), other.sum(0), score)
+        observed, tolerance = _compute_difference(base.sum(0), other.sum(0), score)
         as_large = larger = 0
         random = np.random.default_rng(self.seed)
-        for size in self._steps():
+        for size in self._split_draws():
             swapped = random.integers(2, size=(size, self.blocks), dtype=bool)
             counts = np.ones(size, dtype=np.int64)
             if self.blocks <= _FEW:  # most draws are equal: score each distinct one once
                 swapped, counts = np.unique(swapped, axis=0, return_counts=True)
-            sums = _sums(swapped, base, other), _sums(swapped, other, base)
+            sums = _swap_and_sum(swapped, base, other), _swap_and_sum(swapped, other, base)
             for first, second, count in zip(*sums, counts.tolist(), strict=True):
-                difference, _ = _difference(first, second, score)
+                difference, _ = _compute_difference(first, second, score)
                 larger += count * (difference > observed)
                 as_large += count * (difference >= observed - tolerance)
         return (as_large + 1) / (self.draws + 1), (larger + 1) / (self.draws + 1)
 
-    def bootstrap(
+    def run_bootstrap(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
         """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`."""
-        observed, _ = _difference(base.sum(0), other.sum(0), score)
+        observed, _ = _compute_difference(base.sum(0), other.sum(0), score)
         samples = []
         random = np.random.default_rng(self.seed)
-        for size in self._steps():
+        for size in self._split_draws():
             drawn = random.choice(self.blocks, size=(size, self.blocks), replace=True)
             counts = np.stack([np.bincount(row, minlength=self.blocks) for row in drawn]).astype(np.float64)
             # In 32 bits as in sacrebleu: with 64 bits, scores would differ from it in the last digits.
             pairs = zip((counts @ base).astype("float32"), (counts @ other).astype("float32"), strict=True)
-            samples += [_difference(first, second, score, listed=False)[0] for first, second in pairs]
+            samples += [_compute_difference(first, second, score, listed=False)[0] for first, second in pairs]
         differences = np.array(samples)
         p = (int(((differences - differences.mean()) > observed).sum()) + 1) / (self.draws + 1)
         return p, p
 
-    def _steps(self) -> Iterator[int]:
+    def _split_draws(self) -> Iterator[int]:
         step = max(1, _CELLS_AT_ONCE // max(self.blocks, 1))
         return (min(step, self.draws - start) for start in range(0, self.draws, step))
 
 
-def _sums(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+def _swap_and_sum(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     sums = swapped.astype(np.float64) @ base + (~swapped).astype(np.float64) @ other
     return np.asarray(sums, dtype=np.int64 if np.issubdtype(base.dtype, np.integer) else np.float64)
 
 
-def _difference(
+def _compute_difference(
     first: NDArray[Any], second: NDArray[Any], score: Callable[[Any], float], *, listed: bool = True
 ) -> tuple[float, float]:
-    """The absolute difference of the scores of two sums, and its tolerance for rounding errors."""
+    """Return the absolute difference of the scores of two sums, and its tolerance for rounding errors."""
     first_score, second_score = (score(sums.tolist() if listed else sums) for sums in (first, second))
     return abs(first_score - second_score), _ALIKE * max(abs(first_score), abs(second_score))
 
@@ -128,12 +128,12 @@ def compare_translations(
         systems: The translations of each system, the baseline first; for a table, the column of each system. Rows of
             a table with a missing text are skipped.
         language: Code of the target language, as for :func:`score_translations`.
-        tokenize: Tokeniser of BLEU, as for :func:`score_translations`.
+        tokenize: Tokenizer of BLEU, as for :func:`score_translations`.
         metrics: Names of metrics, as for :func:`score_translations`.
         options: Arguments of sacrebleu's classes, as for :func:`score_translations`.
         scorers: Other metrics, as for :func:`score_translations`.
         sources: Source texts, for scorers; None for a table.
-        test: ``"randomization"`` (paired approximate randomisation: Riezler and Maxwell, 2005) or ``"bootstrap"``
+        test: ``"randomization"`` (paired approximate randomization: Riezler and Maxwell, 2005) or ``"bootstrap"``
             (paired bootstrap resampling: Koehn, 2004). The bootstrap gives no verdict: by sacrebleu's p-value, equal
             systems were called different in 9 % of simulated corpora instead of 5 %.
         draws: Number of draws; None for sacrebleu's default (10,000 trials, or 1,000 bootstrap draws). The seed is
@@ -154,13 +154,13 @@ def compare_translations(
         - ``p_holm`` is corrected for the number of systems, for each metric separately.
         - ``verdict``: missing for ``test="bootstrap"``. More is better, but for TER.
         - ``p_sacrebleu``: the p-value of sacrebleu. ``p`` counts draws that equal the observed difference, which a
-          randomisation test needs. ``p_sacrebleu`` leaves them out, and is too small for few utterances. It is
+          randomization test needs. ``p_sacrebleu`` leaves them out, and is too small for few utterances. It is
           missing for groups and scorers, for which sacrebleu has no test.
         - ``blocks``, and ``signature`` with the test, the draws and the seed.
 
     Raises:
         InvalidRequestError: There are fewer than two systems, lists differ in length, or a column, metric, option,
-            tokeniser or test does not exist.
+            tokenizer or test does not exist.
 
     Example:
         >>> table = compare_translations(
@@ -173,9 +173,11 @@ def compare_translations(
     """
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
-    texts, bootstrap = _read(references, systems, bootstrap, sources, reference, source)
-    metric_of = make_metrics(metrics, tokenizer(tokenize, language), options, single=False)
-    systems_measured = {argument: measured(metric_of, scorers, texts, argument) for argument in texts.systems}
+    texts, bootstrap = _collect_texts(references, systems, bootstrap, sources, reference, source)
+    metric_of = build_metrics(metrics, choose_tokenizer(tokenize, language), options, single=False)
+    systems_measured = {
+        argument: compute_measures(metric_of, scorers, texts, argument) for argument in texts.systems
+    }
     (base_name, *names), (base_measures, *compared) = map(str, systems), systems_measured.values()
     written_seed = os.environ.get("SACREBLEU_SEED", "12345")
     seed = None if written_seed.lower() == "none" else int(written_seed)
@@ -183,9 +185,9 @@ def compare_translations(
     rows = []
     for metric, (before, signature, statistics, compute) in base_measures.items():
         # A test needs the figures of each block, and the function from their sums to a score.
-        base = bootstrap.blocks(statistics)
+        base = bootstrap.sum_blocks(statistics)
         paired = PairedDraws(len(base), bootstrap.draws, seed)
-        run = paired.randomization if test == "randomization" else paired.bootstrap
+        run = paired.run_randomization if test == "randomization" else paired.run_bootstrap
         what = {
             "a": base_name,
             "measure": metric,
@@ -194,13 +196,13 @@ def compare_translations(
             "value_a": before,
             "test": f"paired {test}",
             "blocks": len(base),
-            "signature": _signature(metric_of.get(metric), signature, test, paired, groups),
+            "signature": _build_signature(metric_of.get(metric), signature, test, paired, groups),
             "more": WORSE if metric == "ter" else BETTER,
         }
         for name, measures in zip(names, compared, strict=True):
-            blocks, score = bootstrap.blocks(measures[metric].statistics), measures[metric].score
+            blocks, score = bootstrap.sum_blocks(measures[metric].statistics), measures[metric].score
             both = np.hstack([statistics, measures[metric].statistics])
-            low, high = interval.figure(both, partial(_gain, compute))
+            low, high = interval.compute_figure_interval(both, partial(_compute_gain, compute))
             p, theirs = run(base, blocks, compute)
             figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
             of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
@@ -209,13 +211,13 @@ def compare_translations(
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
 
-def _gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
-    """The difference of the scores of two systems, from their sums side by side."""
+def _compute_gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
+    """Return the difference of the scores of two systems, from their sums side by side."""
     return compute(sums[len(sums) // 2 :]) - compute(sums[: len(sums) // 2])
 
 
-def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
-    """The signature of sacrebleu, with the number of blocks if there are groups."""
+def _build_signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
+    """Return the signature of sacrebleu, with the number of blocks if there are groups."""
     facts = {"seed": str(paired.seed).lower(), _TESTS[test]: paired.draws}
     blocks = "" if groups is None else f"|blocks:{paired.blocks}"
     if metric is None:
@@ -226,7 +228,7 @@ def _signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: 
     return f"{signature}{blocks}"
 
 
-def _read(
+def _collect_texts(
     references: Any,
     systems: Any,
     bootstrap: Bootstrap,
@@ -234,7 +236,7 @@ def _read(
     reference: str,
     source: str,
 ) -> tuple[Translations, Bootstrap]:
-    """The texts of all systems, and the blocks of the segments."""
+    """Return the texts of all systems, and the blocks of the segments."""
     if not isinstance(systems, Mapping) or len(systems) < 2:
         kind = f"dict of {len(systems)}" if isinstance(systems, Mapping) else type(systems).__name__
         swapped = "references is a dict, and " if isinstance(references, Mapping) else ""
@@ -250,8 +252,8 @@ def _read(
         )
         raise InvalidRequestError(message, parameter="sources")
     if of_table:
-        references, bootstrap = bootstrap.on(references, "references")
+        references, bootstrap = bootstrap.add_blocks(references, "references")
     arguments = {f"systems[{str(name)!r}]": values for name, values in systems.items()}
-    texts = of_systems(references, arguments, sources, reference, source)
-    check_some(texts)
-    return texts, bootstrap.of_rows(texts.rows)
+    texts = collect_translations(references, arguments, sources, reference, source)
+    check_not_empty(texts)
+    return texts, bootstrap.bind_rows(texts.rows)

@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from speechlab._arguments import column_names, has_column, require_columns
+from speechlab._arguments import to_column_names, has_column, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
-from speechlab.metrics._arguments import check_choice, named_functions
-from speechlab.metrics._columns import with_columns
+from speechlab.metrics._arguments import check_choice, collect_functions
+from speechlab.metrics._columns import add_columns
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
-from speechlab.metrics._translation.glossary import glossary_table
-from speechlab.metrics._translation.measures import make_metrics, measured, tokenizer
-from speechlab.metrics._translation.texts import check_some, of_one_system
+from speechlab.metrics._translation.glossary import build_glossary_table
+from speechlab.metrics._translation.measures import build_metrics, compute_measures, choose_tokenizer
+from speechlab.metrics._translation.texts import check_not_empty, collect_system_translations
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
     from speechlab.metrics._arguments import Groups
     from speechlab.metrics._translation.glossary import Glossary
-    from speechlab.metrics._translation.measures import Measured, Scorer
+    from speechlab.metrics._translation.measures import Measurement, Scorer
 
 
 _INTERVALS: dict[str, Any] = {"level": 0.95, "draws": 1_000, "seed": 0, "groups": None}
@@ -54,7 +54,7 @@ class TranslationScore:
     utterances: int
     empty_references: int = 0
     glossary: pd.DataFrame | None = field(default=None, compare=False, repr=False)
-    _measured: Mapping[str, Measured] = field(default_factory=dict, compare=False, repr=False)
+    _measured: Mapping[str, Measurement] = field(default_factory=dict, compare=False, repr=False)
     _rows: pd.DataFrame | pd.Index[Any] | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -64,7 +64,7 @@ class TranslationScore:
 
     @property
     def bleu(self) -> float:
-        """Corpus BLEU, 0 to 100, with a tokeniser for the language; NaN if it was not requested."""
+        """Corpus BLEU, 0 to 100, with a tokenizer for the language; NaN if it was not requested."""
         return self.scores.get("bleu", math.nan)
 
     def confidence_interval(
@@ -89,17 +89,17 @@ class TranslationScore:
         Returns:
             ``(low, high)``; both NaN if there are fewer than two translations or blocks.
         """
-        return self._interval(metric, Bootstrap(level, draws, seed, groups).of_rows(self._rows))
+        return self._compute_interval(metric, Bootstrap(level, draws, seed, groups).bind_rows(self._rows))
 
-    def _interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
+    def _compute_interval(self, metric: str, bootstrap: Bootstrap) -> Interval:
         check_choice(metric, self.scores, "metric", "there is no metric")
         _, _, statistics, compute = self._measured[metric]
-        return bootstrap.figure(statistics, compute)
+        return bootstrap.compute_figure_interval(statistics, compute)
 
     def frame(
         self, *, level: float = 0.95, draws: int = 1_000, seed: int = 0, groups: Groups = None
     ) -> pd.DataFrame:
-        """One row for each metric: its name, ``score``, ``low``, ``high``, ``utterances``, ``signature``.
+        """Return one row for each metric: its name, ``score``, ``low``, ``high``, ``utterances``, ``signature``.
 
         Args:
             level: Confidence level, between 0 and 1.
@@ -154,10 +154,10 @@ def score_translations(
         language: Code of the target language. sacrebleu's default treats a Japanese sentence as one word and gives
             0.00 without a warning; here, a missing language gives a warning if the texts seem to have no spaces.
             With ``by=`` it may be a column of codes; None is the column ``target_lang``.
-        tokenize: sacrebleu's tokeniser for BLEU. ``"auto"`` is ``ja-mecab`` for Japanese if MeCab and its dictionary
+        tokenize: sacrebleu's tokenizer for BLEU. ``"auto"`` is ``ja-mecab`` for Japanese if MeCab and its dictionary
             are installed (``pip install 'sacrebleu[ja]'``) and ``char`` otherwise, ``zh`` for Chinese, ``char`` for
-            other languages without spaces, and ``13a`` for all others. Or the name of a tokeniser that needs no
-            download. The signature records the tokeniser.
+            other languages without spaces, and ``13a`` for all others. Or the name of a tokenizer that needs no
+            download. The signature records the tokenizer.
         metrics: Any of ``"chrf"``, ``"chrf++"``, ``"bleu"`` and ``"ter"``.
         options: For each metric, arguments of its class in sacrebleu, which signatures record. An example is
             ``{"bleu": {"lowercase": True, "smooth_method": "floor"}, "chrf": {"beta": 3}}``.
@@ -181,9 +181,9 @@ def score_translations(
 
     Raises:
         InvalidRequestError: There are no translations, their number differs from that of the references, a column,
-            language, tokeniser, metric or option does not exist, or a scorer does not give one number for each
+            language, tokenizer, metric or option does not exist, or a scorer does not give one number for each
             translation.
-        MissingDependencyError: The requested tokeniser needs MeCab, which is not installed.
+        MissingDependencyError: The requested tokenizer needs MeCab, which is not installed.
 
     Example:
         >>> score = score_translations(
@@ -207,44 +207,46 @@ def score_translations(
             raise InvalidRequestError(message, parameter=refused[0])
         how = {"tokenize": tokenize, "metrics": metrics, "options": options, "scorers": scorers}
         how |= {"reference": reference, "hypothesis": hypothesis, "source": source}
-        return _by_group(references, by, "target_lang" if language is None else language, how, intervals)
+        return _score_groups(references, by, "target_lang" if language is None else language, how, intervals)
     if intervals:
         name = next(iter(intervals))
         message = f"{name} is for by=; without it, the score's confidence_interval takes {name}"
         raise InvalidRequestError(message, parameter=name)
     if source_language is not None:
         language_code(source_language)
-    texts = of_one_system(references, hypotheses, sources, reference, hypothesis, source)
-    check_some(texts)
+    texts = collect_system_translations(references, hypotheses, sources, reference, hypothesis, source)
+    check_not_empty(texts)
     if language is None and str(tokenize) == "auto":
-        remedy = "name the language, as in language='ja', or a tokeniser; otherwise BLEU is near 0"
+        remedy = "name the language, as in language='ja', or a tokenizer; otherwise BLEU is near 0"
         warn_if_unspaced(texts.first_references, remedy)
-    metric_of = make_metrics(
-        metrics, tokenizer(tokenize, language), options, single=len(texts.references) == 1
+    metric_of = build_metrics(
+        metrics, choose_tokenizer(tokenize, language), options, single=len(texts.references) == 1
     )
-    measures = measured(metric_of, scorers, texts, "hypotheses")
+    measures = compute_measures(metric_of, scorers, texts, "hypotheses")
     return TranslationScore(
         {name: measure.score for name, measure in measures.items()},
         {name: measure.signature for name, measure in measures.items()},
         len(texts.references),
         sum(1 for alternatives in texts.references if not "".join(alternatives).strip()),
-        None if glossary is None else glossary_table(texts, glossary, language, source_language),
+        None if glossary is None else build_glossary_table(texts, glossary, language, source_language),
         measures,
         texts.rows,
     )
 
 
-def _by_group(
+def _score_groups(
     frame: Any, by: str | Sequence[str], language: str, how: dict[str, Any], intervals: dict[str, Any]
 ) -> pd.DataFrame:
     """Corpus scores of groups of translations, with intervals; see :func:`score_translations`."""
-    keys = column_names(by, "by")
+    keys = to_column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
     reference, hypothesis = how["reference"], how["hypothesis"]
     require_columns(frame, reference, hypothesis, *keys, hint=hint)
-    frame, bootstrap = Bootstrap(**(_INTERVALS | intervals)).on(frame)
-    names = [*make_metrics(how["metrics"], tokenizer(how["tokenize"], None), how["options"], single=False)]
-    names += named_functions(how["scorers"], "scorers", names)
+    frame, bootstrap = Bootstrap(**(_INTERVALS | intervals)).add_blocks(frame)
+    names = [
+        *build_metrics(how["metrics"], choose_tokenizer(how["tokenize"], None), how["options"], single=False)
+    ]
+    names += collect_functions(how["scorers"], "scorers", names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:
@@ -259,7 +261,7 @@ def _by_group(
             score = score_translations(complete_rows, language=str(values[-1]), **how)
             figures |= {"empty_references": score.empty_references}
             for metric in names:
-                low, high = score._interval(metric, bootstrap.within(complete_rows))  # noqa: SLF001 - its own module
+                low, high = score._interval(metric, bootstrap.restrict_to(complete_rows))  # noqa: SLF001 - its own module
                 figures |= {metric: score.scores[metric], f"{metric}_low": low, f"{metric}_high": high}
                 figures[f"{metric}_signature"] = score.signatures[metric]
         rows.append(dict(zip(groups_by, values, strict=True)) | figures)
@@ -267,4 +269,4 @@ def _by_group(
     for metric in names:
         types |= dict.fromkeys((metric, f"{metric}_low", f"{metric}_high"), "Float64")
         types[f"{metric}_signature"] = "string"
-    return with_columns(pd.DataFrame(rows, columns=groups_by), rows, types)
+    return add_columns(pd.DataFrame(rows, columns=groups_by), rows, types)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import as_texts, refuse_hypotheses, shared_index
+from speechlab.metrics._arguments import get_shared_index, refuse_hypotheses, to_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,19 +31,19 @@ class Translations:
         return [texts[0] for texts in self.references]
 
 
-def of_one_system(
+def collect_system_translations(
     references: Any, hypotheses: object, sources: object, reference: str, hypothesis: str, source: str
 ) -> Translations:
-    """The translations of one system, from a table or from lists."""
+    """Return the translations of one system, from a table or from lists."""
     if is_frame(references):
         refuse_hypotheses(hypotheses)
         hypotheses = hypothesis
     elif hypotheses is None:
         hypotheses = ()
-    return of_systems(references, {"hypotheses": hypotheses}, sources, reference, source)
+    return collect_translations(references, {"hypotheses": hypotheses}, sources, reference, source)
 
 
-def of_systems(
+def collect_translations(
     references: Any, systems: Mapping[str, Any], sources: Any, reference: str, source: str
 ) -> Translations:
     """The translations of the systems, by arguments or columns; rows of a table that lack one are left out."""
@@ -59,19 +59,19 @@ def of_systems(
         references = rows[reference].tolist()
         systems = {name: rows[column].tolist() for name, column in zip(systems, columns, strict=True)}
     else:
-        rows = shared_index(references, **systems, sources=sources)
-    texts = {argument: as_texts(values, argument) for argument, values in systems.items()}
+        rows = get_shared_index(references, **systems, sources=sources)
+    texts = {argument: to_texts(values, argument) for argument, values in systems.items()}
     if isinstance(references, str | Mapping) or not isinstance(references, Iterable):
-        references = as_texts(references, "references")
+        references = to_texts(references, "references")
     reference_texts = []
     for position, entry in enumerate(references):
-        alternatives = as_texts(entry, f"references[{position}]")
+        alternatives = to_texts(entry, f"references[{position}]")
         if not alternatives:
             message = f"references[{position}] is empty; give at least one reference for each translation"
             raise InvalidRequestError(message, parameter="references")
         reference_texts.append(alternatives)
     if sources is not None:
-        sources = as_texts(sources, "sources", "give a source for each segment, '' for a missing one")
+        sources = to_texts(sources, "sources", "give a source for each segment, '' for a missing one")
     for argument, values in (texts if sources is None else {**texts, "sources": sources}).items():
         if len(values) != len(reference_texts):
             message = (
@@ -82,7 +82,7 @@ def of_systems(
     return Translations(reference_texts, texts, sources, rows)
 
 
-def check_some(texts: Translations) -> None:
+def check_not_empty(texts: Translations) -> None:
     """Refuse texts without a segment."""
     if not texts.references:
         message = "there are no references, which do not fit a score; give one for each translation"

@@ -1,4 +1,4 @@
-"""Segments as captions, a few short lines for a few seconds; and texts that a recogniser may have made up."""
+"""Segments as captions, a few short lines for a few seconds; and texts that a recognizer may have made up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_whole_number, refused
+from speechlab._arguments import is_whole_number, build_argument_error
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
@@ -19,8 +19,8 @@ from speechlab.segments._frame.ticks import check_seconds
 from speechlab.text import join_texts, loops
 
 LINE_WIDTH, LINES, LONGEST_S, PACE = 42, 2, 7.0, 17.0
+# What a break costs after a sentence, a clause, a word, and within a word of a script without spaces.
 _SENTENCE, _CLAUSE, _WORD, _WITHIN = 0.0, 0.3, 0.6, 1.2
-"""What a break costs after a sentence, a clause, a word, and within a word of a script without spaces."""
 _BREAKS = (
     (_SENTENCE, re.compile(r"[.!?…。！？][\"'”’)\]」』）]*$")),
     (_CLAUSE, re.compile(r"[,;:、，；：—–]$")),
@@ -29,8 +29,8 @@ _NOT_FIRST = frozenset(
     "、。，．！？；：）」』】〉》］｝ー…‥・ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ々ゝゞ％℃"
 )
 _NOT_LAST = frozenset("（「『【〈《［｛")
+# In Japanese, particles and endings are in hiragana, and most words begin in another script.
 _PHRASE_END = re.compile(r"[ぁ-ん][^ぁ-ん]")
-"""In Japanese, particles and endings are in hiragana, and most words begin in another script."""
 
 
 class _Token(NamedTuple):
@@ -78,7 +78,7 @@ def captions(
     checked = frame(table)
     for name, value in (("line_width", line_width), ("lines", lines)):
         if not is_whole_number(value) or value < 1:
-            raise refused(name, value, "a whole number from 1 on")
+            raise build_argument_error(name, value, "a whole number from 1 on")
     for name, seconds in (("longest_s", longest_s), ("pace", 1.0 if pace is None else pace)):
         check_seconds(seconds, name)
         if not seconds:
@@ -87,17 +87,17 @@ def captions(
     shown_rows: list[tuple[float, float, str]] = []
     rows = zip(checked["start"].tolist(), checked["end"].tolist(), checked["text"].tolist(), strict=True)
     for place, (start, end, text) in enumerate(rows):
-        pieces = _captions_of(start, end, text, (line_width, lines, longest_s))
+        pieces = _divide_segment(start, end, text, (line_width, lines, longest_s))
         shown_rows += pieces
         places += [place] * len(pieces)
     result = checked.iloc[places].reset_index(drop=True)
     if shown_rows:
         result["start"], result["end"] = ([row[at] for row in shown_rows] for at in (0, 1))
         result["text"] = pd.array([row[2] for row in shown_rows], dtype=text_dtype())
-    return result if pace is None else _lengthened(result, pace)
+    return result if pace is None else _lengthen_captions(result, pace)
 
 
-def width_of(text: str) -> int:
+def measure_width(text: str) -> int:
     """Return the width of a text in characters, of which full-width ones count as two."""
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
@@ -106,33 +106,33 @@ def width_of(text: str) -> int:
     )
 
 
-def fits(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
+def is_caption(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
     """Return whether a text is a caption already."""
     shown_lines = text.split("\n")
-    return len(shown_lines) <= lines and all(width_of(line) <= line_width for line in shown_lines)
+    return len(shown_lines) <= lines and all(measure_width(line) <= line_width for line in shown_lines)
 
 
-def _captions_of(
+def _divide_segment(
     start: float, end: float, text: str, limits: tuple[int, int, float]
 ) -> list[tuple[float, float, str]]:
     line_width, lines, longest_s = limits
     duration = end - start
-    if fits(text, line_width, lines) and duration <= longest_s:
+    if is_caption(text, line_width, lines) and duration <= longest_s:
         return [(start, end, text)]
-    tokens = _tokens(join_texts(text.split("\n")))
+    tokens = _split_tokens(join_texts(text.split("\n")))
     width = sum(token.width for token in tokens)
     count = max(math.ceil(width / (line_width * lines)), math.ceil(duration / longest_s - 1e-9))
     count = min(count, len(tokens)) if duration else 1
     if count <= 1:
-        caption = text if fits(text, line_width, lines) else _wrapped(tokens, line_width, lines)
+        caption = text if is_caption(text, line_width, lines) else _wrap_lines(tokens, line_width, lines)
         return [(start, end, caption)]
     while True:
-        groups = _divided(tokens, count, line_width * lines)
-        captions = [_wrapped(group, line_width, lines) for group in groups]
+        groups = _divide_tokens(tokens, count, line_width * lines)
+        captions = [_wrap_lines(group, line_width, lines) for group in groups]
         shares = [0, *accumulate(sum(token.width for token in group) for group in groups)]
         times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
         if count == len(tokens) or all(
-            len(group) == 1 or (fits(caption_text, line_width, lines) and until - since <= longest_s)
+            len(group) == 1 or (is_caption(caption_text, line_width, lines) and until - since <= longest_s)
             for group, caption_text, (since, until) in zip(groups, captions, pairwise(times), strict=True)
         ):
             return [
@@ -141,12 +141,12 @@ def _captions_of(
         count = min(len(tokens), count + 1 + count // 20)
 
 
-def _tokens(text: str) -> list[_Token]:
+def _split_tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     words = text.split()
     for number, word in enumerate(words):
         space = " " if number < len(words) - 1 else ""
-        cuts = [0, *(at for at in range(1, len(word)) if _breaks(word[at - 1], word[at])), len(word)]
+        cuts = [0, *(at for at in range(1, len(word)) if _can_break(word[at - 1], word[at])), len(word)]
         for first, last in pairwise(cuts):
             chunk = word[first:last]
             cost = next((cost for cost, form in _BREAKS if form.search(chunk)), None)
@@ -154,18 +154,18 @@ def _tokens(text: str) -> list[_Token]:
                 at_end = last == len(word) or _PHRASE_END.match(word, last - 1)
                 cost = _WORD if at_end else _WITHIN
             piece = chunk + (space if last == len(word) else "")
-            tokens.append(_Token(piece, width_of(piece), cost))
+            tokens.append(_Token(piece, measure_width(piece), cost))
     return tokens
 
 
-def _breaks(before: str, after: str) -> bool:
-    """Whether a line may end between two characters without a space between them."""
+def _can_break(before: str, after: str) -> bool:
+    """Return whether a line may end between two characters without a space between them."""
     wide = [unicodedata.east_asian_width(character) in "WF" for character in (before, after)]
     return any(wide) and after not in _NOT_FIRST and before not in _NOT_LAST and not before.isdigit()
 
 
-def _divided(tokens: list[_Token], count: int, room: int) -> list[list[_Token]]:
-    """The tokens in parts of about equal width, cut where a break costs little."""
+def _divide_tokens(tokens: list[_Token], count: int, room: int) -> list[list[_Token]]:
+    """Return the tokens in parts of about equal width, cut where a break costs little."""
     groups: list[list[_Token]] = []
     width_left = sum(token.width for token in tokens)
     first = 0
@@ -182,30 +182,30 @@ def _divided(tokens: list[_Token], count: int, room: int) -> list[list[_Token]]:
     return [*groups, tokens[first:]]
 
 
-def _wrapped(tokens: list[_Token], line_width: int, lines: int) -> str:
-    """The tokens in as few lines as possible, of about equal width; more than ``lines`` if they need more."""
+def _wrap_lines(tokens: list[_Token], line_width: int, lines: int) -> str:
+    """Return the tokens in as few lines as possible, of about equal width; more than ``lines`` if they need more."""
     text = "".join(token.text for token in tokens).strip()
-    needed = max(1, math.ceil(width_of(text) / line_width))
+    needed = max(1, math.ceil(measure_width(text) / line_width))
     for count in range(needed, min(lines, len(tokens)) + 1):
-        groups = _divided(tokens, count, line_width)
+        groups = _divide_tokens(tokens, count, line_width)
         caption = "\n".join("".join(token.text for token in group).strip() for group in groups)
-        if fits(caption, line_width, lines):
+        if is_caption(caption, line_width, lines):
             return caption
     filled = [""]
     for token in tokens:
-        if filled[-1] and width_of((filled[-1] + token.text).rstrip()) > line_width:
+        if filled[-1] and measure_width((filled[-1] + token.text).rstrip()) > line_width:
             filled.append("")
         filled[-1] += token.text
     return "\n".join(line.strip() for line in filled)
 
 
-def _lengthened(table: pd.DataFrame, pace: float) -> pd.DataFrame:
+def _lengthen_captions(table: pd.DataFrame, pace: float) -> pd.DataFrame:
     stops = table["end"].to_numpy(copy=True)
     starts = table["start"].to_numpy()
     for places in table.groupby("file", sort=False).indices.values():
         later: Any = np.sort(starts[places])
         for place in places:
-            needed = starts[place] + width_of(table["text"].iloc[place]) / pace
+            needed = starts[place] + measure_width(table["text"].iloc[place]) / pace
             following = later[np.searchsorted(later, stops[place]) :]
             if len(following):
                 stops[place] = max(stops[place], min(round(needed, 3), following[0]))
@@ -217,6 +217,7 @@ _SPARSE = 1.0
 _DENSE, _MANY = 40.0, 20
 _RUN, _LETTERS = 3, 4
 _SIGNS = re.compile(r"[\W_]+")
+# Lines of subtitles that recognizers write where nobody speaks, because they were trained on videos.
 _STOCK = frozenset(
     _SIGNS.sub("", phrase).casefold()
     for phrase in (
@@ -228,11 +229,10 @@ _STOCK = frozenset(
         *("字幕由Amara.org社区提供", "字幕由Amara.org社群提供", "感谢观看", "谢谢观看", "謝謝觀看"),
     )
 )
-"""Lines of subtitles that recognisers write where nobody speaks, because they were trained on videos."""
 
 
 def doubts(table: pd.DataFrame) -> pd.Series[str]:
-    """Return why the text of each segment may have been made up, as recognisers do of noise, music and silence.
+    """Return why the text of each segment may have been made up, as recognizers do of noise, music and silence.
 
     The rules, in this order; letters are all characters but spaces and punctuation, and full-width ones count as two:
 
@@ -263,9 +263,9 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
     """
     checked = frame(table)
     letters = [_SIGNS.sub("", text).casefold() for text in checked["text"]]
-    repeated = _repeated(checked.assign(text=letters, place=range(len(checked))))
+    repeated = _find_repeats(checked.assign(text=letters, place=range(len(checked))))
     reasons = [
-        _reason(letters_said, text, end - start, again=place in repeated)
+        _find_doubt(letters_said, text, end - start, again=place in repeated)
         for place, (letters_said, text, start, end) in enumerate(
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
@@ -273,8 +273,8 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
     return pd.Series(reasons, table.index, dtype=text_dtype(), name="doubt")
 
 
-def _reason(letters: str, text: str, seconds: float, *, again: bool) -> str:
-    width = width_of(letters)
+def _find_doubt(letters: str, text: str, seconds: float, *, again: bool) -> str:
+    width = measure_width(letters)
     if letters in _STOCK:
         return "stock phrase"
     if again or loops(text):
@@ -284,7 +284,7 @@ def _reason(letters: str, text: str, seconds: float, *, again: bool) -> str:
     return "dense" if seconds and width >= _MANY and width > _DENSE * seconds else ""
 
 
-def _repeated(table: pd.DataFrame) -> set[int]:
+def _find_repeats(table: pd.DataFrame) -> set[int]:
     """Positions of segments in a row of one recording with the same letters."""
     ordered = in_order(table)
     rows = zip(ordered["file"], ordered["text"], ordered["place"], strict=True)

@@ -11,12 +11,19 @@ import numpy as np
 from speechlab._arguments import is_number
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
-from speechlab.audio import AudioClip, clip_of
+from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import Extent, extent_frame, layers_of, length_by_file, numbered, union
+from speechlab.segments._frame.extent import (
+    Extent,
+    to_extent_frame,
+    build_layers,
+    sum_seconds_by_file,
+    to_stretches,
+    merge_stretches,
+)
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import LATEST_S, Stretches, refuse_rows, seconds_of, ticks_of
-from speechlab.segments._joins.overlap import intersections
+from speechlab.segments._frame.ticks import LATEST_S, Stretches, refuse_rows, to_seconds, to_ticks
+from speechlab.segments._joins.overlap import find_intersections
 
 
 def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
@@ -38,13 +45,13 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     Raises:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
-    spans, within, files = _laid(table, extent)
-    layers = layers_of([spans, within], len(files))
+    spans, within, files = _build_spans(table, extent)
+    layers = build_layers([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
     # An edge of the extent may separate two pieces of one silence. Pieces that touch are joined.
-    silences = union(layers.spans[silent], len(files))
+    silences = merge_stretches(layers.spans[silent], len(files))
     names = np.array(files, dtype=object)[silences.codes]
-    starts, ends = seconds_of(silences.starts), seconds_of(silences.ends)
+    starts, ends = to_seconds(silences.starts), to_seconds(silences.ends)
     return frame(pd.DataFrame({"file": names, "start": starts, "end": ends}))
 
 
@@ -71,12 +78,12 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
            covered_s  overlapped_s  share
         0        3.0           1.0   0.75
     """
-    spans, within, files = _laid(table, extent)
+    spans, within, files = _build_spans(table, extent)
     count = len(files)
-    layers = layers_of([spans, within], count)
+    layers = build_layers([spans, within], count)
     depth, inside = layers.depths[0], layers.depths[1] > 0
-    recording = length_by_file(layers.spans[inside], count)
-    covered = length_by_file(layers.spans[inside & (depth > 0)], count)
+    recording = sum_seconds_by_file(layers.spans[inside], count)
+    covered = sum_seconds_by_file(layers.spans[inside & (depth > 0)], count)
     pieces = layers.spans[inside]
     total = np.bincount(pieces.codes, weights=pieces.lengths * depth[inside], minlength=count) / 1e6
     return pd.DataFrame(
@@ -85,19 +92,19 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
             "segments": np.bincount(spans.codes, minlength=count),
             "extent_s": recording,
             "covered_s": covered,
-            "overlapped_s": length_by_file(layers.spans[inside & (depth > 1)], count),
+            "overlapped_s": sum_seconds_by_file(layers.spans[inside & (depth > 1)], count),
             "total_s": total,
             "share": np.divide(covered, recording, out=np.full(count, np.nan), where=recording > 0),
         }
     )
 
 
-def _laid(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretches, list[str]]:
+def _build_spans(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretches, list[str]]:
     checked = frame(table)
     if extent is not None:
-        (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
+        (spans, within), files = to_stretches([checked, to_extent_frame(extent, checked["file"])])
         return spans, within, files
-    (spans,), files = numbered([checked])
+    (spans,), files = to_stretches([checked])
     # one stretch for each file, from the first start to the last end
     first = np.full(len(files), np.iinfo(np.int64).max)
     last = np.zeros(len(files), dtype=np.int64)
@@ -132,9 +139,11 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
     if edges not in get_args(Edges):
         raise SegmentError(f"edges={edges!r} is not known; choose one of: {', '.join(get_args(Edges))}")
     checked = frame(table)
-    (spans, within), files = numbered([checked, extent_frame(extent, checked["file"])])
+    (spans, within), files = to_stretches([checked, to_extent_frame(extent, checked["file"])])
     # Half open, like segments: an instant at the end of a stretch is outside.
-    rows, _, parts = intersections(spans.with_instants(), union(within, len(files)), len(files))
+    rows, _, parts = find_intersections(
+        spans.widen_instants(), merge_stretches(within, len(files)), len(files)
+    )
     stops = np.minimum(parts.ends, spans.ends[rows])
     if edges == "keep":
         rows = np.unique(rows)
@@ -142,7 +151,7 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
         rows = rows[stops - parts.starts == spans.lengths[rows]]
     result: pd.DataFrame = checked.iloc[rows].reset_index(drop=True)
     if edges == "cut":
-        result["start"], result["end"] = seconds_of(parts.starts), seconds_of(stops)
+        result["start"], result["end"] = to_seconds(parts.starts), to_seconds(stops)
     return result
 
 
@@ -177,11 +186,11 @@ def shift(table: pd.DataFrame, by: float | Mapping[str, float] | pd.Series[float
             f"the shift of {files.iloc[row]!r} is {shifts.get(files.iloc[row])!r:.60}; give its seconds"
         ),
     )
-    ticks = ticks_of(files.map(usable).astype("float64"))
-    start = ticks_of(checked["start"]) + ticks
+    ticks = to_ticks(files.map(usable).astype("float64"))
+    start = to_ticks(checked["start"]) + ticks
     hint = "before its recording; crop the table first"
     refuse_rows(start < 0, "start", lambda row: f"row {row} would start at {start[row] / 1e6:.10g} s, {hint}")
-    checked["start"], checked["end"] = seconds_of(start), seconds_of(ticks_of(checked["end"]) + ticks)
+    checked["start"], checked["end"] = to_seconds(start), to_seconds(to_ticks(checked["end"]) + ticks)
     return checked
 
 
@@ -231,17 +240,19 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
             )
             raise SegmentError(message, column="file")
         sounds = dict.fromkeys(files, audio)
-    return _cut(checked, sounds)
+    return _cut_clips(checked, sounds)
 
 
-def _cut(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip]:
+def _cut_clips(table: pd.DataFrame, sounds: Mapping[str, Sound]) -> Iterator[AudioClip]:
     name, clip = None, None
     rows = zip(table["file"].tolist(), table["start"].tolist(), table["end"].tolist(), strict=True)
     for row, (file, start, end) in enumerate(rows):
         if clip is None or file != name:
-            clip, name = clip_of(sounds[file]), file
+            clip, name = to_clip(sounds[file]), file
         # Half a sample of tolerance: a time rounded to the last sample is still inside.
         if end > clip.duration_s + 0.5 / clip.sample_rate + 1e-6:
             message = f"row {row} ends at {end:.10g} s, but {file!r} is only {clip.duration_s:.10g} s long"
             raise SegmentError(message, column="end", rows=(row,))
-        yield clip.crop(start, end).named(f"{file or clip.title or 'recording'} {start:.2f} to {end:.2f} s")
+        yield clip.crop(start, end).with_title(
+            f"{file or clip.title or 'recording'} {start:.2f} to {end:.2f} s"
+        )

@@ -4,10 +4,10 @@
 
 1. silences shorter than ``min_silence_gap`` do not split;
 2. ``speech_pad_ms`` widens the detected speech;
-3. segments shorter than ``min_segment_duration`` are merged with the neighbour that is nearer in time;
+3. segments shorter than ``min_segment_duration`` are merged with the neighbor that is nearer in time;
 4. segments without text are dropped, if any segment has a text;
 5. ``segment_padding`` widens the segments; the first one begins ``initial_segment_padding_ms`` before its speech;
-6. everything is clamped to the recording, and neighbours that would overlap meet in the middle of their gap.
+6. everything is clamped to the recording, and neighbors that would overlap meet in the middle of their gap.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
-from speechlab.audio import merge_short_spans, pre_roll, widen_spans
+from speechlab.audio import merge_short_spans, compute_pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
     Runs,
     check_extent,
-    extent_frame,
-    numbered,
-    runs_of,
-    union,
+    to_extent_frame,
+    to_stretches,
+    find_runs,
+    merge_stretches,
 )
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import (
     LATEST_S,
     Stretches,
     check_seconds,
-    common_codes,
-    seconds_of,
-    ticks_of,
+    assign_group_codes,
+    to_seconds,
+    to_ticks,
 )
 from speechlab.segments._joins.align import align
-from speechlab.segments._joins.overlap import intersections
+from speechlab.segments._joins.overlap import find_intersections
 from speechlab.text import join_texts
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
     Raises:
         SegmentError: The table is not a segment frame, or the gap is not a number of 0 or more.
     """
-    checked, spans, count = _grouped(table, gap, by)
-    runs = runs_of(spans, count, int(ticks_of(gap)))
-    return gathered(checked, runs, runs.heads, runs.spans)
+    checked, spans, count = _build_groups(table, gap, by)
+    runs = find_runs(spans, count, int(to_ticks(gap)))
+    return merge_runs(checked, runs, runs.heads, runs.spans)
 
 
 def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[int]:
@@ -93,8 +93,8 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     Raises:
         SegmentError: As :func:`merge`.
     """
-    checked, spans, count = _grouped(table, gap, by)
-    runs = runs_of(spans, count, int(ticks_of(gap)) - 1)
+    checked, spans, count = _build_groups(table, gap, by)
+    runs = find_runs(spans, count, int(to_ticks(gap)) - 1)
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
     numbers = np.arange(len(of_run)) - first[of_run]
@@ -126,10 +126,10 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         1    2.0  3.0
     """
     checked, removed = frame(table), frame(other)
-    (spans, cut), files = numbered([checked, removed])
-    holes = union(cut, len(files))
+    (spans, cut), files = to_stretches([checked, removed])
+    holes = merge_stretches(cut, len(files))
     # An instant shares no time with the other table, but is removed if one of its segments contains it.
-    row, hole, _ = intersections(spans.with_instants(), holes, len(files))
+    row, hole, _ = find_intersections(spans.widen_instants(), holes, len(files))
     # The rest of a row lies between its start, its holes in order, and its end.
     rows = np.concatenate([np.arange(len(checked)), row])
     begins = np.concatenate([spans.starts, holes.ends[hole]])
@@ -140,7 +140,7 @@ def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     remains = (spans.lengths == 0) & (np.bincount(row, minlength=len(checked)) == 0)
     nonempty = (stops > begins) | remains[rows]
     result: pd.DataFrame = checked.iloc[rows[nonempty]].reset_index(drop=True)
-    result["start"], result["end"] = seconds_of(begins[nonempty]), seconds_of(stops[nonempty])
+    result["start"], result["end"] = to_seconds(begins[nonempty]), to_seconds(stops[nonempty])
     return result
 
 
@@ -179,10 +179,10 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     numbered_reference = result.assign(row=np.arange(len(result)))
     owned = align(checked, numbered_reference, "nearest")
     owned["row"] = owned["row_b"].astype("int64")
-    owned["moved_s"] = seconds_of(
-        ticks_of(owned["end"]) - ticks_of(owned["start"]) - ticks_of(owned["overlap_s"])
+    owned["moved_s"] = to_seconds(
+        to_ticks(owned["end"]) - to_ticks(owned["start"]) - to_ticks(owned["overlap_s"])
     )
-    owned = owned.iloc[np.lexsort((ticks_of(owned["end"]), ticks_of(owned["start"]), owned["row"]))]
+    owned = owned.iloc[np.lexsort((to_ticks(owned["end"]), to_ticks(owned["start"]), owned["row"]))]
     rows = owned["row"].to_numpy()
     heads = np.flatnonzero(np.diff(rows, prepend=-1))
     counts = np.bincount(rows, minlength=len(result))
@@ -195,12 +195,12 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     return result
 
 
-def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: Stretches) -> pd.DataFrame:
+def merge_runs(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: Stretches) -> pd.DataFrame:
     """Return a row for each run of rows: the given times, the joined texts, and the values that the rows share."""
     rows = table.iloc[runs.order]
     result = rows.iloc[heads].reset_index(drop=True)
     result = result[[name for name in COLUMNS if name in result.columns]].copy()
-    result["start"], result["end"] = seconds_of(spans.starts), seconds_of(spans.ends)
+    result["start"], result["end"] = to_seconds(spans.starts), to_seconds(spans.ends)
     sizes = np.diff(np.append(heads, len(rows)))
     if len(result) == len(rows):
         return result
@@ -210,7 +210,7 @@ def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: S
             continue
         if name == "confidence":
             # An instant has a small weight. Otherwise a run of instants would have no confidence.
-            weights = np.maximum(ticks_of(rows["end"]) - ticks_of(rows["start"]), 1).astype(np.float64)
+            weights = np.maximum(to_ticks(rows["end"]) - to_ticks(rows["start"]), 1).astype(np.float64)
             weighted = rows[name].to_numpy(dtype="float64") * weights
             means = np.add.reduceat(weighted, heads) / np.add.reduceat(weights, heads)
             result[name] = np.clip(means, 0.0, 1.0)
@@ -224,7 +224,7 @@ def gathered(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans: S
     return result
 
 
-def _grouped(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.DataFrame, Stretches, int]:
+def _build_groups(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.DataFrame, Stretches, int]:
     """The checked table, its stretches numbered by their values in ``by``, and how many of these there are."""
     check_seconds(gap, "gap")
     checked = frame(table)
@@ -232,12 +232,12 @@ def _grouped(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.Dat
     for name in names:
         if name not in checked.columns:
             raise SegmentError(f"by= names the column {name!r}, which the table does not have", column=name)
-    (codes,), count = common_codes([checked], ["file", *names])
-    return checked, Stretches(codes, ticks_of(checked["start"]), ticks_of(checked["end"])), count
+    (codes,), count = assign_group_codes([checked], ["file", *names])
+    return checked, Stretches(codes, to_ticks(checked["start"]), to_ticks(checked["end"])), count
 
 
+# Ticks in a millisecond.
 _MS = 1_000
-"""Ticks in a millisecond."""
 
 
 def from_speech(
@@ -254,7 +254,7 @@ def from_speech(
 
     Make one call with ``vad="segments"``, the ``min_silence_gap`` of interest, and 0 for the other four parameters,
     whose effects can be derived here. ``min_silence_gap`` cannot: the detector keeps or drops short bursts of speech
-    by it, and the recogniser gives words to other segments. A larger one than that of the call only joins what the
+    by it, and the recognizer gives words to other segments. A larger one than that of the call only joins what the
     call found.
 
     >>> from speechlab import segments
@@ -287,28 +287,28 @@ def from_speech(
     }
     RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **parameters})
     checked = frame(speech)
-    (spans,), files = numbered([checked])
+    (spans,), files = to_stretches([checked])
     latest = np.full(len(files), int(LATEST_S * 1e6))
     if extent is not None:
         check_extent(checked, extent)
-        lengths = extent_frame(extent, files).groupby("file")["end"].max()
-        latest = ticks_of(lengths.reindex(files))
+        lengths = to_extent_frame(extent, files).groupby("file")["end"].max()
+        latest = to_ticks(lengths.reindex(files))
 
-    runs = runs_of(spans, len(files), min_silence_gap * _MS - 1)
+    runs = find_runs(spans, len(files), min_silence_gap * _MS - 1)
     onsets = runs.spans.starts
     pad = speech_pad_ms * _MS
     codes = runs.spans.codes
     starts, ends = widen_spans(onsets, runs.spans.ends, pad, pad, latest[codes], codes)
-    first, last = merge_short_spans(starts, ends, int(ticks_of(min_segment_duration)), codes)
+    first, last = merge_short_spans(starts, ends, int(to_ticks(min_segment_duration)), codes)
     merged = Stretches(codes[first], starts[first], ends[last])
-    result = gathered(checked, runs, runs.heads[first], merged)
+    result = merge_runs(checked, runs, runs.heads[first], merged)
     if result["text"].ne("").any():
         has_text = result["text"].ne("").to_numpy()
         result, merged, first = result[has_text].reset_index(drop=True), merged[has_text], first[has_text]
     margin = segment_padding * _MS
-    before = pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
+    before = compute_pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
     codes = merged.codes
     leading = np.where(np.diff(codes, prepend=-1) != 0, before, margin)
     starts, ends = widen_spans(merged.starts, merged.ends, leading, margin, latest[codes], codes)
-    result["start"], result["end"] = seconds_of(starts), seconds_of(ends)
+    result["start"], result["end"] = to_seconds(starts), to_seconds(ends)
     return result

@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from speechlab._brief import briefly
-from speechlab._files import user_path, whole_file
+from speechlab._brief import shorten_tracebacks
+from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
 from speechlab.errors import SegmentFileError
-from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits, width_of
+from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, is_caption, measure_width
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, subtitles, tables
 from speechlab.segments._files.source import Row, Sink, SourceFile
@@ -51,20 +51,22 @@ class Format:
     def read(self, source: SourceFile) -> pd.DataFrame:
         """Read a file as a segment frame."""
         rows = self.rows(source)
-        return rows if isinstance(rows, pd.DataFrame) else source.table(rows, exact=self.exact)
+        return rows if isinstance(rows, pd.DataFrame) else source.build_frame(rows, exact=self.exact)
 
 
-def _holds(names: str) -> frozenset[str]:
+def _to_column_set(names: str) -> frozenset[str]:
     return frozenset({"start", "end", *names.split()})
 
 
-def _subtitle(name: str, suffix: str, about: str, precision: float, holds: str = "text") -> Format:
+def _build_subtitle_format(
+    name: str, suffix: str, about: str, precision: float, holds: str = "text"
+) -> Format:
     return Format(
         name,
         (suffix,),
         about,
         precision,
-        _holds(holds),
+        _to_column_set(holds),
         partial(annotators.read_subtitles, kind=name),
         partial(annotators.write_subtitles, kind=name, step=round(precision * 1000)),
         extra="formats",
@@ -72,41 +74,41 @@ def _subtitle(name: str, suffix: str, about: str, precision: float, holds: str =
     )
 
 
-_EVERY = frozenset(COLUMNS)
+_ALL_COLUMNS = frozenset(COLUMNS)
 _FORMATS = (
-    Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _holds("text"),
+    Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _to_column_set("text"),
            subtitles.read_srt, subtitles.write_srt, shown=True),
-    Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _holds("text speaker"),
+    Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _to_column_set("text speaker"),
            subtitles.read_vtt, subtitles.write_vtt, shown=True),
-    Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND, _holds("file channel speaker confidence"),
+    Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND, _to_column_set("file channel speaker confidence"),
            nist.read_rttm, nist.write_rttm, joins=True),
-    Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _holds("file channel text confidence"),
+    Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _to_column_set("file channel text confidence"),
            nist.read_ctm, nist.write_ctm, joins=True),
-    Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _holds("file channel speaker text"),
+    Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _to_column_set("file channel speaker text"),
            nist.read_stm, nist.write_stm, own=frozenset({"labels"}), joins=True),
-    Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _holds("file channel"),
+    Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _to_column_set("file channel"),
            nist.read_uem, nist.write_uem, joins=True),
-    Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _holds("text"),
+    Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _to_column_set("text"),
            tables.read_labels, tables.write_labels, joins=True),
-    Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _holds("file text speaker confidence"),
+    Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _to_column_set("file text speaker confidence"),
            partial(tables.read_manifest, names=tables.NEMO, begin="offset"), tables.write_nemo,
            joins=True, exact=True),
-    Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _holds("file text speaker channel"),
+    Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND, _to_column_set("file text speaker channel"),
            partial(tables.read_manifest, names=tables.LHOTSE, begin="start"), tables.write_lhotse,
            joins=True, exact=True),
-    Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _holds("file text speaker"),
+    Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _to_column_set("file text speaker"),
            tables.read_seglst, tables.write_seglst, joins=True, exact=True, end=tables.end_seglst),
-    Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _EVERY,
+    Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _ALL_COLUMNS,
            tables.read_csv, tables.write_csv, own=None, joins=True, exact=True),
-    Format("parquet", (".parquet",), "a table, exactly", 0.0, _EVERY,
+    Format("parquet", (".parquet",), "a table, exactly", 0.0, _ALL_COLUMNS,
            tables.read_parquet, tables.write_parquet, own=None, joins=True, exact=True),
-    Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _holds("text speaker"),
+    Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _to_column_set("text speaker"),
            annotators.read_textgrid, annotators.write_textgrid, extra="formats"),
-    Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _holds("text speaker"),
+    Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _to_column_set("text speaker"),
            annotators.read_elan, annotators.write_elan, extra="formats"),
-    _subtitle("ass", ".ass", "Advanced SubStation Alpha", CENTISECOND, "text speaker"),
-    _subtitle("ssa", ".ssa", "SubStation Alpha", CENTISECOND, "text speaker"),
-    _subtitle("ttml", ".ttml", "TTML subtitles", MILLISECOND),
+    _build_subtitle_format("ass", ".ass", "Advanced SubStation Alpha", CENTISECOND, "text speaker"),
+    _build_subtitle_format("ssa", ".ssa", "SubStation Alpha", CENTISECOND, "text speaker"),
+    _build_subtitle_format("ttml", ".ttml", "TTML subtitles", MILLISECOND),
 )  # fmt: skip
 _BY_NAME = {form.name: form for form in _FORMATS}
 _BY_SUFFIX = {suffix: form for form in _FORMATS for suffix in form.suffixes}
@@ -114,7 +116,7 @@ _MANIFESTS = (".jsonl", ".jsonlines", ".ndjson")
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """The result of writing a segment frame to a file.
 
     Attributes:
@@ -164,7 +166,7 @@ def formats() -> pd.DataFrame:
     )
 
 
-@briefly
+@shorten_tracebacks
 def read(
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
@@ -193,7 +195,7 @@ def read(
            file  start  end   text
         0  talk    0.5  2.0  hello
     """
-    place = user_path(path)
+    place = expand_user_path(path)
     data = place.read_bytes()
     name = place.name
     if name.lower().endswith(".gz"):
@@ -203,23 +205,23 @@ def read(
         except (OSError, EOFError, zlib.error) as error:
             raise SegmentFileError(f"{place}: this is not a gzip file: {error}", path=str(place)) from error
     source = SourceFile(str(place), Path(name).stem if file is None else file, data)
-    form = _format(format, Path(name), "read", source)
+    form = _resolve_format(format, Path(name), "read", source)
     return form.read(source)
 
 
-def format_of(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
+def choose_format_name(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
     """Return the name of the format that :func:`write` uses for a path, as listed by :func:`formats`."""
-    return _format(format, _unpacked(Path(path)), "write").name
+    return _resolve_format(format, _strip_gz_suffix(Path(path)), "write").name
 
 
-@briefly
+@shorten_tracebacks
 def write(
     table: pd.DataFrame | Iterable[pd.DataFrame],
     path: str | os.PathLike[str],
     format: str | None = None,  # noqa: A002 - as everywhere
     *,
     captions: bool = True,
-) -> Written:
+) -> WriteResult:
     """Write segments to a file atomically: the file appears under its name only when it is complete.
 
     Args:
@@ -247,32 +249,32 @@ def write(
         >>> written.rows, written.precision_s
         (1, 0.001)
     """
-    place = user_path(path)
-    form = _format(format, _unpacked(place), "write")
+    place = expand_user_path(path)
+    form = _resolve_format(format, _strip_gz_suffix(place), "write")
     pieces_or_table: object = table  # type hints are not enforced at run time
     if not isinstance(pieces_or_table, Iterable) or isinstance(pieces_or_table, (str, bytes, Mapping)):
         kind = type(table).__name__
         message = f"{place}: expected a segment frame or an iterable of its pieces, not {kind}"
         raise SegmentFileError(message, path=str(place))
-    pieces = _checked([table] if isinstance(table, pd.DataFrame) else table, form, place)
-    with whole_file(place) as draft, draft.open("wb") as raw, ExitStack() as stack:
+    pieces = _check_pieces([table] if isinstance(table, pd.DataFrame) else table, form, place)
+    with write_atomically(place) as draft, draft.open("wb") as raw, ExitStack() as stack:
         out: Any = raw
         if place.suffix.lower() == ".gz":
             out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
         sink = Sink(str(place), out, stack)
-        for piece in pieces if form.joins else [_joined(pieces)]:
-            _write(piece, form, sink, captions)
+        for piece in pieces if form.joins else [_concatenate_pieces(pieces)]:
+            _write_piece(piece, form, sink, captions)
         if form.end is not None:
             out.write(form.end(sink).encode("utf-8"))
     notes = tuple(f"{count} {what}" for what, count in sink.notes.items())
-    return Written(place, form.name, sink.rows, form.precision_s, tuple(sink.dropped), notes)
+    return WriteResult(place, form.name, sink.rows, form.precision_s, tuple(sink.dropped), notes)
 
 
-def _unpacked(place: Path) -> Path:
+def _strip_gz_suffix(place: Path) -> Path:
     return place.with_suffix("") if place.suffix.lower() == ".gz" else place
 
 
-def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Iterator[pd.DataFrame]:
+def _check_pieces(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Iterator[pd.DataFrame]:
     """Check the pieces of a table, as they come."""
     files: set[str] = set()
     some = False
@@ -292,44 +294,44 @@ def _checked(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> Itera
         yield frame([])
 
 
-def _write(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) -> None:
-    prepared = piece if form.exact else sink.checked(piece, form.holds - {"start", "end", "confidence"})
+def _write_piece(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) -> None:
+    prepared = piece if form.exact else sink.clean_table(piece, form.holds - {"start", "end", "confidence"})
     if form.shown and captions:
-        prepared = _captions(prepared, sink)
+        prepared = _divide_captions(prepared, sink)
     content = form.write(prepared, sink)
     try:
         sink.out.write(content.encode("utf-8") if isinstance(content, str) else content)
     except UnicodeEncodeError as error:
-        sink.fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
+        sink.raise_fault(f"a text has {error.object[error.start]!r}, half of a character; repair it first")
     sink.rows += len(prepared)
-    sink.dropped |= dict.fromkeys(_dropped(prepared, form))
+    sink.dropped |= dict.fromkeys(_list_dropped_columns(prepared, form))
     sink.before += len(piece)
 
 
-def _captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
-    """The captions of a table, with notes of what was done and of what could not be done."""
+def _divide_captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
+    """Return the captions of a table, with notes of what was done and of what could not be done."""
     divided, before = divide(table), set(table["text"])
     texts, shown_s = divided["text"].tolist(), (divided["end"] - divided["start"]).tolist()
-    fast = sum(width_of(text) > PACE * seconds for text, seconds in zip(texts, shown_s, strict=True))
+    fast = sum(measure_width(text) > PACE * seconds for text, seconds in zip(texts, shown_s, strict=True))
     for count, what in (
         (len(divided) - len(table), "were added, because long segments are split"),
         (
             sum(text not in before for text in texts),
             f"have other line breaks, in lines of at most {LINE_WIDTH} characters",
         ),
-        (sum(not fits(text) for text in texts), f"have a longer line, or more than {LINES}"),
+        (sum(not is_caption(text) for text in texts), f"have a longer line, or more than {LINES}"),
         (fast, f"show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps"),
     ):
-        sink.note(count, f"captions {what}")
+        sink.add_note(count, f"captions {what}")
     return divided
 
 
-def _joined(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
+def _concatenate_pieces(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
     frames = list(pieces)
     return frames[0] if len(frames) == 1 else frame(pd.concat(frames) if frames else [])
 
 
-def _format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:
+def _resolve_format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:
     if name is not None:
         if name in _BY_NAME:
             return _BY_NAME[name]
@@ -340,7 +342,7 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
         if source is None:
             message = f"{place}: JSON Lines can be NeMo's or Lhotse's; give format='nemo' or format='lhotse'"
             raise SegmentFileError(message, path=str(place))
-        _, first = next(tables.json_lines(source), (0, {}))
+        _, first = next(tables.parse_json_lines(source), (0, {}))
         return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
@@ -351,7 +353,7 @@ def _format(name: str | None, place: Path, verb: str, source: SourceFile | None 
     raise SegmentFileError(message, path=str(place))
 
 
-def _dropped(table: pd.DataFrame, form: Format) -> tuple[str, ...]:
+def _list_dropped_columns(table: pd.DataFrame, form: Format) -> tuple[str, ...]:
     extra = [name for name in table.columns if name not in COLUMNS and (form.own is None or name in form.own)]
     return tuple(
         str(name)

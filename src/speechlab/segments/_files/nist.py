@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Row, Sink, SourceFile, column_of, decimal
-from speechlab.segments._frame.ticks import ticks_of
+from speechlab.segments._files.source import Row, Sink, SourceFile, format_seconds, get_column
+from speechlab.segments._frame.ticks import to_ticks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,26 +26,26 @@ _LABELS = re.compile(r"<[^\s<>]*>$")
 
 def read_rttm(source: SourceFile) -> Iterator[Row]:
     """Read the SPEAKER lines of RTTM; lines of its other types are ignored."""
-    for number, fields in _fields(source):
+    for number, fields in _split_fields(source):
         if fields[0] in _OTHER_RTTM:
             continue
         if fields[0] != "SPEAKER":
-            source.fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
+            source.raise_fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
         if not 8 <= len(fields) <= 10:
-            source.fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
+            source.raise_fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
         _, file, channel, start, length, _, _, speaker, confidence = [*fields, _NONE][:9]
-        row = {"file": file, "channel": _known(channel), "speaker": _known(speaker)}
-        row |= _from_duration(source, start, length, number)
-        yield number, row | {"confidence": _confidence(source, confidence, number)}
+        row = {"file": file, "channel": _parse_optional(channel), "speaker": _parse_optional(speaker)}
+        row |= _parse_times(source, start, length, number)
+        yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
 def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
     """Write RTTM, a SPEAKER line for each segment."""
-    speakers = sink.words(column_of(table, "speaker"), "speaker", _NONE)
+    speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
     lines = [
         f"SPEAKER {place} {start} {length} {_NONE} {_NONE} {speaker} {confidence or _NONE} {_NONE}\n"
         for (place, start, length, _), speaker, confidence in zip(
-            _places(table, sink), speakers, _confidences(table), strict=True
+            _format_rows(table, sink), speakers, _format_confidences(table), strict=True
         )
     ]
     return "".join(lines)
@@ -53,17 +53,19 @@ def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_ctm(source: SourceFile) -> Iterator[Row]:
     """Read CTM: one word per line, with optional confidence, type and speaker."""
-    for number, fields in _fields(source):
+    for number, fields in _split_fields(source):
         if not 5 <= len(fields) <= 8:
-            source.fault(
+            source.raise_fault(
                 f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
             )
         file, channel, start, length, word, confidence, _, speaker = [*fields, *[_NONE] * 3][:8]
         if word.startswith("<ALT"):
-            source.fault("alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number)
-        row = {"file": file, "channel": channel, "text": word, "speaker": _known(speaker)}
-        row |= _from_duration(source, start, length, number)
-        yield number, row | {"confidence": _confidence(source, confidence, number)}
+            source.raise_fault(
+                "alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number
+            )
+        row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional(speaker)}
+        row |= _parse_times(source, start, length, number)
+        yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
 def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
@@ -71,8 +73,8 @@ def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
     for row, text in enumerate(table["text"].tolist()):
         if len(text.split()) != 1 or text != text.strip():
             message = f"the text {text!r:.60} is not one word, and a CTM file has one in each line"
-            sink.fault(message, row, "text")
-    places = zip(_places(table, sink), _confidences(table), strict=True)
+            sink.raise_fault(message, row, "text")
+    places = zip(_format_rows(table, sink), _format_confidences(table), strict=True)
     return "".join(
         f"{place} {start} {length} {text}{' ' if confidence else ''}{confidence}\n"
         for (place, start, length, text), confidence in places
@@ -81,97 +83,99 @@ def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_stm(source: SourceFile) -> Iterator[Row]:
     """Read STM; a label such as ``<o,f0,male>`` before the words becomes the column ``labels``."""
-    for number, line in _lines(source):
+    for number, line in _skip_comments(source):
         fields = line.split(maxsplit=5)
         if len(fields) < 5:
-            source.fault(
+            source.raise_fault(
                 f"the line has {len(fields)} fields; expected file, channel, speaker, start and end", number
             )
         file, channel, speaker, start, end, text = [*fields, ""][:6]
         row = {
             "file": file,
             "channel": channel,
-            "speaker": _known(speaker),
+            "speaker": _parse_optional(speaker),
             "text": text.strip(),
             "labels": "",
         }
         first, _, words = row["text"].partition(" ")
         if _LABELS.match(first):
             row |= {"text": words.strip(), "labels": first[1:-1]}
-        yield number, row | source.times(start, end, number)
+        yield number, row | source.parse_times(start, end, number)
 
 
 def write_stm(table: pd.DataFrame, sink: Sink) -> str:
     """Write STM, with the column ``labels`` if there is one."""
-    speakers = sink.words(column_of(table, "speaker"), "speaker", _NONE)
-    labels = [str(label) for label in column_of(table, "labels")]
+    speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
+    labels = [str(label) for label in get_column(table, "labels")]
     for row, label in enumerate(labels):
         if label and not _LABELS.match(f"<{label}>"):
-            sink.fault(f"labels {label!r:.60} hold spaces or angle brackets", row, "labels")
-    texts = sink.one_line(table["text"].tolist())
-    ends = ticks_of(table["end"]).tolist()
+            sink.raise_fault(f"labels {label!r:.60} hold spaces or angle brackets", row, "labels")
+    texts = sink.to_one_line(table["text"].tolist())
+    ends = to_ticks(table["end"]).tolist()
     lines = []
     for (place, start, _, _), end, speaker, label, text in zip(
-        _places(table, sink), ends, speakers, labels, texts, strict=True
+        _format_rows(table, sink), ends, speakers, labels, texts, strict=True
     ):
         # A text that begins like a label needs a label before it, so that it is read as a text again.
         mark = f" <{label}>" if label or _LABELS.match(text.partition(" ")[0]) else ""
-        lines.append(f"{place} {speaker} {start} {decimal(end)}{mark}{' ' if text else ''}{text}\n")
+        lines.append(f"{place} {speaker} {start} {format_seconds(end)}{mark}{' ' if text else ''}{text}\n")
     return "".join(lines)
 
 
 def read_uem(source: SourceFile) -> Iterator[Row]:
     """Read UEM: the stretches to score."""
-    for number, fields in _fields(source):
+    for number, fields in _split_fields(source):
         if len(fields) != 4:
-            source.fault(f"the line has {len(fields)} fields; expected file, channel, start and end", number)
+            source.raise_fault(
+                f"the line has {len(fields)} fields; expected file, channel, start and end", number
+            )
         file, channel, start, end = fields
-        yield number, {"file": file, "channel": channel, **source.times(start, end, number)}
+        yield number, {"file": file, "channel": channel, **source.parse_times(start, end, number)}
 
 
 def write_uem(table: pd.DataFrame, sink: Sink) -> str:
     """Write UEM."""
-    ends = ticks_of(table["end"]).tolist()
-    places = zip(_places(table, sink), ends, strict=True)
-    return "".join(f"{place} {start} {decimal(end)}\n" for (place, start, _, _), end in places)
+    ends = to_ticks(table["end"]).tolist()
+    places = zip(_format_rows(table, sink), ends, strict=True)
+    return "".join(f"{place} {start} {format_seconds(end)}\n" for (place, start, _, _), end in places)
 
 
-def _lines(source: SourceFile) -> Iterator[tuple[int, str]]:
-    return ((number, line) for number, line in source.lines() if not line.lstrip().startswith(";;"))
+def _skip_comments(source: SourceFile) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line in source.list_lines() if not line.lstrip().startswith(";;"))
 
 
-def _fields(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split()) for number, line in _lines(source))
+def _split_fields(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split()) for number, line in _skip_comments(source))
 
 
-def _known(value: str) -> str:
+def _parse_optional(value: str) -> str:
     return "" if value == _NONE else value
 
 
-def _from_duration(source: SourceFile, start: str, length: str, number: int) -> dict[str, Any]:
-    begin = source.seconds(start, number, "start")
-    return {"start": begin, "end": round(begin + source.seconds(length, number, "duration"), 9)}
+def _parse_times(source: SourceFile, start: str, length: str, number: int) -> dict[str, Any]:
+    begin = source.parse_seconds(start, number, "start")
+    return {"start": begin, "end": round(begin + source.parse_seconds(length, number, "duration"), 9)}
 
 
-def _confidence(source: SourceFile, value: str, number: int) -> float:
-    return math.nan if value in {"NA", _NONE} else source.seconds(value, number, "confidence")
+def _parse_confidence(source: SourceFile, value: str, number: int) -> float:
+    return math.nan if value in {"NA", _NONE} else source.parse_seconds(value, number, "confidence")
 
 
-def _places(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:
+def _format_rows(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:
     """File and channel, start, length and text of each row."""
-    files = sink.words(table["file"].tolist(), "file", None)
-    written = column_of(table, "channel")
-    channels = sink.words(written, "channel", "1")
-    sink.note(written.count(""), "rows without a channel are written as channel 1")
-    starts, ends = ticks_of(table["start"]), ticks_of(table["end"])
+    files = sink.format_fields(table["file"].tolist(), "file", None)
+    written = get_column(table, "channel")
+    channels = sink.format_fields(written, "channel", "1")
+    sink.add_note(written.count(""), "rows without a channel are written as channel 1")
+    starts, ends = to_ticks(table["start"]), to_ticks(table["end"])
     lengths = (ends - starts).tolist()
     for file, channel, start, length, text in zip(
         files, channels, starts.tolist(), lengths, table["text"].tolist(), strict=True
     ):
-        yield f"{file} {channel}", decimal(start), decimal(length), text
+        yield f"{file} {channel}", format_seconds(start), format_seconds(length), text
 
 
-def _confidences(table: pd.DataFrame) -> list[str]:
+def _format_confidences(table: pd.DataFrame) -> list[str]:
     if "confidence" not in table.columns:
         return [""] * len(table)
     return ["" if value != value else repr(value) for value in table["confidence"].tolist()]

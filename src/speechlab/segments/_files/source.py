@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import ticks_of
+from speechlab.segments._frame.ticks import to_ticks
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Control characters but tabs, line breaks and carriage returns; and two code points that XML forbids.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
-"""Control characters but tabs, line breaks and carriage returns; and two code points that XML forbids."""
+# Columns that a file without a value for them does not have, unless its format names its columns.
 _OPTIONAL = ("speaker", "confidence", "labels")
-"""Columns that a file without a value for them does not have, unless its format names its columns."""
+# A row of a file: the number of its line, or None, and its cells by column.
 Row: TypeAlias = tuple[int | None, dict[str, Any]]
-"""A row of a file: the number of its line, or None, and its cells by column."""
 
 
 @dataclass(frozen=True)
@@ -33,39 +33,44 @@ class SourceFile:
     file: str  # the recording of its segments, for formats that do not name it
     data: bytes  # bytes of the file
 
-    def text(self, *, exact: bool = False) -> str:
+    def decode_text(self, *, exact: bool = False) -> str:
         """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``."""
         try:
             text = self.data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
-            self.fault("the text is not UTF-8; convert the file first", line)
-        return text if exact else _with_line_breaks(text)
+            self.raise_fault("the text is not UTF-8; convert the file first", line)
+        return text if exact else _normalize_line_breaks(text)
 
-    def lines(self) -> list[tuple[int, str]]:
+    def list_lines(self) -> list[tuple[int, str]]:
         """Return the lines that are not blank, with their numbers."""
-        return [(number, line) for number, line in enumerate(self.text().split("\n"), 1) if line.strip()]
+        return [
+            (number, line) for number, line in enumerate(self.decode_text().split("\n"), 1) if line.strip()
+        ]
 
-    def fault(self, message: str, line: int | None = None, **facts: Any) -> NoReturn:
+    def raise_fault(self, message: str, line: int | None = None, **facts: Any) -> NoReturn:
         """Raise an error that names the file and the line."""
         where = f"{self.path}, line {line}" if line else self.path
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
-    def seconds(self, text: str, line: int, what: str) -> float:
+    def parse_seconds(self, text: str, line: int, what: str) -> float:
         """Read a number of seconds, 0 or more."""
         try:
             value = float(text)
         except ValueError:
             value = math.nan
         if not 0 <= value < math.inf or "_" in text:
-            self.fault(f"the {what} is {text!r:.40}; expected a number of seconds, 0 or more", line)
+            self.raise_fault(f"the {what} is {text!r:.40}; expected a number of seconds, 0 or more", line)
         return value
 
-    def times(self, start: str, end: str, line: int) -> dict[str, float]:
+    def parse_times(self, start: str, end: str, line: int) -> dict[str, float]:
         """Read the start and the end of a segment."""
-        return {"start": self.seconds(start, line, "start"), "end": self.seconds(end, line, "end")}
+        return {
+            "start": self.parse_seconds(start, line, "start"),
+            "end": self.parse_seconds(end, line, "end"),
+        }
 
-    def table(self, rows: Iterable[Row], *, exact: bool) -> pd.DataFrame:
+    def build_frame(self, rows: Iterable[Row], *, exact: bool) -> pd.DataFrame:
         """Return rows as a segment frame, without unknown columns unless ``exact``."""
         lines, cells = [], []
         for line, row in rows:
@@ -74,17 +79,17 @@ class SourceFile:
         if not exact:
             unknown = {name for name in _OPTIONAL if all(_is_unknown(row.get(name)) for row in cells)}
             cells = [{name: row[name] for name in row if name not in unknown} for row in cells]
-        with self.faults(lines):
+        with self.translate_faults(lines):
             return frame(cells, file=self.file)
 
     @contextmanager
-    def faults(self, lines: Sequence[int | None] = ()) -> Iterator[None]:
+    def translate_faults(self, lines: Sequence[int | None] = ()) -> Iterator[None]:
         """Raise the faults of a table, whose rows are of these lines, as those of the file."""
         try:
             yield
         except SegmentError as error:
             line = lines[error.rows[0]] if error.rows and lines else None
-            self.fault(error.message, line, column=error.column, rows=error.rows)
+            self.raise_fault(error.message, line, column=error.column, rows=error.rows)
 
 
 def _is_unknown(value: object) -> bool:
@@ -107,102 +112,104 @@ class Sink:
     numbers: Counter[str] = field(default_factory=Counter)
     writer: Any = None  # of a library that writes piece by piece
 
-    def fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
+    def raise_fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
         """Raise an error that names the file and the row."""
         where = self.path if row is None else f"row {self.before + row} cannot be written to {self.path}"
         rows = () if row is None else (self.before + row,)
         raise SegmentFileError(f"{where}: {message}", path=self.path, column=column, rows=rows)
 
-    def note(self, count: int, what: str) -> None:
+    def add_note(self, count: int, what: str) -> None:
         """Add a note about changed values, if there are any; the counts of several pieces are added."""
         if count:
             self.notes[what] += count
 
-    def name_columns(self, table: pd.DataFrame) -> bool:
+    def register_columns(self, table: pd.DataFrame) -> bool:
         """Remember the columns of a piece, and return whether it is the first piece."""
         names, first = list(table.columns), self.columns is None
         if self.columns not in (None, names):
-            self.fault(
+            self.raise_fault(
                 "the pieces of the table have different columns; all need the columns of the first one"
             )
         self.columns = names
         return first
 
-    def words(self, values: list[str], column: str, empty: str | None) -> list[str]:
+    def format_fields(self, values: list[str], column: str, empty: str | None) -> list[str]:
         """Return names for a line whose fields are separated by spaces."""
         tokens = []
         for row, value in enumerate(values):
             if not value and empty is None:
-                self.fault(f"the {column} is missing, which this format needs in each line", row, column)
+                self.raise_fault(
+                    f"the {column} is missing, which this format needs in each line", row, column
+                )
             if len(value.split()) > 1 or value != value.strip() or value.startswith(";;"):
                 message = (
                     f"{column} {value!r:.60} has a space or begins with ';;', as no field can; rename it"
                 )
-                self.fault(message, row, column)
+                self.raise_fault(message, row, column)
             tokens.append(value or str(empty))
         return tokens
 
-    def checked(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    def clean_table(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
         """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks."""
         for name in columns:
-            texts = column_of(table, name)
-            self.refuse(_CONTROL, texts, name, "has the control character {!r}; remove it first")
+            texts = get_column(table, name)
+            self.refuse_pattern(_CONTROL, texts, name, "has the control character {!r}; remove it first")
             what = f"{name}s had carriage returns, which became line breaks"
-            cleaned = self.changed(texts, _with_line_breaks, what)
+            cleaned = self.change_texts(texts, _normalize_line_breaks, what)
             if cleaned != texts:
                 table = table.assign(**{name: cleaned})
         return table
 
-    def refuse(self, pattern: re.Pattern[str], texts: list[str], column: str, reason: str) -> None:
+    def refuse_pattern(self, pattern: re.Pattern[str], texts: list[str], column: str, reason: str) -> None:
         """Raise an error for the first text that has a pattern; the match takes the place of ``{}`` in the reason."""
         for row, text in enumerate(texts):
             if found := pattern.search(text):
-                self.fault(f"the {column} {text!r:.60} {reason.format(found[0])}", row, column)
+                self.raise_fault(f"the {column} {text!r:.60} {reason.format(found[0])}", row, column)
 
-    def one_line(self, texts: list[str]) -> list[str]:
+    def to_one_line(self, texts: list[str]) -> list[str]:
         """Return each text on one line."""
         what = "texts had line breaks, tabs or double spaces, which became single spaces"
-        return self.changed(texts, lambda text: " ".join(text.split()), what)
+        return self.change_texts(texts, lambda text: " ".join(text.split()), what)
 
-    def trimmed(self, texts: list[str]) -> list[str]:
+    def trim_texts(self, texts: list[str]) -> list[str]:
         """Return each text without white space at its ends."""
-        return self.changed(texts, str.strip, "texts had spaces at an end, which were removed")
+        return self.change_texts(texts, str.strip, "texts had spaces at an end, which were removed")
 
-    def speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
+    def format_speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
         """Return the speakers' names on one line, without some characters."""
         spaces = str.maketrans(dict.fromkeys(without, " "))
         also = f", or one of {without}" if without else ""
-        return self.changed(
-            column_of(table, "speaker"),
+        return self.change_texts(
+            get_column(table, "speaker"),
             lambda name: " ".join(name.translate(spaces).split()),
             f"speakers' names had line breaks or double spaces{also}; single spaces are written",
         )
 
-    def changed(self, texts: list[str], change: Callable[[str], str], what: str) -> list[str]:
+    def change_texts(self, texts: list[str], change: Callable[[str], str], what: str) -> list[str]:
         """Return each text after a change, and note the number of texts that it changed."""
         cleaned = list(map(change, texts))
-        self.note(sum(map(str.__ne__, cleaned, texts)), what)
+        self.add_note(sum(map(str.__ne__, cleaned, texts)), what)
         return cleaned
 
-    def milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
+    def to_milliseconds(self, table: pd.DataFrame, step: int = 1) -> tuple[list[int], list[int]]:
         """Return starts and ends in whole milliseconds, and note the number of segments that lose their length."""
-        start, end = ticks_of(table["start"]), ticks_of(table["end"])
+        start, end = to_ticks(table["start"]), to_ticks(table["end"])
         starts, ends = ((ticks + step * 500) // (step * 1_000) * step for ticks in (start, end))
         collapsed = int(((end > start) & (ends == starts)).sum())
-        self.note(collapsed, f"segments lost their length, as times are rounded to {step} ms")
+        self.add_note(collapsed, f"segments lost their length, as times are rounded to {step} ms")
         return starts.tolist(), ends.tolist()
 
 
-def _with_line_breaks(text: str) -> str:
+def _normalize_line_breaks(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def column_of(table: pd.DataFrame, name: str) -> list[str]:
+def get_column(table: pd.DataFrame, name: str) -> list[str]:
     """Return a column of texts; empty texts if the frame does not have the column."""
     return table[name].tolist() if name in table.columns else [""] * len(table)
 
 
-def decimal(ticks: int) -> str:
+def format_seconds(ticks: int) -> str:
     """Write microseconds as seconds, with two decimals or as many more as necessary."""
     seconds, fraction = divmod(int(ticks), 1_000_000)
     digits = f"{fraction:06d}".rstrip("0").ljust(2, "0")

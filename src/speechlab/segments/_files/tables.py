@@ -10,10 +10,10 @@ from typing import Any
 
 from speechlab._pandas import pd
 from speechlab.segments._convert import from_seglst, to_seglst
-from speechlab.segments._files.source import Row, Sink, SourceFile, column_of
+from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
 from speechlab.segments._frame.schema import TEXTS, frame
-from speechlab.segments._frame.ticks import seconds_of, ticks_of
-from speechlab.tables import guard, unguarded
+from speechlab.segments._frame.ticks import to_seconds, to_ticks
+from speechlab.tables import guard_cell, unguard_cell
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
 LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
@@ -22,7 +22,9 @@ LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 def read_csv(source: SourceFile) -> Iterator[Row]:
     """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
     reader = csv.reader(
-        io.StringIO(source.text(exact=True), newline=""), delimiter=_delimiter(source.path), strict=True
+        io.StringIO(source.decode_text(exact=True), newline=""),
+        delimiter=_choose_delimiter(source.path),
+        strict=True,
     )
     names: list[str] = []
     before = 0
@@ -32,33 +34,35 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
             if not cells:
                 continue
             if not names:
-                names = [unguarded(name) for name in cells]
+                names = [unguard_cell(name) for name in cells]
                 if not {"start", "end"} <= set(names):
                     listed = ", ".join(names)
-                    source.fault(f"the columns start and end are required; the file has: {listed}", line)
+                    source.raise_fault(
+                        f"the columns start and end are required; the file has: {listed}", line
+                    )
                 continue
             if len(cells) != len(names):
-                source.fault(
+                source.raise_fault(
                     f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
                 )
-            row: dict[str, Any] = dict(zip(names, map(unguarded, cells), strict=True))
-            row |= source.times(row["start"], row["end"], line)
+            row: dict[str, Any] = dict(zip(names, map(unguard_cell, cells), strict=True))
+            row |= source.parse_times(row["start"], row["end"], line)
             if text := row.get("confidence"):
-                row["confidence"] = source.seconds(text, line, "confidence")
+                row["confidence"] = source.parse_seconds(text, line, "confidence")
             elif text is not None:
                 row["confidence"] = None
             yield line, row
     except csv.Error as error:
-        source.fault(f"this is not valid CSV: {error}", before + 1)
+        source.raise_fault(f"this is not valid CSV: {error}", before + 1)
 
 
 def write_csv(table: pd.DataFrame, sink: Sink) -> str:
     """Write CSV (or TSV) with all columns."""
     out = _Lines()
-    writer = csv.writer(out, delimiter=_delimiter(sink.path))
-    if sink.name_columns(table):
-        writer.writerow([guard(name) for name in table.columns])
-    columns = [_cells(table, name) for name in table.columns]
+    writer = csv.writer(out, delimiter=_choose_delimiter(sink.path))
+    if sink.register_columns(table):
+        writer.writerow([guard_cell(name) for name in table.columns])
+    columns = [_format_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return "".join(out)
 
@@ -70,14 +74,16 @@ class _Lines(list[str]):
         self.append(f"{line[:-2]}\n")
 
 
-def _delimiter(path: str) -> str:
+def _choose_delimiter(path: str) -> str:
     return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
-def _cells(table: pd.DataFrame, name: Any) -> list[str]:
+def _format_cells(table: pd.DataFrame, name: Any) -> list[str]:
     if name in {"start", "end"}:
-        return [repr(value) for value in seconds_of(ticks_of(table[name])).tolist()]
-    return ["" if value is None or value != value else str(guard(value)) for value in table[name].tolist()]
+        return [repr(value) for value in to_seconds(to_ticks(table[name])).tolist()]
+    return [
+        "" if value is None or value != value else str(guard_cell(value)) for value in table[name].tolist()
+    ]
 
 
 def read_parquet(source: SourceFile) -> pd.DataFrame:
@@ -87,8 +93,8 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
     try:
         table = pd.read_parquet(io.BytesIO(source.data))
     except (ArrowException, OSError, ValueError) as error:
-        source.fault(f"this is not a Parquet file: {error}")
-    with source.faults():
+        source.raise_fault(f"this is not a Parquet file: {error}")
+    with source.translate_faults():
         return frame(table, file=source.file)
 
 
@@ -97,33 +103,33 @@ def write_parquet(table: pd.DataFrame, sink: Sink) -> str:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sink.name_columns(table)
+    sink.register_columns(table)
     try:
         content = pa.Table.from_pandas(table, preserve_index=False)
         if sink.writer is None:
             sink.writer = sink.closing.enter_context(pq.ParquetWriter(sink.out, content.schema))
         sink.writer.write_table(content.cast(sink.writer.schema))
     except (pa.ArrowException, ValueError, TypeError) as error:
-        sink.fault(f"a column cannot be written to Parquet: {error!s:.200}")
+        sink.raise_fault(f"a column cannot be written to Parquet: {error!s:.200}")
     return ""
 
 
 def read_labels(source: SourceFile) -> Iterator[Row]:
     r"""Read Audacity's labels: start, end and text, separated by tabs. Lines of frequencies (``\``) are ignored."""
-    for number, line in source.lines():
+    for number, line in source.list_lines():
         if line.startswith("\\"):
             continue
         fields = line.split("\t", 2)
         if len(fields) < 2:
-            source.fault("expected a start, an end and a text, separated by tabs", number)
+            source.raise_fault("expected a start, an end and a text, separated by tabs", number)
         start, end, text = [*fields, ""][:3]
-        yield number, {"text": text, **source.times(start, end, number)}
+        yield number, {"text": text, **source.parse_times(start, end, number)}
 
 
 def write_labels(table: pd.DataFrame, sink: Sink) -> str:
     """Write Audacity's labels."""
-    texts = sink.one_line(table["text"].tolist())
-    start, end = seconds_of(ticks_of(table["start"])), seconds_of(ticks_of(table["end"]))
+    texts = sink.to_one_line(table["text"].tolist())
+    start, end = to_seconds(to_ticks(table["start"])), to_seconds(to_ticks(table["end"]))
     rows = zip(start.tolist(), end.tolist(), texts, strict=True)
     return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
 
@@ -131,20 +137,23 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
 def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
     """Write NeMo's manifest."""
     columns = {name: ours for name, ours in NEMO.items() if ours in table.columns}
-    return _manifest(
-        table, lambda row, start, length: {**_named(row, columns), "offset": start, "duration": length}
+    return _build_manifest(
+        table,
+        lambda row, start, length: {**_rename_columns(row, columns), "offset": start, "duration": length},
     )
 
 
 def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     """Write Lhotse's supervisions, numbered within their recording."""
     columns = {name: ours for name, ours in LHOTSE.items() if ours in table.columns}
-    for row, channel in enumerate(column_of(table, "channel")):
+    for row, channel in enumerate(get_column(table, "channel")):
         if channel and not channel.isdecimal():
-            sink.fault(f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel")
+            sink.raise_fault(
+                f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel"
+            )
 
-    def entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
-        recording = _named(row, columns)
+    def build_entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
+        recording = _rename_columns(row, columns)
         channel = int(row.get("channel") or 0)
         number = sink.numbers[row["file"]]
         sink.numbers[row["file"]] += 1
@@ -156,13 +165,15 @@ def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
             "channel": channel,
         }
 
-    sink.note(column_of(table, "channel").count(""), "rows without a channel are written as channel 0")
-    return _manifest(table, entry)
+    sink.add_note(get_column(table, "channel").count(""), "rows without a channel are written as channel 0")
+    return _build_manifest(table, build_entry)
 
 
-def _manifest(table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, float], dict[str, Any]]) -> str:
-    start, end = ticks_of(table["start"]), ticks_of(table["end"])
-    times = zip(seconds_of(start).tolist(), seconds_of(end - start).tolist(), strict=True)
+def _build_manifest(
+    table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, float], dict[str, Any]]
+) -> str:
+    start, end = to_ticks(table["start"]), to_ticks(table["end"])
+    times = zip(to_seconds(start).tolist(), to_seconds(end - start).tolist(), strict=True)
     rows = table.to_dict("records")
     entries = [
         entry({str(name): value for name, value in row.items()}, begin, length)
@@ -171,7 +182,7 @@ def _manifest(table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, fl
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in entries)
 
 
-def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+def _rename_columns(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
     always = {"file", "text"}
     return {
         name: row[ours]
@@ -182,48 +193,48 @@ def _named(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
 
 def read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iterator[Row]:
     """Read JSON Lines of which these names are known; language and custom fields are left out."""
-    for number, entry in json_lines(source):
+    for number, entry in parse_json_lines(source):
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:
-            source.fault(f"the object has no key {next(iter(names))!r}", number)
-        start, length = (_number(source, entry.get(name, standard), number, name)
+            source.raise_fault(f"the object has no key {next(iter(names))!r}", number)
+        start, length = (_parse_seconds(source, entry.get(name, standard), number, name)
                          for name, standard in ((begin, 0.0), ("duration", None)))  # fmt: skip
         row |= {"start": start, "end": round(start + length, 9)}
         if "channel" in entry and isinstance(entry["channel"], (int, str)):
             row["channel"] = str(entry["channel"])
         for name in TEXTS & row.keys():
             if not isinstance(row[name], (str, int)):
-                source.fault(f"the {name} is {row[name]!r:.60}, not text", number)
+                source.raise_fault(f"the {name} is {row[name]!r:.60}, not text", number)
         yield number, row
 
 
-def json_lines(source: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON Lines file, with their line numbers."""
-    for number, line in source.lines():
+def parse_json_lines(source: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of a JSON Lines file, with their line numbers."""
+    for number, line in source.list_lines():
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError) as error:
-            source.fault(f"this is not valid JSON: {error}", number)
+            source.raise_fault(f"this is not valid JSON: {error}", number)
         if not isinstance(entry, dict):
-            source.fault(f"{line!r:.60} is not a JSON object", number)
+            source.raise_fault(f"{line!r:.60} is not a JSON object", number)
         yield number, entry
 
 
-def _number(source: SourceFile, value: object, line: int, what: str) -> float:
+def _parse_seconds(source: SourceFile, value: object, line: int, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        source.fault(f"the {what} is {value!r:.40}; expected a number of seconds, 0 or more", line)
+        source.raise_fault(f"the {what} is {value!r:.40}; expected a number of seconds, 0 or more", line)
     return float(value)
 
 
 def read_seglst(source: SourceFile) -> pd.DataFrame:
     """Read SegLST: one JSON list of objects."""
     try:
-        entries = json.loads(source.text())
+        entries = json.loads(source.decode_text())
     except (ValueError, RecursionError) as error:
-        source.fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
+        source.raise_fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
-        source.fault("expected a JSON list of objects")
-    with source.faults():
+        source.raise_fault("expected a JSON list of objects")
+    with source.translate_faults():
         return from_seglst(entries)
 
 

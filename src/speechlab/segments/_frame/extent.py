@@ -11,16 +11,16 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Line, Stretches, refuse_rows, ticks_of
+from speechlab.segments._frame.ticks import Line, Stretches, refuse_rows, to_ticks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Duration of all recordings in seconds; durations by file; or a table of stretches, as in a UEM file.
 Extent: TypeAlias = "float | Mapping[str, float] | pd.Series[float] | pd.DataFrame"
-"""Duration of all recordings in seconds; durations by file; or a table of stretches, as in a UEM file."""
 
 
-def extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
+def to_extent_frame(extent: Extent, files: Iterable[str]) -> pd.DataFrame:
     """Return an extent as a segment frame."""
     distinct = list(dict.fromkeys(files))
     if isinstance(extent, pd.DataFrame):
@@ -61,9 +61,9 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
         row 0 ends at 2 s, but 'a.wav' is only 1.5 s long; crop the table first, or mend the extent
     """
     table = frame(table)
-    durations = extent_frame(extent, table["file"]).groupby("file")["end"].max()
+    durations = to_extent_frame(extent, table["file"]).groupby("file")["end"].max()
     latest = table["file"].map(durations)
-    beyond = ticks_of(table["end"]) > ticks_of(latest)
+    beyond = to_ticks(table["end"]) > to_ticks(latest)
     refuse_rows(
         beyond,
         "end",
@@ -74,13 +74,13 @@ def check_extent(table: pd.DataFrame, extent: Extent) -> None:
     )
 
 
-def numbered(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]]:
+def to_stretches(tables: Sequence[pd.DataFrame]) -> tuple[list[Stretches], list[str]]:
     """Return several segment frames as stretches, with the files' names in order of first appearance."""
     lengths = [len(table) for table in tables]
     codes, files = pd.factorize(pd.concat([table["file"] for table in tables], ignore_index=True))
     codes_of = np.split(codes.astype(np.int64), np.cumsum(lengths)[:-1])
     spans = [
-        Stretches(table_codes, ticks_of(table["start"]), ticks_of(table["end"]))
+        Stretches(table_codes, to_ticks(table["start"]), to_ticks(table["end"]))
         for table_codes, table in zip(codes_of, tables, strict=True)
     ]
     return spans, [str(name) for name in files]
@@ -95,15 +95,15 @@ class Runs:
     spans: Stretches  # from the first start to the last end of each run, by file and start
 
 
-def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
+def find_runs(spans: Stretches, count: int, gap: int = 0) -> Runs:
     """Find the runs of rows whose silences are at most ``gap``."""
     line = Line([spans], count, room=max(gap, 0) + 1)
-    starts = line.starts(spans)
+    starts = line.place_starts(spans)
     order = np.lexsort((spans.ends, starts))
     sorted_spans = spans[order]
     if not len(spans):
         return Runs(order, order, spans)
-    begin, end = starts[order], line.ends(sorted_spans)
+    begin, end = starts[order], line.place_ends(sorted_spans)
     latest = np.maximum.accumulate(end)
     fresh = np.empty(len(order), dtype=bool)
     fresh[0] = True
@@ -113,9 +113,9 @@ def runs_of(spans: Stretches, count: int, gap: int = 0) -> Runs:
     return Runs(order, heads, Stretches(sorted_spans.codes[heads], sorted_spans.starts[heads], ends))
 
 
-def union(spans: Stretches, count: int) -> Stretches:
+def merge_stretches(spans: Stretches, count: int) -> Stretches:
     """Return the covered time as stretches that neither overlap nor touch, by file and start."""
-    return runs_of(spans[spans.ends > spans.starts], count).spans
+    return find_runs(spans[spans.ends > spans.starts], count).spans
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,13 @@ class Layers:
     depths: NDArray[np.int64]  # number of stretches that cover a piece, shape (sets, pieces)
 
 
-def layers_of(sets: Sequence[Stretches], count: int) -> Layers:
+def build_layers(sets: Sequence[Stretches], count: int) -> Layers:
     """Cut the time at all edges of several sets of stretches. Stretches without length are ignored."""
     sets = [spans[spans.ends > spans.starts] for spans in sets]
     line = Line(sets, count)
-    places = np.concatenate([side for spans in sets for side in (line.starts(spans), line.ends(spans))])
+    places = np.concatenate(
+        [side for spans in sets for side in (line.place_starts(spans), line.place_ends(spans))]
+    )
     codes = np.concatenate([np.concatenate([spans.codes, spans.codes]) for spans in sets])
     times = np.concatenate([np.concatenate([spans.starts, spans.ends]) for spans in sets])
     order = np.argsort(places, kind="stable")
@@ -148,7 +150,7 @@ def layers_of(sets: Sequence[Stretches], count: int) -> Layers:
     return Layers(pieces[real], depths[:, real])
 
 
-def length_by_file(spans: Stretches, count: int) -> NDArray[np.float64]:
+def sum_seconds_by_file(spans: Stretches, count: int) -> NDArray[np.float64]:
     """Return the total duration of the stretches of each file in seconds; overlaps count several times."""
     # Sums of whole microseconds are exact in a float up to 285 years.
     return np.bincount(spans.codes, weights=spans.lengths, minlength=count) / 1e6

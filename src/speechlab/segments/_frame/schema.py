@@ -10,7 +10,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.ticks import LATEST_S, refuse_rows, ticks_of
+from speechlab.segments._frame.ticks import LATEST_S, refuse_rows, to_ticks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ COLUMNS: dict[str, str] = {
     "channel": "name of the channel, such as 1 or A; empty if unknown",
     "speaker": "name of the speaker; empty if unknown",
     "confidence": "0 to 1; NaN if unknown",
-    "source": "origin: a recogniser, a person, a file; empty if unknown",
+    "source": "origin: a recognizer, a person, a file; empty if unknown",
 }
 """The columns of a segment frame. The first four are always present; the user's own columns may follow."""
 
@@ -55,7 +55,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
             an end is before its start. The message names the first such row.
     """
-    table = data if isinstance(data, pd.DataFrame) else _table(data)
+    table = data if isinstance(data, pd.DataFrame) else _build_table(data)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
         raise SegmentError(f"the column {twice[0]!r} is there twice; rename one", column=str(twice[0]))
@@ -67,16 +67,16 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     for name in COLUMNS:
         if name in TEXTS:
             if name in table.columns:
-                columns[name] = _texts(table[name], name)
+                columns[name] = _to_texts(table[name], name)
             elif name in REQUIRED:
                 columns[name] = pd.array([""] * len(table), dtype=text_dtype())
         elif name in table.columns:
-            columns[name] = _numbers(table[name], name)
-    columns["file"] = _filled(columns["file"], file)
+            columns[name] = _to_numbers(table[name], name)
+    columns["file"] = _fill_files(columns["file"], file)
     _check_times(columns["start"], columns["end"])
     if "confidence" in columns:
         values = columns["confidence"]
-        _refuse((values < 0) | (values > 1), values, "confidence", "is not between 0 and 1")
+        _refuse_values((values < 0) | (values > 1), values, "confidence", "is not between 0 and 1")
     result = pd.DataFrame(columns)
     for name in table.columns:
         if name not in columns:
@@ -84,11 +84,11 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     return result
 
 
-def _table(data: object) -> pd.DataFrame:
+def _build_table(data: object) -> pd.DataFrame:
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         message = f"segments are given as a table or as rows, not as {type(data).__name__}"
         raise SegmentError(f"{message}; read a file with speechlab.segments.read")
-    rows = [_row(row, number) for number, row in enumerate(data)]
+    rows = [_to_row(row, number) for number, row in enumerate(data)]
     names = list(dict.fromkeys(name for row in rows for name in row)) or ["start", "end"]
     columns = {name: [row.get(name) for row in rows] for name in names}
     # texts are checked before they become an array, which cannot have half of a character
@@ -96,7 +96,7 @@ def _table(data: object) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(cells, dtype=kinds[name]) for name, cells in columns.items()})
 
 
-def _row(row: object, number: int) -> Mapping[str, Any]:
+def _to_row(row: object, number: int) -> Mapping[str, Any]:
     if isinstance(row, Mapping):
         return row
     if isinstance(row, (tuple, list)):
@@ -111,19 +111,19 @@ def _row(row: object, number: int) -> Mapping[str, Any]:
     raise SegmentError(message, rows=(number,))
 
 
-def _texts(column: pd.Series[Any], name: str) -> Any:
-    """The texts as an array, because a Series for each column takes longer than all checks."""
+def _to_texts(column: pd.Series[Any], name: str) -> Any:
+    """Return the texts as an array, because a Series for each column takes longer than all checks."""
     if isinstance(column.dtype, pd.StringDtype):
-        texts: Any = _array(column.array, name)
+        texts: Any = _to_string_array(column.array, name)
         return texts.fillna("") if texts.isna().any() else texts
     values = ["" if value is None or value is pd.NA or value != value else value for value in column.tolist()]
     kinds = (str,) if name == "text" else (str, int)
     bad = [not isinstance(value, kinds) or isinstance(value, bool) for value in values]
     refuse_rows(bad, name, lambda row: f"{name} of row {row} is {values[row]!r:.60}, not text")
-    return _array([str(value) for value in values], name)
+    return _to_string_array([str(value) for value in values], name)
 
 
-def _array(values: Any, name: str) -> Any:
+def _to_string_array(values: Any, name: str) -> Any:
     try:
         return pd.array(values, dtype=text_dtype())
     except UnicodeEncodeError as error:
@@ -133,11 +133,11 @@ def _array(values: Any, name: str) -> Any:
         raise SegmentError(message, column=name, rows=(row,)) from None
 
 
-def _filled(files: Any, file: str | None) -> Any:
+def _fill_files(files: Any, file: str | None) -> Any:
     return pd.Series(files).mask(files == "", file).array if file else files
 
 
-def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+def _to_numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     if pd.api.types.is_timedelta64_dtype(column):
         message = f"{name} holds time deltas; convert them to seconds: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)
@@ -155,17 +155,17 @@ def _numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
 
 def _check_times(start: NDArray[np.float64], end: NDArray[np.float64]) -> None:
     for name, values in (("start", start), ("end", end)):
-        _refuse(np.isnan(values), values, name, "is missing; drop such rows first")
-        _refuse(values < 0, values, name, "is negative; times count from the recording's beginning")
-        _refuse(values > LATEST_S, values, name, f"is beyond {LATEST_S:.0f} seconds")
+        _refuse_values(np.isnan(values), values, name, "is missing; drop such rows first")
+        _refuse_values(values < 0, values, name, "is negative; times count from the recording's beginning")
+        _refuse_values(values > LATEST_S, values, name, f"is beyond {LATEST_S:.0f} seconds")
     refuse_rows(
-        ticks_of(end) < ticks_of(start),
+        to_ticks(end) < to_ticks(start),
         "end",
         lambda row: f"row {row} ends at {end[row]:.10g} s, before its start at {start[row]:.10g} s",
     )
 
 
-def _refuse(bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, fault: str) -> None:
+def _refuse_values(bad: NDArray[np.bool_], values: NDArray[np.float64], name: str, fault: str) -> None:
     refuse_rows(bad, name, lambda row: f"{name} of row {row} ({values[row]:.10g}) {fault}")
 
 
@@ -181,7 +181,7 @@ def in_order(table: pd.DataFrame) -> pd.DataFrame:
     """
     table = frame(table)
     codes = pd.factorize(table["file"])[0]
-    order = np.lexsort((ticks_of(table["end"]), ticks_of(table["start"]), codes))
+    order = np.lexsort((to_ticks(table["end"]), to_ticks(table["start"]), codes))
     return table.iloc[order].reset_index(drop=True)
 
 
@@ -197,7 +197,7 @@ def keys(table: pd.DataFrame) -> pd.MultiIndex:
         SegmentError: The table is not a segment frame.
     """
     checked = frame(table)
-    columns: list[Any] = [checked["file"], ticks_of(checked["start"]), ticks_of(checked["end"])]
+    columns: list[Any] = [checked["file"], to_ticks(checked["start"]), to_ticks(checked["end"])]
     return pd.MultiIndex.from_arrays(columns, names=["file", "start_us", "end_us"])
 
 

@@ -14,22 +14,22 @@ from speechlab.errors import SegmentError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+# Ticks in a second; times are compared to the microsecond.
 TICKS = 1_000_000
-"""Ticks in a second; times are compared to the microsecond."""
 
+# Latest time in seconds (136 years); up to it, a float represents each microsecond.
 LATEST_S = 2.0**32
-"""Latest time in seconds (136 years); up to it, a float represents each microsecond."""
 
 _LONGEST = 2**62
 _FEW = 10
 
 
-def ticks_of(seconds: ArrayLike) -> NDArray[np.int64]:
+def to_ticks(seconds: ArrayLike) -> NDArray[np.int64]:
     """Return times in whole microseconds."""
     return np.rint(np.asarray(seconds, dtype=np.float64) * TICKS).astype(np.int64)
 
 
-def seconds_of(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
+def to_seconds(ticks: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return whole microseconds as seconds."""
     return ticks / TICKS
 
@@ -51,7 +51,9 @@ def check_seconds(value: object, name: str) -> None:
         raise SegmentError(f"{name}={value!r:.60} is not a number of 0 or more seconds")
 
 
-def common_codes(tables: Sequence[pd.DataFrame], by: Sequence[str]) -> tuple[list[NDArray[np.int64]], int]:
+def assign_group_codes(
+    tables: Sequence[pd.DataFrame], by: Sequence[str]
+) -> tuple[list[NDArray[np.int64]], int]:
     """Number the groups of the rows of several tables."""
     lengths = [len(table) for table in tables]
     codes: NDArray[np.int64] = np.zeros(sum(lengths), dtype=np.int64)
@@ -90,7 +92,7 @@ class Stretches:
         """Durations in microseconds."""
         return self.ends - self.starts
 
-    def with_instants(self) -> Stretches:
+    def widen_instants(self) -> Stretches:
         """The same, with instants as stretches of one microsecond, which share time with what contains them."""
         return Stretches(self.codes, self.starts, np.maximum(self.ends, self.starts + 1))
 
@@ -123,10 +125,10 @@ class Line:
         widths = highs - lows + room
         self._offsets = np.cumsum(widths) - widths - lows
 
-    def starts(self, spans: Stretches) -> NDArray[np.int64]:
+    def place_starts(self, spans: Stretches) -> NDArray[np.int64]:
         """Return the starts of stretches on the line."""
         return spans.starts + self._offsets[spans.codes]
 
-    def ends(self, spans: Stretches) -> NDArray[np.int64]:
+    def place_ends(self, spans: Stretches) -> NDArray[np.int64]:
         """Return the ends of stretches on the line."""
         return spans.ends + self._offsets[spans.codes]

@@ -9,8 +9,8 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.ticks import seconds_of
-from speechlab.segments._joins.overlap import LaidTables, lay_out, pairs
+from speechlab.segments._frame.ticks import to_seconds
+from speechlab.segments._joins.overlap import JoinSides, build_join_sides, find_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,26 +54,26 @@ def align(
     """
     if how not in get_args(How):
         raise SegmentError(f"how={how!r} is not known; choose one of: {', '.join(get_args(How))}")
-    sides = lay_out(a, b, by)
-    left, right = sides.pairs()
+    sides = build_join_sides(a, b, by)
+    left, right = sides.find_row_pairs()
     if how == "all":
         lonely = np.flatnonzero(np.bincount(left, minlength=len(a)) == 0)
         left = np.concatenate([left, lonely])
         right = np.concatenate([right, np.full(len(lonely), -1, dtype=np.int64)])
         order = np.argsort(left, kind="stable")
-        return _beside(a, b, by, suffix, left[order], right[order], sides)
-    left, right = _largest(left, right, sides.overlaps(left, right))
+        return _join_partners(a, b, by, suffix, left[order], right[order], sides)
+    left, right = _choose_largest(left, right, sides.measure_overlaps(left, right))
     partner = np.full(len(a), -1, dtype=np.int64)
     partner[left] = right
     if how == "nearest":
-        _add_nearest(partner, sides, lay_out(a, b, by, instants=True))
-    return _beside(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
+        _add_nearest(partner, sides, build_join_sides(a, b, by, instants=True))
+    return _join_partners(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
 
 
-def _largest(
+def _choose_largest(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first largest pair of each left row; pairs of a row are adjacent and sorted by start."""
+    """Return the first largest pair of each left row; pairs of a row are adjacent and sorted by start."""
     if not len(left):
         return left, right
     order = np.lexsort((-shared, left))
@@ -82,21 +82,21 @@ def _largest(
     return left[chosen], right[chosen]
 
 
-def _add_nearest(partner: NDArray[np.int64], sides: LaidTables, widened: LaidTables) -> None:
+def _add_nearest(partner: NDArray[np.int64], sides: JoinSides, widened: JoinSides) -> None:
     """Give rows without a partner the nearest row of their group."""
     a_start, a_end, b_start, b_end = sides.keys
     a_rows, b_rows = sides.a.rows, sides.b.rows
     if not len(b_rows) or not len(a_rows):
         return
-    chosen = _closest(a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes)
-    within, holds = pairs(*widened.keys)
+    chosen = _find_closest(a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes)
+    within, holds = find_pairs(*widened.keys)
     first = np.flatnonzero(np.diff(within, prepend=-1))
     chosen[within[first]] = holds[first]
     lonely = (partner[a_rows] < 0) & (chosen >= 0)
     partner[a_rows[lonely]] = b_rows[chosen[lonely]]
 
 
-def _closest(
+def _find_closest(
     a_start: NDArray[np.int64],
     a_end: NDArray[np.int64],
     b_start: NDArray[np.int64],
@@ -104,7 +104,7 @@ def _closest(
     a_codes: NDArray[np.int64],
     b_codes: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """The nearest segment wholly before or after each stretch in its group; -1 without one."""
+    """Return the nearest segment wholly before or after each stretch in its group; -1 without one."""
     by_end, by_start = np.lexsort((b_start, b_end)), np.argsort(b_start, kind="stable")
     ends, starts = b_end[by_end], b_start[by_start]
     before = np.searchsorted(ends, a_start, "right") - 1
@@ -120,14 +120,14 @@ def _closest(
     return chosen
 
 
-def _beside(
+def _join_partners(
     a: pd.DataFrame,
     b: pd.DataFrame,
     by: str | Sequence[str] | None,
     suffix: str,
     left: NDArray[np.int64],
     right: NDArray[np.int64],
-    sides: LaidTables,
+    sides: JoinSides,
     *,
     distance: bool = False,
 ) -> pd.DataFrame:
@@ -142,8 +142,8 @@ def _beside(
     matched = (right >= 0) & np.isin(left, sides.a.rows)
     between = np.zeros(len(left), dtype=np.int64)
     if matched.any():
-        between[matched] = sides.overlaps(left[matched], right[matched])
-    result["overlap_s"] = seconds_of(np.maximum(between, 0))
+        between[matched] = sides.measure_overlaps(left[matched], right[matched])
+    result["overlap_s"] = to_seconds(np.maximum(between, 0))
     if distance:
-        result["distance_s"] = np.where(matched, seconds_of(np.maximum(-between, 0)), np.nan)
+        result["distance_s"] = np.where(matched, to_seconds(np.maximum(-between, 0)), np.nan)
     return result

@@ -23,10 +23,10 @@ from speechlab.segments._frame.ticks import (
     LATEST_S,
     Line,
     Stretches,
-    common_codes,
+    assign_group_codes,
     refuse_rows,
-    seconds_of,
-    ticks_of,
+    to_seconds,
+    to_ticks,
 )
 
 if TYPE_CHECKING:
@@ -34,44 +34,48 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64]
 
+# Maximum of the candidates for each row, on average.
 _CANDIDATES = 4
-"""Maximum of the candidates for each row, on average."""
 
+# Maximum number of pairs; a joined table has 24 bytes for each, and takes twice that while it is made.
 _MOST_PAIRS = 100_000_000
-"""Maximum number of pairs; a joined table has 24 bytes for each, and takes twice that while it is made."""
 
+# Bits of an integer that are available for a key.
 _BITS = 62
-"""Bits of an integer that are available for a key."""
 
 
-def pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
+def find_pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
     """Find all pairs of stretches that share time. Stretches without length share none."""
-    a_rows, b_rows = _with_length(a_start, a_end), _with_length(b_start, b_end)
+    a_rows, b_rows = _select_with_length(a_start, a_end), _select_with_length(b_start, b_end)
     if a_rows is not None:
         a_start, a_end = a_start[a_rows], a_end[a_rows]
     if b_rows is not None:
         b_start, b_end = b_start[b_rows], b_end[b_rows]
-    left, right = _pairs(a_start, a_end, b_start, b_end)
+    left, right = _find_nonempty_pairs(a_start, a_end, b_start, b_end)
     return (left if a_rows is None else a_rows[left]), (right if b_rows is None else b_rows[right])
 
 
-def intersections(one: Stretches, other: Stretches, count: int) -> tuple[Numbers, Numbers, Stretches]:
+def find_intersections(one: Stretches, other: Stretches, count: int) -> tuple[Numbers, Numbers, Stretches]:
     """Positions of pairs that share time, by the first, then by start of the second; and what each pair shares."""
     line = Line([one, other], count)
-    left, right = pairs(line.starts(one), line.ends(one), line.starts(other), line.ends(other))
+    left, right = find_pairs(
+        line.place_starts(one), line.place_ends(one), line.place_starts(other), line.place_ends(other)
+    )
     starts = np.maximum(one.starts[left], other.starts[right])
     return left, right, Stretches(one.codes[left], starts, np.minimum(one.ends[left], other.ends[right]))
 
 
-def _with_length(start: Numbers, end: Numbers) -> Numbers | None:
+def _select_with_length(start: Numbers, end: Numbers) -> Numbers | None:
     """Positions of the stretches that have a length; None if all have."""
     real = end > start
     return None if real.all() else np.flatnonzero(real)
 
 
-def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
+def _find_nonempty_pairs(
+    a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers
+) -> tuple[Numbers, Numbers]:
     # Searching sorted keys is several times faster than searching unsorted ones, which outweighs the sorts.
-    a_order, b_order = _order(a_start), _order(b_start)
+    a_order, b_order = _sort_positions(a_start), _sort_positions(b_start)
     starts, ends = (a_start, a_end) if a_order is None else (a_start[a_order], a_end[a_order])
     if b_order is not None:
         b_start, b_end = b_start[b_order], b_end[b_order]
@@ -85,36 +89,36 @@ def _pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -
     if a_order is not None:  # back to the order of the rows, which is the order of the pairs
         first[a_order], counts[a_order] = first.copy(), counts.copy()
     if many:
-        left, right = _and_earlier(first, counts, _earlier(starts, a_order, b_start, b_end))
+        left, right = _add_earlier_pairs(first, counts, _find_earlier_pairs(starts, a_order, b_start, b_end))
     else:
-        left, right = _expand(first, counts)
+        left, right = _expand_ranges(first, counts)
         real = b_end[right] > a_start[left]
         if not real.all():
             left, right = left[real], right[real]
     return left, (right if b_order is None else b_order[right])
 
 
-def _earlier(
+def _find_earlier_pairs(
     starts: Numbers, a_order: Numbers | None, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
     """All pairs in which b's stretch starts first, by a's position, then b's place; both starts are sorted."""
     first = np.searchsorted(starts, b_start, "right")
-    right, left = _expand(first, np.maximum(np.searchsorted(starts, b_end, "left") - first, 0))
-    return _sorted(left if a_order is None else a_order[left], right)
+    right, left = _expand_ranges(first, np.maximum(np.searchsorted(starts, b_end, "left") - first, 0))
+    return _sort_pairs(left if a_order is None else a_order[left], right)
 
 
-def _and_earlier(
+def _add_earlier_pairs(
     first: Numbers, counts: Numbers, earlier: tuple[Numbers, Numbers]
 ) -> tuple[Numbers, Numbers]:
     """Pairs of each row with its earlier places, then with its ``counts`` places from ``first`` on."""
     rows, places = earlier
     before = np.bincount(rows, minlength=len(counts))
-    left, right = _expand(first - before, counts + before)
+    left, right = _expand_ranges(first - before, counts + before)
     right[np.arange(len(rows)) + (np.cumsum(counts) - counts)[rows]] = places
     return left, right
 
 
-def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
+def _expand_ranges(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     """Pairs of each row with its ``counts`` places from ``first`` on."""
     if (count := int(counts.sum())) > _MOST_PAIRS:
         message = (
@@ -126,7 +130,7 @@ def _expand(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     return rows, np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
 
 
-def _order(values: Numbers) -> Numbers | None:
+def _sort_positions(values: Numbers) -> Numbers | None:
     """Positions in order of value, stable; None if the values are sorted already."""
     if not (values[1:] < values[:-1]).any():
         return None
@@ -139,7 +143,7 @@ def _order(values: Numbers) -> Numbers | None:
     return keys & ((1 << bits) - 1)
 
 
-def _sorted(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
+def _sort_pairs(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
     """Pairs by left, then right."""
     if not len(left):
         return left, right
@@ -175,14 +179,15 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
         SegmentError: A column is missing or does not have numbers, an end is before its start, or more than 100
             million pairs share time.
     """
-    sides = lay_out(a, b, by)
-    left, right = sides.pairs()
+    sides = build_join_sides(a, b, by)
+    left, right = sides.find_row_pairs()
     return pd.DataFrame(
-        {"left": left, "right": right, "overlap_s": seconds_of(sides.overlaps(left, right))}, copy=False
+        {"left": left, "right": right, "overlap_s": to_seconds(sides.measure_overlaps(left, right))},
+        copy=False,
     )
 
 
-class LaidTable(NamedTuple):
+class JoinSide(NamedTuple):
     """One table: the times of all rows in microseconds, and the rows that can have a pair."""
 
     starts: NDArray[np.int64]  # 0 if missing
@@ -190,47 +195,52 @@ class LaidTable(NamedTuple):
     rows: NDArray[np.int64]  # positions of the rows with times and a group
     spans: Stretches  # of these rows
 
-    def positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def to_positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions in the table of some of ``rows``."""
         return places if len(self.rows) == len(self.starts) else self.rows[places]
 
 
-class LaidTables(NamedTuple):
+class JoinSides(NamedTuple):
     """Two tables, laid out on one line."""
 
-    a: LaidTable
-    b: LaidTable
+    a: JoinSide
+    b: JoinSide
     keys: tuple[
         NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
     ]  # starts and ends of a, then of b
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_row_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the positions of all pairs that share time, sorted by position in ``a``, then by start in ``b``."""
-        left, right = pairs(*self.keys)
-        return self.a.positions(left), self.b.positions(right)
+        left, right = find_pairs(*self.keys)
+        return self.a.to_positions(left), self.b.to_positions(right)
 
-    def overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
+    def measure_overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
         """Shared time of pairs of rows in microseconds."""
         ends = np.minimum(self.a.ends[left], self.b.ends[right])
         return ends - np.maximum(self.a.starts[left], self.b.starts[right])
 
 
-def lay_out(
+def build_join_sides(
     a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None, *, instants: bool = False
-) -> LaidTables:
+) -> JoinSides:
     """Lay two tables out on one line; instants share time if that is set."""
     check_table(a, "a")
     check_table(b, "b")
-    columns = _common(a, b, by)
-    codes, count = common_codes([a, b], columns)
-    left_side = _side(a, "a", codes[0])
-    right_side = _side(b, "b", codes[1])
+    columns = _resolve_key_columns(a, b, by)
+    codes, count = assign_group_codes([a, b], columns)
+    left_side = _build_side(a, "a", codes[0])
+    right_side = _build_side(b, "b", codes[1])
     first, second = (
-        side.spans.with_instants() if instants else side.spans for side in (left_side, right_side)
+        side.spans.widen_instants() if instants else side.spans for side in (left_side, right_side)
     )
     line = Line([first, second], count)
-    keys = (line.starts(first), line.ends(first), line.starts(second), line.ends(second))
-    return LaidTables(left_side, right_side, keys)
+    keys = (
+        line.place_starts(first),
+        line.place_ends(first),
+        line.place_starts(second),
+        line.place_ends(second),
+    )
+    return JoinSides(left_side, right_side, keys)
 
 
 def check_table(table: object, which: str) -> None:
@@ -245,7 +255,7 @@ def check_table(table: object, which: str) -> None:
         )
 
 
-def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
+def _resolve_key_columns(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
     if by is None:
         have = ["file" in table.columns for table in (a, b)]
         if have[0] != have[1]:
@@ -260,13 +270,13 @@ def _common(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | None) ->
     return columns
 
 
-def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTable:
-    start, end = (_times(table, name, which) for name in ("start", "end"))
+def _build_side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> JoinSide:
+    start, end = (_extract_times(table, name, which) for name in ("start", "end"))
     valid = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
     complete = bool(valid.all())
     if not complete:
         start, end = np.where(valid, start, 0.0), np.where(valid, end, 0.0)
-    starts, ends = ticks_of(start), ticks_of(end)
+    starts, ends = to_ticks(start), to_ticks(end)
     refuse_rows(
         ends < starts,
         "end",
@@ -276,10 +286,10 @@ def _side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> LaidTabl
     )
     spans = Stretches(codes, starts, ends)
     rows = np.arange(len(codes)) if complete else np.flatnonzero(valid)
-    return LaidTable(starts, ends, rows, spans if complete else spans[rows])
+    return JoinSide(starts, ends, rows, spans if complete else spans[rows])
 
 
-def _times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
+def _extract_times(table: pd.DataFrame, name: str, which: str) -> NDArray[np.float64]:
     if name not in table.columns:
         raise SegmentError(f"table {which} has no column {name!r}", column=name)
     column = table[name]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab.segments._frame.extent import layers_of, length_by_file, union
-from speechlab.segments._frame.ticks import Line, Stretches, seconds_of
+from speechlab.segments._frame.extent import build_layers, sum_seconds_by_file, merge_stretches
+from speechlab.segments._frame.ticks import Line, Stretches, to_seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,42 +55,42 @@ class DetectionScore:
     @property
     def detection_error_rate(self) -> float:
         """Missed speech and false alarms over the speech of the reference; can exceed 1."""
-        return ratio(self.miss_s + self.false_alarm_s, self.reference_s)
+        return compute_ratio(self.miss_s + self.false_alarm_s, self.reference_s)
 
     @property
     def miss_rate(self) -> float:
         """Missed speech over the speech of the reference."""
-        return ratio(self.miss_s, self.reference_s)
+        return compute_ratio(self.miss_s, self.reference_s)
 
     @property
     def false_alarm_rate(self) -> float:
         """False alarms over the silence of the reference; NaN without an extent."""
-        return ratio(self.false_alarm_s, self.scored_s - self.reference_s)
+        return compute_ratio(self.false_alarm_s, self.scored_s - self.reference_s)
 
     @property
     def accuracy(self) -> float:
         """Correct speech and correct silence over the scored time; NaN without an extent."""
-        return ratio(self.scored_s - self.miss_s - self.false_alarm_s, self.scored_s)
+        return compute_ratio(self.scored_s - self.miss_s - self.false_alarm_s, self.scored_s)
 
     @property
     def precision(self) -> float:
         """Correct speech over all detected time."""
-        return ratio(self.correct_s, self.hypothesis_s)
+        return compute_ratio(self.correct_s, self.hypothesis_s)
 
     @property
     def recall(self) -> float:
         """Correct speech over the speech of the reference."""
-        return ratio(self.correct_s, self.reference_s)
+        return compute_ratio(self.correct_s, self.reference_s)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall."""
-        return ratio(2 * self.correct_s, self.reference_s + self.hypothesis_s)
+        return compute_ratio(2 * self.correct_s, self.reference_s + self.hypothesis_s)
 
     @property
     def iou(self) -> float:
         """Intersection over union: correct speech over the time that is speech or is detected."""
-        return ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
+        return compute_ratio(self.correct_s, self.correct_s + self.miss_s + self.false_alarm_s)
 
     def __repr__(self) -> str:
         return (
@@ -100,12 +100,12 @@ class DetectionScore:
         )
 
 
-def ratio(part: float, whole: float) -> float:
-    """A part over the whole; NaN if there is no whole."""
+def compute_ratio(part: float, whole: float) -> float:
+    """Return a part over the whole; NaN if there is no whole."""
     return part / whole if whole > 0 else math.nan
 
 
-class Detected(NamedTuple):
+class DetectionTimes(NamedTuple):
     """Seconds, by file."""
 
     correct_s: NDArray[np.float64]
@@ -113,33 +113,33 @@ class Detected(NamedTuple):
     false_alarm_s: NDArray[np.float64]
     scored_s: NDArray[np.float64]
 
-    def total(self, collar_s: float) -> DetectionScore:
+    def compute_total(self, collar_s: float) -> DetectionScore:
         """Return the score of all files together."""
         scored = float(self.scored_s.sum()) if len(self.scored_s) else math.nan
         correct, miss, false_alarm = (float(values.sum()) for values in self[:3])
         return DetectionScore(collar_s, correct, miss, false_alarm, scored)
 
 
-def detected(
+def measure_detection(
     reference: Stretches, hypothesis: Stretches, extent: Stretches | None, count: int, collar: int
-) -> Detected:
+) -> DetectionTimes:
     """Measure correct, missed and falsely detected speech in each file."""
-    speech = union(reference, count)
+    speech = merge_stretches(reference, count)
     edges = np.concatenate([speech.starts, speech.ends])
     zones = Stretches(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
     everything = hypothesis if extent is None else extent
-    layers = layers_of([speech, hypothesis, zones, everything], count)
+    layers = build_layers([speech, hypothesis, zones, everything], count)
     in_reference, in_hypothesis, near, counted = layers.depths > 0
     scored = ~near if extent is None else counted & ~near
 
-    def seconds(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return length_by_file(layers.spans[chosen & scored], count)
+    def sum_seconds(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return sum_seconds_by_file(layers.spans[chosen & scored], count)
 
-    durations = np.full(count, np.nan) if extent is None else seconds(counted)
-    return Detected(
-        seconds(in_reference & in_hypothesis),
-        seconds(in_reference & ~in_hypothesis),
-        seconds(~in_reference & in_hypothesis),
+    durations = np.full(count, np.nan) if extent is None else sum_seconds(counted)
+    return DetectionTimes(
+        sum_seconds(in_reference & in_hypothesis),
+        sum_seconds(in_reference & ~in_hypothesis),
+        sum_seconds(~in_reference & in_hypothesis),
         durations,
     )
 
@@ -165,17 +165,17 @@ class MatchScore:
     @property
     def precision(self) -> float:
         """Matched over hypothesis; NaN if the hypothesis is empty."""
-        return ratio(self.matched, self.hypothesis)
+        return compute_ratio(self.matched, self.hypothesis)
 
     @property
     def recall(self) -> float:
         """Matched over reference; NaN if the reference is empty."""
-        return ratio(self.matched, self.reference)
+        return compute_ratio(self.matched, self.reference)
 
     @property
     def f1(self) -> float:
         """Harmonic mean of precision and recall; NaN if both sides are empty."""
-        return ratio(2 * self.matched, self.reference + self.hypothesis)
+        return compute_ratio(2 * self.matched, self.reference + self.hypothesis)
 
 
 def match_times(
@@ -183,13 +183,13 @@ def match_times(
 ) -> tuple[MatchScore, MatchScore]:
     """Match as many starts and as many ends as possible within a collar."""
     line = Line([reference, hypothesis], count, room=collar + 1)
-    starts = _matched(line.starts(reference), line.starts(hypothesis), collar)
-    ends = _matched(line.ends(reference), line.ends(hypothesis), collar)
+    starts = _count_matches(line.place_starts(reference), line.place_starts(hypothesis), collar)
+    ends = _count_matches(line.place_ends(reference), line.place_ends(hypothesis), collar)
     sizes = len(reference), len(hypothesis)
     return MatchScore(starts, *sizes), MatchScore(ends, *sizes)
 
 
-def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
+def _count_matches(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> int:
     # In order of time, the first match is optimal, because a later boundary has no earlier candidates.
     ours, theirs = np.sort(one).tolist(), np.sort(other).tolist()
     i = j = count = 0
@@ -206,17 +206,19 @@ def _matched(one: NDArray[np.int64], other: NDArray[np.int64], collar: int) -> i
     return count
 
 
-def couples(
+def find_couples(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The pairs in which each segment shares the most time with the other; the first among equals."""
-    best_right = _best(left, right, shared)
-    best_left = _best(right, left, shared)
+    """Return the pairs in which each segment shares the most time with the other; the first among equals."""
+    best_right = _mark_best(left, right, shared)
+    best_left = _mark_best(right, left, shared)
     mutual = best_right & best_left
     return left[mutual], right[mutual]
 
 
-def _best(key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _mark_best(
+    key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.int64]
+) -> NDArray[np.bool_]:
     order = np.lexsort((other, -shared, key))
     first = order[np.diff(key[order], prepend=-1) != 0]
     best = np.zeros(len(key), dtype=bool)
@@ -248,7 +250,7 @@ class Segmentation:
     joins: int
 
 
-def segmentation(
+def measure_segmentation(
     reference: Stretches,
     hypothesis: Stretches,
     left: NDArray[np.int64],
@@ -263,7 +265,7 @@ def segmentation(
     return Segmentation(len(reference), len(hypothesis), int(splits), int(joins))
 
 
-def deviations(
+def measure_deviations(
     reference: Stretches, hypothesis: Stretches, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return the deviation of the edges of each couple: positive if the edge of the hypothesis is later."""
@@ -271,7 +273,7 @@ def deviations(
         {
             "reference": left,
             "hypothesis": right,
-            "start_deviation_s": seconds_of(hypothesis.starts[right] - reference.starts[left]),
-            "end_deviation_s": seconds_of(hypothesis.ends[right] - reference.ends[left]),
+            "start_deviation_s": to_seconds(hypothesis.starts[right] - reference.starts[left]),
+            "end_deviation_s": to_seconds(hypothesis.ends[right] - reference.ends[left]),
         }
     )

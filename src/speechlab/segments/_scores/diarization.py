@@ -12,16 +12,16 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import layers_of, union
+from speechlab.segments._frame.extent import build_layers, merge_stretches
 from speechlab.segments._frame.ticks import Stretches, refuse_rows
-from speechlab.segments._joins.overlap import intersections
-from speechlab.segments._scores.detection import ratio
+from speechlab.segments._joins.overlap import find_intersections
+from speechlab.segments._scores.detection import compute_ratio
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FINE = 1 << 20
-"""Steps of a Jaccard error rate, which decides only between assignments that share equally much time."""
+# Steps of a Jaccard error rate, which decides only between assignments that share equally much time.
+_COST_SCALE = 1 << 20
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +71,7 @@ class DiarizationScore:
 
         NaN if the reference has no scored time.
         """
-        return ratio(self.miss_s + self.false_alarm_s + self.confusion_s, self.reference_s)
+        return compute_ratio(self.miss_s + self.false_alarm_s + self.confusion_s, self.reference_s)
 
     @property
     def jaccard_error_rate(self) -> float:
@@ -99,19 +99,19 @@ class Turns(NamedTuple):
     names: NDArray[np.str_]  # of the speakers, once for each file
     files: NDArray[np.int64]  # code of the file of each speaker
 
-    def within(self, scored: Stretches, count: int) -> Turns:
+    def crop_to(self, scored: Stretches, count: int) -> Turns:
         """Return the parts within stretches that do not overlap each other."""
-        rows, _, spans = intersections(self.spans, scored, count)
+        rows, _, spans = find_intersections(self.spans, scored, count)
         return self._replace(spans=spans, who=self.who[rows])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Time of each speaker in microseconds."""
-        return _sums(self.who, self.spans.lengths, len(self.names))
+        return _sum_by_code(self.who, self.spans.lengths, len(self.names))
 
 
-def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
-    """The stretches of each speaker of a segment frame, in which every row must have one."""
+def collect_turns(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
+    """Return the stretches of each speaker of a segment frame, in which every row must have one."""
     if "speaker" not in table.columns:
         message = f"the {which} has no column 'speaker'; add it, or leave by_speaker out"
         raise SegmentError(message, column="speaker")
@@ -121,13 +121,13 @@ def spoken(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
         table["speaker"] == "", "speaker", lambda row: f"row {row} of the {which} has no speaker; {hint}"
     )
     keys, who = np.unique(spans.codes * max(len(labels), 1) + codes, return_inverse=True)
-    merged = union(Stretches(who.astype(np.int64), spans.starts, spans.ends), len(keys))
+    merged = merge_stretches(Stretches(who.astype(np.int64), spans.starts, spans.ends), len(keys))
     files, names = np.divmod(keys, max(len(labels), 1))
     of_files = Stretches(files[merged.codes], merged.starts, merged.ends)
     return Turns(of_files, merged.codes, np.asarray(labels, dtype=np.str_)[names], files)
 
 
-def diarized(
+def compare_speakers(
     reference: Turns,
     hypothesis: Turns,
     extent: Stretches | None,
@@ -140,24 +140,24 @@ def diarized(
     count, spans = len(files), reference.spans
     edges = np.concatenate([spans.starts, spans.ends])
     zones = Stretches(np.concatenate([spans.codes, spans.codes]), edges - collar, edges + collar)
-    layers = layers_of([spans, zones, hypothesis.spans if extent is None else extent], count)
+    layers = build_layers([spans, zones, hypothesis.spans if extent is None else extent], count)
     together, near, counted = layers.depths
     scored = (near == 0) & ((extent is None) | (counted > 0)) & (overlap | (together < 2))
-    counted_time = union(layers.spans[scored], count)
-    ours, theirs = reference.within(counted_time, count), hypothesis.within(counted_time, count)
+    counted_time = merge_stretches(layers.spans[scored], count)
+    ours, theirs = reference.crop_to(counted_time, count), hypothesis.crop_to(counted_time, count)
 
-    layers = layers_of([ours.spans, theirs.spans], count)
+    layers = build_layers([ours.spans, theirs.spans], count)
     many, many_found = layers.depths
     pieces = layers.spans
     miss, false_alarm, matched = (
-        _sums(pieces.codes, pieces.lengths * number, count)
+        _sum_by_code(pieces.codes, pieces.lengths * number, count)
         for number in (
             np.maximum(many - many_found, 0),
             np.maximum(many_found - many, 0),
             np.minimum(many, many_found),
         )
     )
-    speakers, correct = _assigned(ours, theirs, count)
+    speakers, correct = _assign_speakers(ours, theirs, count)
     seconds = {
         "correct_s": correct / 1e6,
         "miss_s": miss / 1e6,
@@ -170,9 +170,9 @@ def diarized(
     return DiarizationScore(collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file)
 
 
-def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
-    """The speakers of the reference with their partners, and the time they share, by file."""
-    left, right, parts = intersections(said.spans, found.spans, count)
+def _assign_speakers(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Return the speakers of the reference with their partners, and the time they share, by file."""
+    left, right, parts = find_intersections(said.spans, found.spans, count)
     ours, theirs = said.lengths, found.lengths
     by_file = (said.files, found.files, said.files[said.who[left]])  # all in order of the files
     bounds = [np.searchsorted(codes, np.arange(count + 1)).tolist() for codes in by_file]
@@ -187,11 +187,11 @@ def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDAr
         np.add.at(times, at, parts.lengths[of_file])
         either[: len(mine), : len(yours)] = np.add.outer(ours[mine], theirs[yours])
         errors = 1 - times / np.maximum(either - times, 1)
-        fine = np.rint(_FINE * errors).astype(np.int64).tolist()
+        fine = np.rint(_COST_SCALE * errors).astype(np.int64).tolist()
         coarse = times.tolist()  # as Python's integers, which do not overflow
-        columns = cheapest_assignment(
+        columns = find_cheapest_assignment(
             [
-                [fine[row][column] - 2 * size * _FINE * coarse[row][column] for column in range(size)]
+                [fine[row][column] - 2 * size * _COST_SCALE * coarse[row][column] for column in range(size)]
                 for row in range(size)
             ]
         )
@@ -209,12 +209,12 @@ def _assigned(said: Turns, found: Turns, count: int) -> tuple[pd.DataFrame, NDAr
     return table.astype(kinds), correct
 
 
-def _sums(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _sum_by_code(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Sums of whole microseconds by code, exact up to 285 years."""
     return np.bincount(codes, weights=ticks, minlength=count).astype(np.int64)
 
 
-def cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
+def find_cheapest_assignment(costs: Sequence[Sequence[int]]) -> list[int]:
     """Assign a different column to each row, at the lowest total cost.
 
     The Hungarian method: rows are added one by one, each along the cheapest augmenting path. Prices of rows and

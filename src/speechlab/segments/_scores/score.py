@@ -13,22 +13,22 @@ from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import Extent, extent_frame, numbered, union
+from speechlab.segments._frame.extent import Extent, to_extent_frame, to_stretches, merge_stretches
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import Stretches, check_seconds, ticks_of
-from speechlab.segments._joins.overlap import intersections
+from speechlab.segments._frame.ticks import Stretches, check_seconds, to_ticks
+from speechlab.segments._joins.overlap import find_intersections
 from speechlab.segments._scores.detection import (
-    Detected,
+    DetectionTimes,
     DetectionScore,
     MatchScore,
     Segmentation,
-    couples,
-    detected,
-    deviations,
+    find_couples,
+    measure_detection,
+    measure_deviations,
     match_times,
-    segmentation,
+    measure_segmentation,
 )
-from speechlab.segments._scores.diarization import DiarizationScore, diarized, spoken
+from speechlab.segments._scores.diarization import DiarizationScore, compare_speakers, collect_turns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,17 +136,23 @@ class SegmentScore:
         )
 
     def _repr_html_(self) -> str:
-        def percent(value: float) -> str:
+        def format_percent(value: float) -> str:
             return "" if math.isnan(value) else f"{100 * value:.2f}%"
 
         names = [name for name in _RATES if name != "accuracy"]
         names += _SPEAKERS[1:] if self.diarization else []
         rows = [
-            (f"{row.collar_s:g} s", *(percent(getattr(row, name)) for name in names))
+            (f"{row.collar_s:g} s", *(format_percent(getattr(row, name)) for name in names))
             for row in self.frame().itertuples()
         ]
         edges = [
-            (edge, f"{row.matched}", percent(row.f1), f"{row.median_s:+.3f} s", f"{row.mean_abs_s:.3f} s")
+            (
+                edge,
+                f"{row.matched}",
+                format_percent(row.f1),
+                f"{row.median_s:+.3f} s",
+                f"{row.mean_abs_s:.3f} s",
+            )
             for edge, row in self.boundaries().set_index("edge").iterrows()
         ]
         heads = ["edge", f"matched within {self.collar_s:g} s", "f1", "median deviation", "mean distance"]
@@ -199,54 +205,56 @@ def score(
     tables = [frame(reference), frame(hypothesis)]
     within: Stretches | None = None
     if extent is None:
-        (reference_spans, hypothesis_spans), files = numbered(tables)
+        (reference_spans, hypothesis_spans), files = to_stretches(tables)
     else:
         recordings = [name for table in tables for name in table["file"].unique()]
-        (reference_spans, hypothesis_spans, stretches), files = numbered(
-            [*tables, extent_frame(extent, recordings)]
+        (reference_spans, hypothesis_spans, stretches), files = to_stretches(
+            [*tables, to_extent_frame(extent, recordings)]
         )
-        within = union(stretches, len(files))
-    count, zone = len(files), int(ticks_of([collar])[0])
-    strict = detected(reference_spans, hypothesis_spans, within, count, 0)
-    lenient = detected(reference_spans, hypothesis_spans, within, count, zone)
+        within = merge_stretches(stretches, len(files))
+    count, zone = len(files), int(to_ticks([collar])[0])
+    strict = measure_detection(reference_spans, hypothesis_spans, within, count, 0)
+    lenient = measure_detection(reference_spans, hypothesis_spans, within, count, zone)
     speakers: list[DiarizationScore | None] = [None, None]
     if by_speaker:
         ours, theirs = (
-            spoken(tables[0], reference_spans, "reference"),
-            spoken(tables[1], hypothesis_spans, "hypothesis"),
+            collect_turns(tables[0], reference_spans, "reference"),
+            collect_turns(tables[1], hypothesis_spans, "hypothesis"),
         )
-        speakers = [diarized(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)]
+        speakers = [
+            compare_speakers(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)
+        ]
 
-    rows = [_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
+    rows = [_select_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
     reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
     starts, ends = match_times(reference_spans, hypothesis_spans, count, zone)
-    left, right, parts = intersections(reference_spans, hypothesis_spans, count)
-    pair = couples(left, right, parts.lengths)
-    apart = deviations(reference_spans, hypothesis_spans, *pair)
+    left, right, parts = find_intersections(reference_spans, hypothesis_spans, count)
+    pair = find_couples(left, right, parts.lengths)
+    apart = measure_deviations(reference_spans, hypothesis_spans, *pair)
     close = apart[["start_deviation_s", "end_deviation_s"]].abs().max(axis=1) <= collar + 5e-7
     apart["reference"], apart["hypothesis"] = rows[0][pair[0]], rows[1][pair[1]]
     return SegmentScore(
-        detection=strict.total(0.0),
-        lenient=lenient.total(float(collar)),
+        detection=strict.compute_total(0.0),
+        lenient=lenient.compute_total(float(collar)),
         starts=starts,
         ends=ends,
         segments=MatchScore(int(close.sum()), len(reference_spans), len(hypothesis_spans)),
-        segmentation=segmentation(reference_spans, hypothesis_spans, left, right, parts.lengths),
+        segmentation=measure_segmentation(reference_spans, hypothesis_spans, left, right, parts.lengths),
         deviations=apart,
-        files=_by_file(files, strict, lenient),
+        files=_build_file_table(files, strict, lenient),
         diarization=speakers[0],
         lenient_diarization=speakers[1],
     )
 
 
-def _inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
+def _select_inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
     """Positions of the stretches that are at least partly within the extent."""
     if within is None:
         return np.arange(len(spans))
-    return np.unique(intersections(spans.with_instants(), within, count)[0])
+    return np.unique(find_intersections(spans.widen_instants(), within, count)[0])
 
 
-def _by_file(files: list[str], strict: Detected, lenient: Detected) -> pd.DataFrame:
+def _build_file_table(files: list[str], strict: DetectionTimes, lenient: DetectionTimes) -> pd.DataFrame:
     columns: dict[str, object] = {"file": pd.Series(files, dtype=text_dtype())}
     columns |= strict._asdict()
     columns |= {name.replace("_s", "_lenient_s"): values for name, values in lenient._asdict().items()}

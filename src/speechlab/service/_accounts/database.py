@@ -64,7 +64,7 @@ CREATE TABLE limits (key_id TEXT PRIMARY KEY, limits TEXT NOT NULL) STRICT;
 _SCHEMA_VERSION = 1
 
 
-def default_data_dir() -> Path:
+def resolve_default_data_dir() -> Path:
     """Return the folder in which ``speechlab serve`` keeps keys and usage by default."""
     return user_data_path("speechlab") / "service"
 
@@ -98,27 +98,27 @@ class Database:
                 used = f"another service uses the data folder {folder}"
                 raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
         try:
-            with self._translated():
+            with self._convert_errors():
                 self._db = self._connect()
             if serving:
-                self._take_journal()
+                self._import_journal()
         except BaseException:
             self._serving.release()
             raise
 
     @property
-    def waiting(self) -> int:
+    def pending_count(self) -> int:
         """Number of pending rows."""
         return len(self._rows)
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Run a query; in WAL mode no writer blocks it."""
-        with self._lock, self._translated():
+        with self._lock, self._convert_errors():
             return self._db.execute(sql, parameters).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Run one statement as a transaction, and return the number of changed rows."""
-        with self._lock, self._translated():
+        with self._lock, self._convert_errors():
             return self._db.execute(sql, parameters).rowcount
 
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
@@ -142,7 +142,7 @@ class Database:
                 self._given.notify()
             self._writer.join(_BUSY_S + _RETRY_S)  # its last try may wait for a lock so long
         with self._given:
-            self._leave_journal()
+            self._write_journal()
         self._db.close()
         self._serving.release()
 
@@ -158,7 +158,7 @@ class Database:
 
     def _write_all(self) -> None:
         db: sqlite3.Connection | None = None
-        while rows := self._pending():
+        while rows := self._wait_for_rows():
             try:
                 db = db or self._connect()
                 _write_rows(db, rows)
@@ -178,14 +178,14 @@ class Database:
         if db is not None:
             db.close()
 
-    def _pending(self) -> list[Statement]:
+    def _wait_for_rows(self) -> list[Statement]:
         """Wait for rows, and return all that are pending; none at the end."""
         with self._given:
             while not (self._rows or self._closing.is_set()):
                 self._given.wait()
             return list(self._rows)
 
-    def _leave_journal(self) -> None:
+    def _write_journal(self) -> None:
         """Write the pending rows to a file for the next start; give them up if that fails, too."""
         if self._rows:
             try:
@@ -200,13 +200,13 @@ class Database:
         if self.lost:
             log("usage was lost", level="error", rows=self.lost)
 
-    def _take_journal(self) -> None:
+    def _import_journal(self) -> None:
         """Write the rows that the last service could not write."""
         try:
             lines = self._journal.read_bytes().splitlines() if self._journal.exists() else []
             # The last line of a full disk may be a part of one.
             rows = [orjson.loads(line) for line in lines if line.endswith(b"]]")]
-            with self._translated():
+            with self._convert_errors():
                 _write_rows(self._db, rows)
             self._journal.unlink(missing_ok=True)
         except (OSError, ValueError) as error:
@@ -218,7 +218,7 @@ class Database:
             log("usage of the last service was taken in", level="warning", rows=len(rows))
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _convert_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

@@ -49,22 +49,22 @@ class StoredKey:
     voices: frozenset[str] | None = None
 
     def is_open(self, now: float) -> bool:
-        """Whether the key is valid at a time (Unix seconds)."""
+        """Return whether the key is valid at a time (Unix seconds)."""
         return self.revoked is None and (self.expires is None or now < self.expires)
 
 
-class Access:
+class KeyStore:
     """The keys of a data folder."""
 
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
-        self._secret, is_new = _secret_of(database.folder / "secret")
+        self._secret, is_new = _load_secret(database.folder / "secret")
         if is_new:
-            _tell_of_loss(database)
+            _warn_new_secret(database)
         self._last_uses: dict[str, float] = {}
 
-    def create(
+    def create_key(
         self,
         name: str,
         *,
@@ -89,17 +89,21 @@ class Access:
         self._database.write(
             "INSERT INTO keys (id, digest, prefix, name, created, expires, providers, recognition) "
             "VALUES (:key_id, :digest, :prefix, :name, :created, :expires, :providers, :recognition)",
-            {**asdict(stored), "digest": self.digest(key), "providers": _listed(stored.providers)},
+            {
+                **asdict(stored),
+                "digest": self.compute_digest(key),
+                "providers": _to_json_list(stored.providers),
+            },
         )
         return stored, key
 
-    def all_keys(self) -> list[StoredKey]:
-        """All keys, the oldest first, including expired and revoked ones, which the ledger may name."""
-        return [_stored(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
+    def list_keys(self) -> list[StoredKey]:
+        """Return all keys, the oldest first, including expired and revoked ones, which the ledger may name."""
+        return [_to_stored_key(row) for row in self._database.read("SELECT * FROM keys ORDER BY created, id")]
 
-    def get(self, which: str) -> StoredKey:
+    def resolve_key(self, which: str) -> StoredKey:
         """Find a key by its id, its name or its first characters."""
-        matches = [key for key in self.all_keys() if which in {key.key_id, key.name, key.prefix}]
+        matches = [key for key in self.list_keys() if which in {key.key_id, key.name, key.prefix}]
         if len(matches) == 1:
             return matches[0]
         if not matches:
@@ -110,15 +114,15 @@ class Access:
         ids = ", ".join(key.key_id for key in matches)
         raise InvalidRequestError(f"{len(matches)} keys have this name; give an id: {ids}")
 
-    def revoke(self, which: str) -> StoredKey:
+    def revoke_key(self, which: str) -> StoredKey:
         """Revoke a key permanently, with immediate effect; its usage stays in the ledger."""
-        stored = self.get(which)
+        stored = self.resolve_key(which)
         if stored.revoked is None:
             stored = replace(stored, revoked=self._clock())
             self._database.write("UPDATE keys SET revoked = ? WHERE id = ?", (stored.revoked, stored.key_id))
         return stored
 
-    def allow(
+    def set_rights(
         self,
         which: str,
         *,
@@ -128,30 +132,32 @@ class Access:
     ) -> StoredKey:
         """Set the rights of a key, from its next request on."""
         allowed, chosen = (None if names is None else frozenset(names) for names in (providers, voices))
-        stored = replace(self.get(which), providers=allowed, recognition=recognition, voices=chosen)
+        stored = replace(self.resolve_key(which), providers=allowed, recognition=recognition, voices=chosen)
         self._database.write(
             "UPDATE keys SET providers = ?, recognition = ?, voices = ? WHERE id = ?",
-            (_listed(allowed), recognition, _listed(chosen), stored.key_id),
+            (_to_json_list(allowed), recognition, _to_json_list(chosen), stored.key_id),
         )
         return stored
 
-    def any_open(self) -> bool:
-        return any(key.is_open(self._clock()) for key in self.all_keys())
+    def has_open_key(self) -> bool:
+        return any(key.is_open(self._clock()) for key in self.list_keys())
 
-    def find(self, token: str) -> Principal | None:
+    def find_owner(self, token: str) -> Principal | None:
         """Find the owner of a token; None if it is unknown, expired or revoked."""
-        digest = self.digest(token)
+        digest = self.compute_digest(token)
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
-        return self._used(rows) if rows and hmac.compare_digest(bytes(rows[0]["digest"]), digest) else None
+        return (
+            self._record_use(rows) if rows and hmac.compare_digest(bytes(rows[0]["digest"]), digest) else None
+        )
 
-    def again(self, key_id: str) -> Principal | None:
+    def recheck_key(self, key_id: str) -> Principal | None:
         """Return the current rights of a key, or None if it has expired or was revoked."""
-        return self._used(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
+        return self._record_use(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
 
-    def _used(self, rows: list[sqlite3.Row]) -> Principal | None:
-        """The owner of the key in the first row, if it is open, whose use is noted."""
-        stored, now = (_stored(rows[0]) if rows else None), self._clock()
+    def _record_use(self, rows: list[sqlite3.Row]) -> Principal | None:
+        """Return the owner of the key in the first row, if it is open, whose use is noted."""
+        stored, now = (_to_stored_key(rows[0]) if rows else None), self._clock()
         if stored is None or not stored.is_open(now):
             return None
         if now - self._last_uses.get(stored.key_id, float("-inf")) >= _LAST_USE_S:
@@ -159,16 +165,16 @@ class Access:
             self._database.write_later("UPDATE keys SET last_used = ? WHERE id = ?", (now, stored.key_id))
         return Principal(stored.key_id, stored.providers, stored.recognition, voices=stored.voices)
 
-    def digest(self, key: str) -> bytes:
+    def compute_digest(self, key: str) -> bytes:
         """Return the stored form of a key: its HMAC-SHA256 under the folder's secret."""
-        return _digest(self._secret, key)
+        return _compute_digest(self._secret, key)
 
 
-def _digest(secret: bytes, key: str) -> bytes:
+def _compute_digest(secret: bytes, key: str) -> bytes:
     return hmac.new(secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 
-def _tell_of_loss(database: Database) -> None:
+def _warn_new_secret(database: Database) -> None:
     """Warn of a new secret beside keys or usage of an older one, as after an incomplete restore."""
     stored = database.read("SELECT count(*) FROM keys")[0][0]
     of_settings = database.read(
@@ -187,7 +193,7 @@ def _tell_of_loss(database: Database) -> None:
         )
 
 
-def _secret_of(path: Path) -> tuple[bytes, bool]:
+def _load_secret(path: Path) -> tuple[bytes, bool]:
     """Read the folder's secret, or create it, and return which; two concurrent processes get the same secret."""
     is_new = False
     try:
@@ -219,17 +225,17 @@ def _secret_of(path: Path) -> tuple[bytes, bool]:
     return secret, is_new
 
 
-def _listed(names: frozenset[str] | None) -> str | None:
+def _to_json_list(names: frozenset[str] | None) -> str | None:
     return None if names is None else orjson.dumps(sorted(names)).decode()
 
 
-def _named(listed: str | None) -> frozenset[str] | None:
+def _parse_names(listed: str | None) -> frozenset[str] | None:
     return None if listed is None else frozenset(orjson.loads(listed))
 
 
-def _stored(row: sqlite3.Row) -> StoredKey:
+def _to_stored_key(row: sqlite3.Row) -> StoredKey:
     same = {name: row[name] for name in ("prefix", "name", "created", "expires", "last_used", "revoked")}
-    providers, voices = _named(row["providers"]), _named(row["voices"])
+    providers, voices = _parse_names(row["providers"]), _parse_names(row["voices"])
     return StoredKey(
         row["id"], **same, providers=providers, voices=voices, recognition=bool(row["recognition"])
     )
@@ -244,27 +250,30 @@ class Keyring:
     """
 
     def __init__(
-        self, keys: Iterable[str], access: Access | None = None, *, operators: Iterable[str] = ()
+        self, keys: Iterable[str], access: KeyStore | None = None, *, operators: Iterable[str] = ()
     ) -> None:
         self._access = access
         self._secret = secrets.token_bytes(32)
         users, watchers = list(dict.fromkeys(keys)), set(operators)
         self._known = [
-            (self._digest(key), Principal(self._id(key), user=key in users, operator=key in watchers))
+            (
+                self._compute_digest(key),
+                Principal(self._compute_id(key), user=key in users, operator=key in watchers),
+            )
             for key in dict.fromkeys([*users, *sorted(watchers)])
         ]
-        self.ids = [self._id(key) for key in users]
+        self.ids = [self._compute_id(key) for key in users]
         """Ids of the users' keys, in the order of the settings."""
 
-    def find(self, token: str) -> Principal | None:
+    def find_owner(self, token: str) -> Principal | None:
         """Find the key's owner, in constant time; None for an unknown token."""
-        digest = self._digest(token)
+        digest = self._compute_digest(token)
         owner = None
         for accepted, principal in self._known:
             if hmac.compare_digest(accepted, digest):
                 owner = principal
         if owner is None and self._access is not None:
-            return self._access.find(token)
+            return self._access.find_owner(token)
         return owner
 
     def recheck(self, principal: Principal) -> Principal | None:
@@ -274,11 +283,11 @@ class Keyring:
         """
         if any(owner == principal for _, owner in self._known):
             return principal  # keys of the settings are valid as long as the process runs
-        return None if self._access is None else self._access.again(principal.key_id)
+        return None if self._access is None else self._access.recheck_key(principal.key_id)
 
-    def _id(self, key: str) -> str:
-        digest = self._digest(key) if self._access is None else self._access.digest(key)
+    def _compute_id(self, key: str) -> str:
+        digest = self._compute_digest(key) if self._access is None else self._access.compute_digest(key)
         return f"{ID_PREFIX}{digest.hex()[:8]}"
 
-    def _digest(self, key: str) -> bytes:
-        return _digest(self._secret, key)
+    def _compute_digest(self, key: str) -> bytes:
+        return _compute_digest(self._secret, key)

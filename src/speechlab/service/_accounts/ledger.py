@@ -17,10 +17,11 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
 
+# Outcome of an operation: as in ``tts.usage``, and ``cancelled`` if the client left.
 Status = Literal["completed", "backend_error", "partial_backend_error", "cancelled"]
-"""Outcome of an operation: as in ``tts.usage``, and ``cancelled`` if the client left."""
 
-GROUPS = {
+# Columns by which usage can be summed; days are those of UTC.
+GROUP_COLUMNS = {
     "key": "key_id",
     "operation": "operation",
     "provider": "provider",
@@ -28,7 +29,6 @@ GROUPS = {
     "status": "status",
     "day": "date(time, 'unixepoch')",
 }
-"""Columns by which usage can be summed; days are those of UTC."""
 
 
 @dataclass(slots=True)
@@ -67,9 +67,16 @@ class UsageTotal:
 
 
 _COLUMNS = tuple(field.name for field in fields(UsageRow))
-_INSERT = f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of columns and placeholders; values are bound
-_WHERE = "WHERE time >= ? AND (? IS NULL OR key_id = ?)"
-_SUMMED = ("characters", "input_bytes", "audio_bytes", "audio_s", "prompt_tokens", "completion_tokens")
+_INSERT_SQL = f"INSERT INTO usage ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608 - names of columns and placeholders; values are bound
+_FILTER_SQL = "WHERE time >= ? AND (? IS NULL OR key_id = ?)"
+_SUMMED_COLUMNS = (
+    "characters",
+    "input_bytes",
+    "audio_bytes",
+    "audio_s",
+    "prompt_tokens",
+    "completion_tokens",
+)
 
 
 class Ledger:
@@ -78,36 +85,36 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, row: UsageRow) -> None:
+    def add_row(self, row: UsageRow) -> None:
         """Write a row later, without waiting."""
-        self._database.write_later(_INSERT, tuple(asdict(row).values()))
+        self._database.write_later(_INSERT_SQL, tuple(asdict(row).values()))
 
-    def rows(self, *, since: float = 0.0, key_id: str | None = None) -> list[UsageRow]:
+    def list_rows(self, *, since: float = 0.0, key_id: str | None = None) -> list[UsageRow]:
         rows = self._database.read(
-            f"SELECT {', '.join(_COLUMNS)} FROM usage {_WHERE} ORDER BY time, id",  # noqa: S608 - our own names
+            f"SELECT {', '.join(_COLUMNS)} FROM usage {_FILTER_SQL} ORDER BY time, id",  # noqa: S608 - our own names
             (since, key_id, key_id),
         )
         return [UsageRow(*row) for row in rows]
 
-    def totals(
+    def sum_usage(
         self, by: tuple[str, ...] = ("key", "operation"), *, since: float = 0.0, key_id: str | None = None
     ) -> list[UsageTotal]:
         """Sum the rows by common values."""
         for name in by:
-            if name not in GROUPS:
+            if name not in GROUP_COLUMNS:
                 raise InvalidRequestError(
-                    f"usage cannot be summed by {name!r}; it can by {', '.join(GROUPS)}"
+                    f"usage cannot be summed by {name!r}; it can by {', '.join(GROUP_COLUMNS)}"
                 )
-        groups = [GROUPS[name] for name in by]
+        groups = [GROUP_COLUMNS[name] for name in by]
         ended = "sum(status LIKE '%error'), sum(status = 'cancelled')"
         # Rounded: sums of seconds would otherwise end in 0000000001.
         sums = ", ".join(
-            f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED
+            f"round(sum({name}), 6)" if name == "audio_s" else f"sum({name})" for name in _SUMMED_COLUMNS
         )
         grouping = f"GROUP BY {', '.join(groups)} ORDER BY {', '.join(groups)}" if by else ""
         rows = self._database.read(
             f"SELECT {', '.join([*groups, ''])} count(*), {ended}, {sums} "  # noqa: S608 - names of columns and placeholders; values are bound
-            f"FROM usage {_WHERE} {grouping}",
+            f"FROM usage {_FILTER_SQL} {grouping}",
             (since, key_id, key_id),
         )
         return [UsageTotal(tuple(row[: len(by)]), *(value or 0 for value in row[len(by) :])) for row in rows]
@@ -116,8 +123,9 @@ class Ledger:
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _BUCKETS_S = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-_WHOSE = ("operation", "provider", "key")
-_AMOUNTS = {
+_OWNER_LABELS = ("operation", "provider", "key")
+# Fields of a row, and the name and description of the counter that sums each.
+_AMOUNT_COUNTERS = {
     "characters": ("characters", "Unicode code points of texts given."),
     "input_bytes": ("input_bytes", "Bytes of texts and recordings given."),
     "audio_bytes": ("audio_bytes", "Bytes of audio made."),
@@ -125,10 +133,9 @@ _AMOUNTS = {
     "prompt_tokens": ("prompt_tokens", "Tokens read."),
     "completion_tokens": ("completion_tokens", "Tokens written."),
 }
-"""Fields of a row, and the name and description of the counter that sums each."""
 
 
-def gauge(name: str, text: str, values: dict[str, float] | float) -> GaugeMetricFamily:
+def build_gauge(name: str, text: str, values: dict[str, float] | float) -> GaugeMetricFamily:
     """Return a gauge with a current value, or one value for each engine."""
     if not isinstance(values, dict):
         return GaugeMetricFamily(name, text, value=values)
@@ -144,42 +151,49 @@ class Counters:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
 
-        def counter(name: str, text: str, *labels: str) -> Counter:
+        def add_counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"speechlab_{name}", text, labels, registry=registry)
 
-        def seconds(name: str, text: str, label: str) -> Histogram:
+        def add_histogram(name: str, text: str, label: str) -> Histogram:
             return Histogram(f"speechlab_{name}", text, [label], buckets=_BUCKETS_S, registry=registry)
 
-        self._requests = counter("requests", "Requests by route and status.", "route", "method", "status")
-        self._seconds = seconds(
+        self._requests = add_counter("requests", "Requests by route and status.", "route", "method", "status")
+        self._seconds = add_histogram(
             "request_seconds", "Seconds from the head of a request to the end of its reply.", "route"
         )
-        self.first_audio = seconds(
+        self.first_audio = add_histogram(
             "first_audio_seconds", "Seconds from the admission of a text to its first sound.", "engine"
         )
         refused = "Operations that a rate limit refused, by whose limit it is."
-        self.refused = counter("refused", refused, "scope")
-        self._operations = counter(
-            "operations", "Operations that reached an engine, by key id.", *_WHOSE, "transport", "status"
+        self.refused = add_counter("refused", refused, "scope")
+        self._operations = add_counter(
+            "operations",
+            "Operations that reached an engine, by key id.",
+            *_OWNER_LABELS,
+            "transport",
+            "status",
         )
-        self._amounts = {name: counter(metric, text, *_WHOSE) for name, (metric, text) in _AMOUNTS.items()}
+        self._amounts = {
+            name: add_counter(metric, text, *_OWNER_LABELS)
+            for name, (metric, text) in _AMOUNT_COUNTERS.items()
+        }
 
-    def answered(self, route: str, method: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def used(self, row: UsageRow) -> None:
+    def count_usage(self, row: UsageRow) -> None:
         whose = (row.operation, row.provider, row.key_id)
         self._operations.labels(*whose, row.transport, row.status).inc()
         for name, counter in self._amounts.items():
             if amount := getattr(row, name):
                 counter.labels(*whose).inc(amount)
 
-    def text(self, gauges: Iterable[Metric]) -> bytes:
-        return generate_latest(_Collected(self._registry, gauges))
+    def format_metrics(self, gauges: Iterable[Metric]) -> bytes:
+        return generate_latest(_MetricsCollector(self._registry, gauges))
 
 
-class _Collected:
+class _MetricsCollector:
     """Gauges, and counters without their start times."""
 
     def __init__(self, registry: CollectorRegistry, gauges: Iterable[Metric]) -> None:

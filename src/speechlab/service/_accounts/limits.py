@@ -37,16 +37,16 @@ class KeyLimits:
     requests_per_minute: int | None = None
     concurrent: int | None = None
 
-    def over(self, other: KeyLimits) -> KeyLimits:
+    def fill_unset(self, other: KeyLimits) -> KeyLimits:
         """Return these limits, with another's in place of unset ones."""
-        return replace(other, **self.limits_set())
+        return replace(other, **self.to_dict())
 
-    def limits_set(self) -> dict[str, int]:
+    def to_dict(self) -> dict[str, int]:
         return {name: limit for name, limit in asdict(self).items() if limit is not None}
 
 
+# Names of the limits that a key or a service can have.
 LIMIT_NAMES = tuple(field.name for field in fields(KeyLimits))
-"""Names of the limits that a key or a service can have."""
 UNLIMITED = KeyLimits()
 
 
@@ -62,8 +62,8 @@ class NotAdmitted(Exception):  # noqa: N818 - a reply, not a failure of the serv
         self.retry_after_s = retry_after_s
         self.available = available
 
-    def fault(self, service: str) -> Fault:
-        """The HTTP reply: 429, or 503 if the limiter failed."""
+    def to_fault(self, service: str) -> Fault:
+        """Return the HTTP reply: 429, or 503 if the limiter failed."""
         headers = {"Retry-After": str(max(1, math.ceil(self.retry_after_s)))}
         kind = "ErrRateLimited" if self.available else "ErrOverloaded"
         return Fault(kind, self.reason, service, f"{self.scope}_limit", headers=headers)
@@ -94,7 +94,7 @@ class Place:
             self._window.running -= 1
             self._window = None
 
-    def undo(self) -> None:
+    def undo_count(self) -> None:
         """Undo the counting, for a request that was refused elsewhere."""
         window = self._window
         self()
@@ -115,12 +115,12 @@ class RateLimiter:
         }
         self._windows: dict[tuple[LimitScope, str], _Window] = {}
 
-    def admit(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
+    def admit_request(self, scope: LimitScope, name: str, own: KeyLimits = UNLIMITED) -> Place:
         """Admit a request; raises NotAdmitted (a limit was reached)."""
         if scope == "key":
-            limits, whose = own.over(self._of_keys), "this key"
+            limits, whose = own.fill_unset(self._of_keys), "this key"
         else:
-            limits = own.over(self._of_services.get(name, UNLIMITED))
+            limits = own.fill_unset(self._of_services.get(name, UNLIMITED))
             whose = f"the service {name!r}"
         per_minute, concurrent = limits.requests_per_minute, limits.concurrent
         if not (per_minute or concurrent):
@@ -130,17 +130,17 @@ class RateLimiter:
         while window.times and window.times[0] <= now - _WINDOW_S:
             window.times.popleft()
         if concurrent and window.running >= concurrent:
-            running = counted(concurrent, "requests")
+            running = format_count(concurrent, "requests")
             reason = f"{whose} has {running} running, which is its limit; wait for one of them"
             raise NotAdmitted(scope, reason, retry_after_s=1.0)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
-            reason = f"{whose} may make {counted(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"
+            reason = f"{whose} may make {format_count(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
         return Place(window, now)
 
 
-def counted(number: int, units: str) -> str:
+def format_count(number: int, units: str) -> str:
     """Write a count with its unit: ``1 request``, ``1,000 requests``."""
     return f"{number:,} {units.removesuffix('s') if number == 1 else units}"
 
@@ -153,8 +153,8 @@ class _Window:
         self.running = 0
 
 
+# Name for all keys without a limit of their own.
 EVERY_KEY = "all"
-"""Name for all keys without a limit of their own."""
 _MOST = 10**15
 
 
@@ -167,7 +167,7 @@ class StoredLimits:
     def limits_of(self, key_id: str) -> KeyLimits:
         """Return the effective limits of a key: its own, and those for every key in place of unset ones."""
         limits = self._stored("WHERE key_id IN (?, ?)", key_id, EVERY_KEY)
-        return limits.get(key_id, UNLIMITED).over(limits.get(EVERY_KEY, UNLIMITED))
+        return limits.get(key_id, UNLIMITED).fill_unset(limits.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
         """Return the limits of a service, for all keys together."""
@@ -192,7 +192,7 @@ class StoredLimits:
             if value is not None and not 0 <= value <= _MOST:
                 raise InvalidRequestError(f"{name} is {value:,}, and must be 0 (no limit) to {_MOST:,}")
         limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
-        if stored := limits.limits_set():
+        if stored := limits.to_dict():
             self._database.write(
                 "INSERT OR REPLACE INTO limits (key_id, limits) VALUES (?, ?)",
                 (key_id, orjson.dumps(stored).decode()),

@@ -18,8 +18,8 @@ from speechlab.service._accounts.limits import (
     RateLimiter,
     StoredLimits,
 )
-from speechlab.service._faults import Fault, Gone
-from speechlab.service._logs import error_fields, log
+from speechlab.service._faults import Fault, ClientGone
+from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
@@ -50,34 +50,34 @@ class Meter:
             return max(11.0, self.row.input_bytes / 64_000)
         return self.row.characters / 20
 
-    def admit(self) -> None:
+    def check_key_limits(self) -> None:
         """Check the limits of the key; raises NotAdmitted (a limit was reached, or the limiter failed)."""
-        self._places.append(self._metering.admit("key", self.row.key_id))
+        self._places.append(self._metering.admit_request("key", self.row.key_id))
 
-    def accept(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
+    def check_service_limits(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
         """Check the limits of the service, after the request was found valid and permitted."""
         self.row.provider, self.row.characters, self.row.input_bytes = provider, characters, input_bytes
         try:
-            self._places.append(self._metering.admit("service", self.row.operation))
+            self._places.append(self._metering.admit_request("service", self.row.operation))
         except NotAdmitted:
-            self.refused()
+            self.undo_admission()
             raise
 
-    def refused(self) -> None:
+    def undo_admission(self) -> None:
         """Undo the counting for an operation that another limit, or a full queue, has refused."""
         for place in self._places:
-            place.undo()
+            place.undo_count()
 
-    def first_audio(self, engine: str, seconds: float) -> None:
+    def record_first_audio(self, engine: str, seconds: float) -> None:
         """Record the time to the first sound of a text."""
         self._metering.counters.first_audio.labels(engine).observe(seconds)
 
-    def begun(self) -> None:
+    def record_start(self) -> None:
         """Record that an engine was reached; from now on there will be a row."""
         if self.status is None:
             self.status = "cancelled"
 
-    def ended(self, error: BaseException | None) -> None:
+    def record_end(self, error: BaseException | None) -> None:
         """Record the outcome of the engine's work.
 
         A request that the engine finds invalid is a 400 like any other, and leaves no row.
@@ -86,7 +86,7 @@ class Meter:
             self.status = "completed"
         elif isinstance(error, InvalidRequestError):
             self.status = None
-        elif isinstance(error, Exception) and not isinstance(error, (Fault, Gone)):
+        elif isinstance(error, Exception) and not isinstance(error, (Fault, ClientGone)):
             self.status = "partial_backend_error" if self.row.audio_bytes else "backend_error"
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Meter:
         if self.status is not None:
             row = self.row
             row.time, row.audio_s, row.status = time.time(), round(row.audio_s, 3), self.status
-            self._metering.record(row)
+            self._metering.record_usage(row)
 
 
 class Metering:
@@ -117,10 +117,10 @@ class Metering:
         self._ledger = ledger
         self._stored = stored
 
-    def begin(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
+    def open_meter(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
         return Meter(self, UsageRow(0.0, principal.key_id, operation, transport))
 
-    def admit(self, scope: LimitScope, name: str) -> Place:
+    def admit_request(self, scope: LimitScope, name: str) -> Place:
         """Check the limits; a failing limiter admits no request."""
         try:
             limits = UNLIMITED
@@ -128,17 +128,17 @@ class Metering:
                 limits = self._stored.limits_of(name)
             elif self._stored is not None:
                 limits = self._stored.limits_of_service(name)
-            return self.limiter.admit(scope, name, limits)
+            return self.limiter.admit_request(scope, name, limits)
         except NotAdmitted:
             self.counters.refused.labels(scope).inc()
             raise
         except Exception as error:
             self.counters.refused.labels(scope).inc()
-            log("the rate limiter failed", level="error", scope=scope, **error_fields(error))
+            log("the rate limiter failed", level="error", scope=scope, **build_error_fields(error))
             reason = "the rate limits cannot be checked now; try again later"
             raise NotAdmitted(scope, reason, retry_after_s=5.0, available=False) from error
 
-    def record(self, row: UsageRow) -> None:
-        self.counters.used(row)
+    def record_usage(self, row: UsageRow) -> None:
+        self.counters.count_usage(row)
         if self._ledger is not None:
-            self._ledger.add(row)
+            self._ledger.add_row(row)

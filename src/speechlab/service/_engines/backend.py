@@ -1,4 +1,4 @@
-"""A remote recogniser: another deployment of the contract, to which recordings are forwarded.
+"""A remote recognizer: another deployment of the contract, to which recordings are forwarded.
 
 Keys, limits, metering and checks stay here. The request is forwarded as parsed, written again; the status and the
 body of the reply are returned, for successes and errors. Of the headers only those about the body are passed on: no
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     import httpx2
 
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._held_bytes import Held
+    from speechlab.service._held_bytes import HeldBytes
 
-REMOTE = "remote"
-"""The backend's name, in place of an engine's."""
+# The backend's name, in place of an engine's.
+REMOTE_NAME = "remote"
 
 _SEND_BYTES = 64 * 1024
 _REPLY_BYTES = 16 * 1024 * 1024
-_PASSED_ON = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
+_FORWARDED_HEADERS = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class BackendReply:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-class Unreachable(Fault):
+class BackendUnreachable(Fault):
     """502: the backend sent no usable reply."""
 
     def __init__(self, reason: str, *, reached: bool) -> None:
@@ -57,7 +57,7 @@ class Unreachable(Fault):
 
 
 class Backend:
-    """The recogniser of another deployment."""
+    """The recognizer of another deployment."""
 
     def __init__(self, config: ServiceConfig) -> None:
         base = config.recognizer_url
@@ -66,14 +66,14 @@ class Backend:
         self._timeout_s = config.recognizer_timeout_s
         self._http: httpx2.AsyncClient | None = None
         self._opening = threading.Lock()
-        # Recognises a request that returns to this service, by its Via header.
+        # Recognizes a request that returns to this service, by its Via header.
         self._name = f"speechlab-{secrets.token_hex(8)}"
         self._last = "not asked yet"
 
     def __repr__(self) -> str:
         return f"Backend({self.url!r})"
 
-    def status(self) -> dict[str, str]:
+    def summarize_status(self) -> dict[str, str]:
         """Its address, and its last reply."""
         return {"url": self.url, "last": self._last}
 
@@ -103,21 +103,23 @@ class Backend:
         if http is not None:
             await http.aclose()
 
-    async def ask(self, body: Held, via: str = "") -> BackendReply:
+    async def ask_backend(self, body: HeldBytes, via: str = "") -> BackendReply:
         """Forward a request; a cancellation closes the connection."""
         if self._name in via:
-            raise Unreachable("is this service itself; see the setting recognizer_url", reached=False)
+            raise BackendUnreachable("is this service itself; see the setting recognizer_url", reached=False)
         try:
             async with asyncio.timeout(self._timeout_s):
-                reply = await self._ask(body, ", ".join(hop for hop in (via, f"1.1 {self._name}") if hop))
-        except Unreachable as fault:
+                reply = await self._request_reply(
+                    body, ", ".join(hop for hop in (via, f"1.1 {self._name}") if hop)
+                )
+        except BackendUnreachable as fault:
             self._last = fault.error
             log("no answer of the backend", level="error", url=self.url, reason=fault.error)
             raise
         except TimeoutError:
             self._last = f"gave no answer within {self._timeout_s:g} s"
             log("no answer of the backend", level="error", url=self.url, reason=self._last)
-            raise Unreachable(f"{self._last} (recognizer_timeout_s)", reached=True) from None
+            raise BackendUnreachable(f"{self._last} (recognizer_timeout_s)", reached=True) from None
         self._last = f"answered {reply.status}"
         if reply.status in {401, 403}:
             remedy = "see the setting recognizer_api_key"
@@ -126,7 +128,7 @@ class Backend:
             )
         return reply
 
-    async def _ask(self, body: Held, via: str) -> BackendReply:
+    async def _request_reply(self, body: HeldBytes, via: str) -> BackendReply:
         import httpx2
 
         http = self._http
@@ -137,26 +139,28 @@ class Backend:
             headers["Authorization"] = f"Bearer {self._key}"
         data = bytearray()
         try:
-            async with http.stream("POST", self.url, content=_pieces(body), headers=headers) as response:
+            async with http.stream("POST", self.url, content=_read_pieces(body), headers=headers) as response:
                 async for chunk in response.aiter_bytes():
                     data += chunk
                     if len(data) > _REPLY_BYTES:
-                        raise Unreachable(f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True)
-            return _checked(response.status_code, bytes(data), response.headers)
+                        raise BackendUnreachable(
+                            f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True
+                        )
+            return _check_reply(response.status_code, bytes(data), response.headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             log("connection refused", level="debug", error=type(error).__name__)
-            raise Unreachable("cannot be reached; try again later", reached=False) from None
+            raise BackendUnreachable("cannot be reached; try again later", reached=False) from None
         except (httpx2.HTTPError, httpx2.StreamError, OSError) as error:
             # Its message may quote received data, so only its type is reported.
-            raise Unreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
+            raise BackendUnreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
 
 
-async def _pieces(body: Held) -> AsyncIterator[bytes]:
+async def _read_pieces(body: HeldBytes) -> AsyncIterator[bytes]:
     for start in range(0, body.size, _SEND_BYTES):
         yield body.read(start, _SEND_BYTES)
 
 
-def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
+def _check_reply(status: int, body: bytes, headers: Any) -> BackendReply:
     """Accept transcripts and errors; refuse other replies."""
     if status == 200:
         try:
@@ -164,7 +168,7 @@ def _checked(status: int, body: bytes, headers: Any) -> BackendReply:
         except orjson.JSONDecodeError:
             is_object = False
         if not is_object:
-            raise Unreachable("answered 200 with something that is no JSON object", reached=True)
+            raise BackendUnreachable("answered 200 with something that is no JSON object", reached=True)
     elif not 400 <= status <= 599:
-        raise Unreachable(f"answered with the status {status}, which means nothing here", reached=True)
-    return BackendReply(status, body, {name: headers[name] for name in _PASSED_ON if name in headers})
+        raise BackendUnreachable(f"answered with the status {status}, which means nothing here", reached=True)
+    return BackendReply(status, body, {name: headers[name] for name in _FORWARDED_HEADERS if name in headers})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.engines import Reader, catalogue, create, status
 from speechlab.errors import ConfigurationError
-from speechlab.service._engines.backend import REMOTE, Backend
+from speechlab.service._engines.backend import REMOTE_NAME, Backend
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
@@ -20,8 +20,8 @@ from speechlab.service._workers.pool import Decoders, Readers
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
 
+# Maximum of recordings of a key that are at another deployment at the same time.
 _REMOTE_RECORDINGS = 8
-"""Maximum of recordings of a key that are at another deployment at the same time."""
 
 
 class Engines:
@@ -31,26 +31,28 @@ class Engines:
         self.decoders = Decoders(config)
         self.readers = Readers(config) if config.read_workers else None
         self.workers: list[Decoders | Readers] = [self.decoders, *([self.readers] if self.readers else [])]
-        entries = served_engines(config, self.readers)
+        entries = list_served_engines(config, self.readers)
         self.backend = Backend(config) if config.recognizer_url else None
         if self.backend is not None:
-            entries.append(ServedEngine(REMOTE, "recognizer", lambda: self.backend, heavy=False))
+            entries.append(ServedEngine(REMOTE_NAME, "recognizer", lambda: self.backend, heavy=False))
         self.threads = Threads()
         heavy = FairTurns()
 
-        def lane(entry: ServedEngine) -> EngineLane:
-            # One recording more than can be decoded at a time: the next is decoded while this one is recognised.
+        def build_lane(entry: ServedEngine) -> EngineLane:
+            # One recording more than can be decoded at a time: the next is decoded while this one is recognized.
             recordings = config.decode_workers + 1 if self.backend is None else _REMOTE_RECORDINGS
             concurrency = {"synthesizer": config.tts_concurrency, "recognizer": recordings}.get(entry.kind, 1)
             turns, limit = heavy if entry.is_heavy else FairTurns(), config.queue_limit
             return EngineLane(entry, self.threads, turns, concurrency=concurrency, queue_limit=limit)
 
-        self.synthesizers = {entry.name: lane(entry) for entry in entries if entry.kind == "synthesizer"}
+        self.synthesizers = {
+            entry.name: build_lane(entry) for entry in entries if entry.kind == "synthesizer"
+        }
         extra, table = {engine.name for engine in config.extra_engines}, catalogue()
         self._read_for = [name for name in self.synthesizers if name not in extra and table[name].reads]
-        recognizers = {entry.name: lane(entry) for entry in entries if entry.kind == "recognizer"}
+        recognizers = {entry.name: build_lane(entry) for entry in entries if entry.kind == "recognizer"}
         self.recognizer = next(iter(recognizers.values()), None)
-        self.translators = {entry.name: lane(entry) for entry in entries if entry.kind == "translator"}
+        self.translators = {entry.name: build_lane(entry) for entry in entries if entry.kind == "translator"}
         self.lanes = [*self.synthesizers.values(), *recognizers.values(), *self.translators.values()]
         speaking = list(self.synthesizers.values())
         self.catalogue = Catalogue(speaking, single_rate_override=config.single_rate_override)
@@ -62,36 +64,36 @@ class Engines:
         self.concurrency = ", ".join(f"{service}={number}" for service, number in widths.items() if number)
         """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
 
-    def translated_languages(self) -> list[str]:
+    def list_translated_languages(self) -> list[str]:
         """Codes of the languages that one translator or another has. Makes the translators; for worker threads."""
         codes: dict[str, None] = {}
         for lane in self.translators.values():
             with suppress(Exception):  # an engine that cannot be made says why at its first translation
-                codes |= dict.fromkeys(lane.engine().languages)
+                codes |= dict.fromkeys(lane.get_engine().languages)
         return list(codes)
 
     def start_workers(self) -> None:
         """Start one process that decodes, if needed, and one for each language that is read in one. Blocks."""
         if self.recognizer is not None and self.backend is None:
-            self.decoders.start()
+            self.decoders.start_one()
         if self.readers is None:
             return
         lanes = [self.synthesizers[name] for name in self._read_for]
-        self.readers.start(
-            {code for lane in lanes for voice in lane.engine().voices for code in voice.languages}
+        self.readers.start_languages(
+            {code for lane in lanes for voice in lane.get_engine().voices for code in voice.languages}
         )
 
-    def recognizer_text(self) -> str:
+    def describe_recognizer(self) -> str:
         if self.backend is not None:
-            return f"{REMOTE}: {self.backend.url}"
+            return f"{REMOTE_NAME}: {self.backend.url}"
         return "none" if self.recognizer is None else self.recognizer.entry.name
 
 
-def served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
+def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> list[ServedEngine]:
     """List the engines that are switched on: those given as objects, then those of the table.
 
-    A synthesiser is on if it can run here or has options. Of recognisers and translators the chosen one is on, and
-    each that has options. The chosen ones come first. With a remote recogniser, none is on here.
+    A synthesizer is on if it can run here or has options. Of recognizers and translators the chosen one is on, and
+    each that has options. The chosen ones come first. With a remote recognizer, none is on here.
     """
     table = catalogue()
     names = [*config.engines, *(name for name in (config.recognizer, config.translator) if name)]

@@ -22,18 +22,18 @@ from prometheus_client.core import CounterMetricFamily, Metric
 
 from speechlab.engines import TranslationJob
 from speechlab.errors import EngineError, SpeechLabError
-from speechlab.service._accounts.ledger import gauge
+from speechlab.service._accounts.ledger import build_gauge
 from speechlab.service._engines.lanes import Admission, EngineLane
-from speechlab.service._faults import Fault, detail
-from speechlab.service._logs import error_fields, log
+from speechlab.service._faults import Fault, describe_failure
+from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database
     from speechlab.service._engines.engines import Engines
     from speechlab.service._held_bytes import BytesBudget
 
-_FRESH_S = 3.0
-_FOUND_S = 60.0
+_RESULT_VALID_S = 3.0
+_WEIGHTS_VALID_S = 60.0
 _TIMEOUT_S = 5.0
 
 
@@ -52,11 +52,11 @@ class Readiness:
         self._finding: asyncio.Future[None] | None = None
         self._seconds = 0.0
 
-    async def check(self) -> dict[str, Any]:
+    async def check_ready(self) -> dict[str, Any]:
         trouble = self._loading or ("the service is stopping" if self._draining() else None)
         if trouble is None:
             async with self._checking:
-                if time.monotonic() - self._checked_at > _FRESH_S:
+                if time.monotonic() - self._checked_at > _RESULT_VALID_S:
                     started = time.monotonic()
                     self._trouble = await self._find_trouble()
                     self._checked_at = time.monotonic()
@@ -64,15 +64,15 @@ class Readiness:
             trouble = self._trouble
         if trouble is not None:
             raise Fault("ErrOverloaded", trouble, "router", "ready", headers={"Retry-After": "5"})
-        lane = self._lane()
+        lane = self._choose_light_lane()
         engine = None if lane is None else lane.entry.name
         status: dict[str, Any] = {"status": "ready", "engine": engine, "seconds": round(self._seconds, 3)}
         if self._engines.backend is not None:
             # The backend's last reply is shown, but does not decide: speech and translation work without it.
-            status["recognizer"] = self._engines.backend.status()
+            status["recognizer"] = self._engines.backend.summarize_status()
         return status
 
-    async def preload(self) -> None:
+    async def preload_models(self) -> None:
         """Load all models, run voices and translators once, and start a process of each required kind.
 
         The service is not ready before.
@@ -80,24 +80,29 @@ class Readiness:
         self._loading = "models are being loaded"
         for lane in self._engines.lanes:
             try:
-                await lane.call(Admission(), partial(_warm, lane))
+                await lane.run_task(Admission(), partial(_warm_up_engine, lane))
             except Exception as error:  # noqa: BLE001 - an engine may raise anything; the service is then not ready
-                log("a model cannot be loaded", level="error", engine=lane.entry.name, **error_fields(error))
-                self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {detail(error)}"
+                log(
+                    "a model cannot be loaded",
+                    level="error",
+                    engine=lane.entry.name,
+                    **build_error_fields(error),
+                )
+                self._loading = f"the engine {lane.entry.name!r} cannot be loaded: {describe_failure(error)}"
                 return
         try:
-            await self._engines.threads.run(self._engines.start_workers)
+            await self._engines.threads.run_task(self._engines.start_workers)
         except Exception as error:  # noqa: BLE001 - as above
-            log("a worker cannot be started", level="error", **error_fields(error))
+            log("a worker cannot be started", level="error", **build_error_fields(error))
             self._loading = "a process that decodes or reads cannot be started; the log says why"
             return
         log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
         self._loading = None
 
-    async def _found_models(self) -> bool:
-        """Whether the weights of all engines have been found; the search continues in the background."""
+    async def _wait_for_weights(self) -> bool:
+        """Return whether the weights of all engines have been found; the search continues in the background."""
         if self._finding is None:
-            self._finding = asyncio.ensure_future(self._engines.threads.run(self._find_models))
+            self._finding = asyncio.ensure_future(self._engines.threads.run_task(self._find_weights))
         await asyncio.wait({self._finding}, timeout=_TIMEOUT_S)
         if not self._finding.done():
             return False
@@ -105,20 +110,20 @@ class Readiness:
         finding.result()
         return True
 
-    def _find_models(self) -> None:
+    def _find_weights(self) -> None:
         """Find the weights of all engines. Blocks, for seconds if they are joined for the first time."""
         for lane in self._engines.lanes:
-            if time.monotonic() - self._found.get(lane, float("-inf")) < _FOUND_S:
+            if time.monotonic() - self._found.get(lane, float("-inf")) < _WEIGHTS_VALID_S:
                 continue
             try:
-                find = getattr(lane.engine(), "find", None)
+                find = getattr(lane.get_engine(), "find", None)
                 if find is not None:
                     find()
             except SpeechLabError as error:
-                raise EngineError(f"the engine {lane.entry.name!r}: {detail(error)}") from error
+                raise EngineError(f"the engine {lane.entry.name!r}: {describe_failure(error)}") from error
             self._found[lane] = time.monotonic()
 
-    def _lane(self) -> EngineLane | None:
+    def _choose_light_lane(self) -> EngineLane | None:
         return next((lane for lane in self._engines.synthesizers.values() if not lane.entry.is_heavy), None)
 
     async def _find_trouble(self) -> str | None:
@@ -127,41 +132,41 @@ class Readiness:
             return "there is no engine here; see the setting engines"
         if self._database is not None and self._database.failing:
             return "usage cannot be written to the data folder; the log says why"
-        lane = self._lane()
+        lane = self._choose_light_lane()
         try:
-            if not await self._found_models():
+            if not await self._wait_for_weights():
                 return "weights are still being looked for, or joined for the first time"
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:
                     read = partial(self._database.read, "SELECT count(*) FROM keys")
-                    await self._engines.threads.run(read)
+                    await self._engines.threads.run_task(read)
                 if lane is None:
-                    await self._engines.threads.run(lambda: None)
+                    await self._engines.threads.run_task(lambda: None)
                 else:
-                    await lane.call(Admission(), lambda: _speak(lane))
+                    await lane.run_task(Admission(), lambda: _speak_test_word(lane))
         except TimeoutError:
             return f"no answer within {_TIMEOUT_S:.0f} s; the service is overloaded or stuck"
         except SpeechLabError as error:
-            log("not ready", level="error", **error_fields(error))
-            return f"an engine or the data folder does not work: {detail(error)}"
+            log("not ready", level="error", **build_error_fields(error))
+            return f"an engine or the data folder does not work: {describe_failure(error)}"
         except Exception as error:  # noqa: BLE001 - an engine may raise anything; the service is then not ready
-            log("not ready", level="error", **error_fields(error))
+            log("not ready", level="error", **build_error_fields(error))
             return "an engine does not work; the log says why"
         return None
 
 
-def _warm(lane: EngineLane) -> None:
-    engine = lane.engine()
+def _warm_up_engine(lane: EngineLane) -> None:
+    engine = lane.get_engine()
     getattr(engine, "load", lambda: None)()
     if lane.entry.kind == "synthesizer":
-        _speak(lane)
+        _speak_test_word(lane)
     elif lane.entry.kind == "translator":
         for _ in engine.translate(TranslationJob("Hello.", "en", "ja")):
             pass
 
 
-def _speak(lane: EngineLane) -> None:
-    engine = lane.engine()
+def _speak_test_word(lane: EngineLane) -> None:
+    engine = lane.get_engine()
     pieces = engine.synthesize("Ready.", engine.voices[0].name)
     try:
         if not any(len(piece) for piece in pieces):
@@ -172,27 +177,27 @@ def _speak(lane: EngineLane) -> None:
 
 _TICK_S = 0.25
 _CHECK_S = 15.0
-_OF_ENGINES = (
+# Gauges of each engine, and the attribute of its lane that they show.
+_ENGINE_GAUGES = (
     ("speechlab_engine_requests", "Requests inside, waiting ones included.", "admitted"),
     ("speechlab_engine_waiting", "Requests that wait for their first turn.", "waiting"),
     ("speechlab_engine_created", "Whether the engine is there.", "created"),
 )
-"""Gauges of each engine, and the attribute of its lane that they show."""
 _TRIM_S = 5.0
+# Bytes given back by requests after which free memory is returned to the system.
 _FREED_BYTES = 8 * 1024 * 1024
-"""Bytes given back by requests after which free memory is returned to the system."""
 
 
-def spare_memory() -> None:
+def limit_heaps() -> None:
     """Limit glibc to one heap for all threads; for a separate process, before its threads start.
 
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
-    _ask_glibc("mallopt", -8, 2)  # M_ARENA_MAX
+    _call_glibc("mallopt", -8, 2)  # M_ARENA_MAX
 
 
-def _ask_glibc(function: str, *arguments: int) -> None:
+def _call_glibc(function: str, *arguments: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library without this function
             getattr(ctypes.CDLL(None), function)(*arguments)
@@ -212,46 +217,50 @@ class Upkeep:
         self._late_s = 0.0
         self._process = psutil.Process()
 
-    def begin(self) -> None:
+    def start_once(self) -> None:
         if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="speechlab-upkeep")
+            self._task = asyncio.get_running_loop().create_task(self._run_upkeep(), name="speechlab-upkeep")
 
-    def gauges(self) -> list[Metric]:
+    def measure_gauges(self) -> list[Metric]:
         """Measure the gauges of the metrics. Blocks for a moment; for worker threads."""
         late_s, self._late_s = self._late_s, 0.0
         readers, database, process = self._engines.readers, self._database, self._process
-        reading = 0 if readers is None else readers.running
+        reading = 0 if readers is None else readers.running_count
         families: list[Metric] = [
-            gauge(name, text, {lane.entry.name: float(getattr(lane, what)) for lane in self._engines.lanes})
-            for name, text, what in _OF_ENGINES
+            build_gauge(
+                name, text, {lane.entry.name: float(getattr(lane, what)) for lane in self._engines.lanes}
+            )
+            for name, text, what in _ENGINE_GAUGES
         ]
         measured = {
-            "decoders": ("Processes that decode recordings.", self._engines.decoders.running),
+            "decoders": ("Processes that decode recordings.", self._engines.decoders.running_count),
             "readers": ("Processes that read texts for the voices.", reading),
             "event_loop_late_seconds": ("The latest that the event loop was since the last scrape.", late_s),
             "held_bytes": ("Bodies, recordings and replies that are held.", self._budget.held),
             "held_limit_bytes": ("Maximum of them.", self._budget.limit),
         }
         if database is not None:
-            measured["ledger_waiting_rows"] = ("Rows that are not written yet.", database.waiting)
+            measured["ledger_waiting_rows"] = ("Rows that are not written yet.", database.pending_count)
             measured["ledger_failing"] = ("Whether rows cannot be written now.", float(database.failing))
-        families += [gauge(f"speechlab_{name}", text, value) for name, (text, value) in measured.items()]
+        families += [
+            build_gauge(f"speechlab_{name}", text, value) for name, (text, value) in measured.items()
+        ]
         if database is not None:
             text = "Rows that could not be kept."
             families.append(CounterMetricFamily("speechlab_ledger_lost_rows", text, value=database.lost))
         times, memory = process.cpu_times(), process.memory_info().rss
         text = "Processor time of the service's process."
         families += [
-            gauge("process_resident_memory_bytes", "Memory of the service's process.", memory),
+            build_gauge("process_resident_memory_bytes", "Memory of the service's process.", memory),
             CounterMetricFamily("process_cpu_seconds", text, value=times.user + times.system),
-            gauge("process_threads", "Threads of the service's process.", process.num_threads()),
+            build_gauge("process_threads", "Threads of the service's process.", process.num_threads()),
         ]
         with contextlib.suppress(AttributeError, psutil.Error):  # not on every system
             text = "Open files and sockets of the service's process."
-            families.append(gauge("process_open_fds", text, process.num_fds()))
+            families.append(build_gauge("process_open_fds", text, process.num_fds()))
         return families
 
-    async def _run(self) -> None:
+    async def _run_upkeep(self) -> None:
         checked = trimmed = time.monotonic()
         freed = 0
         pause = min(_CHECK_S, self._idle_s / 2) if self._idle_s else _CHECK_S
@@ -260,25 +269,25 @@ class Upkeep:
             await asyncio.sleep(min(_TICK_S, pause))
             now = time.monotonic()
             self._late_s = max(self._late_s, now - since - min(_TICK_S, pause))
-            freed += self._budget.given_back()
+            freed += self._budget.pop_freed_bytes()
             if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
                 freed, trimmed = 0, now
                 # Free memory goes back to the system, which glibc keeps otherwise.
-                await self._engines.threads.run(partial(_ask_glibc, "malloc_trim", 0))
+                await self._engines.threads.run_task(partial(_call_glibc, "malloc_trim", 0))
             if self._idle_s and now - checked >= pause:
                 checked = now
-                await self._unload()
+                await self._unload_idle_engines()
                 for workers in self._engines.workers:
-                    await self._engines.threads.run(partial(workers.close_idle, self._idle_s))
+                    await self._engines.threads.run_task(partial(workers.close_idle, self._idle_s))
 
-    async def _unload(self) -> None:
+    async def _unload_idle_engines(self) -> None:
         for lane in self._engines.lanes:
             # Light engines stay loaded: they cost little, and the readiness check uses one of them.
             if not lane.entry.is_heavy:
                 continue
             try:
-                if await lane.unload(self._idle_s):
+                if await lane.unload_idle(self._idle_s):
                     log("idle engine unloaded", engine=lane.entry.name, idle_s=self._idle_s)
             except Exception as error:  # noqa: BLE001 - upkeep continues after any error of an engine
-                fields = {"engine": lane.entry.name, **error_fields(error)}
+                fields = {"engine": lane.entry.name, **build_error_fields(error)}
                 log("an engine cannot be unloaded", level="error", **fields)

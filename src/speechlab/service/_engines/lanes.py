@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from speechlab.engines import checkpoints
-from speechlab.service._engines.sharing import Claim, FairTurns, Places
+from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
 from speechlab.service._faults import Fault
 from speechlab.service._held_bytes import Shares
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SLOW_S = 0.5
-"""Seconds for a piece from which a reader is slow."""
-_SHORT_S = 10.0
-"""Expected seconds up to which a request does not wait for the long requests of its own key."""
-_AHEAD = 4096
-"""Maximum of pieces that an engine makes ahead of its readers, for one request; for tokens, of all requests."""
+# Seconds for a piece from which a reader is slow.
+_SLOW_READER_S = 0.5
+# Expected seconds up to which a request does not wait for the long requests of its own key.
+_SHORT_REQUEST_S = 10.0
+# Maximum of pieces that an engine makes ahead of its readers, for one request; for tokens, of all requests.
+_MAX_AHEAD = 4096
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Admission:
     The slot is released and taken again as often as needed. Work of the service itself needs none, and has no places.
     """
 
-    claim: Claim = field(default_factory=Claim)
+    claim: EngineUse = field(default_factory=EngineUse)
     places: Places | None = None
     admitted: float = field(default_factory=time.monotonic)
     queue_s: float = 0.0
@@ -57,17 +57,17 @@ class Admission:
     async def take_slot(self) -> None:
         """Wait for the slot, unless the request has it."""
         if self.places is not None and not self.has_slot:
-            await self.places.take(self.claim)
+            await self.places.wait_for_place(self.claim)
             self.has_slot = True
 
     def release_slot(self) -> None:
         """Release the slot, if the request has it."""
         if self.places is not None and self.has_slot:
             self.has_slot = False
-            self.places.release(self.claim)
+            self.places.release_place(self.claim)
 
     @contextlib.contextmanager
-    def computing(self) -> Iterator[None]:
+    def count_engine_time(self) -> Iterator[None]:
         """Count the time of the block as computing."""
         started = time.monotonic()
         try:
@@ -76,7 +76,7 @@ class Admission:
             self.engine_s += time.monotonic() - started
 
 
-class _Left(Exception):  # noqa: N818 - raised for a client that waits no more
+class _ClientLeft(Exception):  # noqa: N818 - raised for a client that waits no more
     """The client of a request has left."""
 
 
@@ -116,12 +116,12 @@ class EngineLane:
         return self.admitted - self._begun
 
     @property
-    def moved(self) -> float:
+    def moved_at(self) -> float:
         """Time of ``time.monotonic`` at which its engine, or one that shares its turns, last made a step."""
         return self._turns.moved
 
     @property
-    def created(self) -> bool:
+    def has_engine(self) -> bool:
         """Whether the engine object exists."""
         return self._engine is not None
 
@@ -130,18 +130,18 @@ class EngineLane:
         """Id of the engine's model, or empty while there is no engine object."""
         return str(getattr(self._engine, "model", ""))
 
-    def headers(self) -> dict[str, str]:
+    def build_headers(self) -> dict[str, str]:
         """Headers of a reply that name its engine and model."""
-        return {"X-Speechlab-Provider": self.entry.name, "X-Speechlab-Model": str(self.engine().model)}
+        return {"X-Speechlab-Provider": self.entry.name, "X-Speechlab-Model": str(self.get_engine().model)}
 
-    def engine(self) -> Any:
+    def get_engine(self) -> Any:
         """Return the engine object, made on first use. Blocks; for worker threads."""
         with self._creating:
             if self._engine is None:
                 self._engine = self.entry.create()
             return self._engine
 
-    async def unload(self, idle_s: float) -> bool:
+    async def unload_idle(self, idle_s: float) -> bool:
         """Drop an engine after ``idle_s`` seconds without use; the next use makes it again.
 
         A lookup of its voices or its readiness is no use. An engine that has never worked holds no model, and stays.
@@ -153,10 +153,10 @@ class EngineLane:
             or time.monotonic() - self._used_at < idle_s
         ):
             return False
-        claim = Claim()
-        await self._turns.take(claim)
-        future = self._threads.start(self._drop_engine)
-        future.add_done_callback(lambda _: self._turns.release(claim))
+        claim = EngineUse()
+        await self._turns.wait_for_turn(claim)
+        future = self._threads.start_task(self._drop_engine)
+        future.add_done_callback(lambda _: self._turns.end_turn(claim))
         await asyncio.shield(future)
         return True
 
@@ -166,7 +166,7 @@ class EngineLane:
         getattr(engine, "close", lambda: None)()
 
     @contextlib.asynccontextmanager
-    async def admit(
+    async def admit_request(
         self, operation: str, owner: str = "", size_s: float = math.inf
     ) -> AsyncIterator[Admission]:
         """Admit a request, and wait for its slot; the short ones of a key have slots of their own."""
@@ -175,7 +175,9 @@ class EngineLane:
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
         self._used_at = time.monotonic()
-        admission = Admission(Claim(owner, size_s), self._short if size_s <= _SHORT_S else self._long)
+        admission = Admission(
+            EngineUse(owner, size_s), self._short if size_s <= _SHORT_REQUEST_S else self._long
+        )
         try:
             await admission.take_slot()
             admission.queue_s = time.monotonic() - admission.admitted
@@ -184,89 +186,89 @@ class EngineLane:
             admission.left = True
             self._begun -= admission.begun
             admission.release_slot()
-            self._admitted.give(owner)
+            self._admitted.give_back(owner)
             self._used_at = time.monotonic()
 
-    async def call(self, admission: Admission, task: Callable[[], T]) -> T:
+    async def run_task(self, admission: Admission, task: Callable[[], T]) -> T:
         """Run a task that uses the engine in a thread, once the engine is free."""
         since = time.monotonic()
-        await self._turns.take(admission.claim)
+        await self._turns.wait_for_turn(admission.claim)
         admission.queue_s += time.monotonic() - since
-        self._begin(admission)
-        future = self._threads.start(self._interruptible(admission, task))
-        future.add_done_callback(lambda _: self._turns.release(admission.claim))
-        with admission.computing():
+        self._count_begun(admission)
+        future = self._threads.start_task(self._wrap_interruptible(admission, task))
+        future.add_done_callback(lambda _: self._turns.end_turn(admission.claim))
+        with admission.count_engine_time():
             return await asyncio.shield(future)
 
-    def _begin(self, admission: Admission) -> None:
+    def _count_begun(self, admission: Admission) -> None:
         if not admission.begun and admission.places is not None:
             admission.begun = True
             self._begun += 1
 
-    def _interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
+    def _wrap_interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
         """Yield to other requests at the engine's checkpoints, and end there if the client has left."""
         loop = asyncio.get_running_loop()
 
-        def reached() -> None:
+        def on_checkpoint() -> None:
             self._turns.moved = time.monotonic()
             if admission.left:
-                raise _Left
-            if self._turns.contended:
+                raise _ClientLeft
+            if self._turns.is_contended:
                 since = time.monotonic()
-                asyncio.run_coroutine_threadsafe(self._turns.give_way(admission.claim), loop).result()
+                asyncio.run_coroutine_threadsafe(self._turns.yield_turn(admission.claim), loop).result()
                 waited = time.monotonic() - since
                 admission.queue_s += waited
                 admission.engine_s -= waited
 
-        def interrupted() -> T:
+        def run_interruptible() -> T:
             self._worked = True
-            with checkpoints(reached):
+            with checkpoints(on_checkpoint):
                 return task()
 
-        return interrupted
+        return run_interruptible
 
-    async def iterate(
+    async def iterate_pieces(
         self, admission: Admission, make: Callable[[], Iterator[T]], *, whole: bool = False
     ) -> AsyncGenerator[T]:
         """Read from a blocking iterator, one piece at a time; the iterator is closed in any case."""
         puller = _Puller(make)
-        pull = self._pull_whole if whole else self._pull_pieces
+        pull = self._pull_ahead if whole else self._pull_pieces
         pieces = pull(admission, puller)
         try:
             async for piece in pieces:
                 yield piece
         finally:
             await pieces.aclose()
-            self._close(puller)
+            self._close_puller(puller)
 
     async def _pull_pieces(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         later = asyncio.get_running_loop().call_later
-        while not isinstance(piece := await self.call(admission, puller.pull), _End):
+        while not isinstance(piece := await self.run_task(admission, puller.pull_next), _End):
             if admission.first_s is None:
                 admission.first_s = time.monotonic() - admission.admitted
-            slow = later(_SLOW_S, admission.release_slot)
+            slow = later(_SLOW_READER_S, admission.release_slot)
             try:
                 yield piece
             finally:
                 slow.cancel()
             await admission.take_slot()
 
-    async def _pull_whole(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
-        await self._turns.take(admission.claim)
+    async def _pull_ahead(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
+        await self._turns.wait_for_turn(admission.claim)
         admission.queue_s = time.monotonic() - admission.admitted
-        self._begin(admission)
+        self._count_begun(admission)
         ready: asyncio.Queue[T | _End] = asyncio.Queue()
-        room = asyncio.Semaphore(_AHEAD)
+        room = asyncio.Semaphore(_MAX_AHEAD)
 
-        def done(making: asyncio.Task[None]) -> None:
+        def on_done(making: asyncio.Task[None]) -> None:
             _ = making.cancelled() or making.exception()  # retrieved, in case nothing waits for it any more
             ready.put_nowait(_END)
             admission.release_slot()  # the remaining pieces only have to be read
             # The engine is free for the next request only after the iterator is closed, which waits for its thread.
-            self._close(puller, admission.claim)
+            self._close_puller(puller, admission.claim)
 
-        making = asyncio.get_running_loop().create_task(self._make_ahead(admission, puller, ready, room))
-        making.add_done_callback(done)
+        making = asyncio.get_running_loop().create_task(self._fill_ahead(admission, puller, ready, room))
+        making.add_done_callback(on_done)
         try:
             while not isinstance(piece := await ready.get(), _End):
                 room.release()
@@ -275,25 +277,25 @@ class EngineLane:
         finally:
             making.cancel()
 
-    async def _make_ahead(
+    async def _fill_ahead(
         self, admission: Admission, puller: _Puller[T], made: asyncio.Queue[T | _End], room: asyncio.Semaphore
     ) -> None:
         while True:
             await room.acquire()
-            with admission.computing():
-                piece = await self._threads.run(self._interruptible(admission, puller.pull))
+            with admission.count_engine_time():
+                piece = await self._threads.run_task(self._wrap_interruptible(admission, puller.pull_next))
             if isinstance(piece, _End):
                 return
             made.put_nowait(piece)
 
-    def _close(self, puller: _Puller[Any], releasing: Claim | None = None) -> None:
+    def _close_puller(self, puller: _Puller[Any], releasing: EngineUse | None = None) -> None:
         """Close an iterator in a thread, and release the engine after it.
 
         Without a task: a task made while the event loop ends is never completed.
         """
-        closing = self._threads.start(puller.close)
+        closing = self._threads.start_task(puller.close)
         if releasing is not None:
-            closing.add_done_callback(lambda _: self._turns.release(releasing))
+            closing.add_done_callback(lambda _: self._turns.end_turn(releasing))
 
 
 class _Puller(Generic[T]):
@@ -305,7 +307,7 @@ class _Puller(Generic[T]):
         self._lock = threading.Lock()
         self._closed = False
 
-    def pull(self) -> T | _End:
+    def pull_next(self) -> T | _End:
         with self._lock:
             if self._closed:
                 return _END

@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-_RETURN_S = 0.01
-"""Seconds that an engine waits for the next piece of the key with the least use, before it serves another key."""
-_MOST_S = 5.0
-"""Seconds of use above which requests count as equal, so that long ones continue too."""
+# Seconds that an engine waits for the next piece of the key with the least use, before it serves another key.
+_RETURN_WAIT_S = 0.01
+# Seconds of use above which requests count as equal, so that long ones continue too.
+_EQUAL_USE_S = 5.0
 
 
 @dataclass(slots=True, eq=False)
-class Claim:
+class EngineUse:
     """The use of an engine by one request, and its owner."""
 
     owner: str = ""
@@ -35,8 +35,8 @@ class FairTurns:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._waiting: dict[Claim, asyncio.Future[None]] = {}
-        self._running: Claim | None = None
+        self._waiting: dict[EngineUse, asyncio.Future[None]] = {}
+        self._running: EngineUse | None = None
         self._used: dict[str, float] = {}
         self._served: dict[str, int] = {}
         self._order = itertools.count(1)
@@ -45,35 +45,35 @@ class FairTurns:
         self.moved = clock()
         """Time of the last turn, or of the last step within one."""
 
-    async def take(self, claim: Claim) -> None:
+    async def wait_for_turn(self, claim: EngineUse) -> None:
         """Wait for the claim's turn; one request has it at a time."""
         if not self._is_active(claim.owner):
             self._used[claim.owner] = max(self._used.get(claim.owner, 0.0), self._front)
         if self._expected is not None and self._expected[0] == claim.owner:
-            self._expect_nobody()
+            self._cancel_expectation()
         claim.began = self._clock()
         granted = self._waiting[claim] = asyncio.get_running_loop().create_future()
-        self._grant()
+        self._grant_next_turn()
         try:
             await granted
         except asyncio.CancelledError:
             if self._waiting.pop(claim, None) is None:
-                self.release(claim)
+                self.end_turn(claim)
             else:
-                self._forget(claim.owner)
+                self._forget_idle_key(claim.owner)
             raise
 
     @property
-    def contended(self) -> bool:
+    def is_contended(self) -> bool:
         """Whether a request waits."""
         return bool(self._waiting)
 
-    async def give_way(self, claim: Claim) -> None:
+    async def yield_turn(self, claim: EngineUse) -> None:
         """Interrupt a turn while another request comes first; returns at once if none does."""
-        self.release(claim, returning=True)
-        await self.take(claim)
+        self.end_turn(claim, returning=True)
+        await self.wait_for_turn(claim)
 
-    def release(self, claim: Claim, *, returning: bool = False) -> None:
+    def end_turn(self, claim: EngineUse, *, returning: bool = False) -> None:
         self.moved = self._clock()
         spent = self.moved - claim.began
         claim.had_s += spent
@@ -83,43 +83,47 @@ class FairTurns:
         if self._waiting and self._used[claim.owner] < min(
             self._used[waiting.owner] for waiting in self._waiting
         ):
-            self._expect_nobody()
-            later = asyncio.get_running_loop().call_later(_RETURN_S, self._not_returned)
+            self._cancel_expectation()
+            later = asyncio.get_running_loop().call_later(_RETURN_WAIT_S, self._on_return_timeout)
             self._expected = (claim.owner, later)
-        self._forget(claim.owner)
+        self._forget_idle_key(claim.owner)
         if not returning:
-            self._grant()
+            self._grant_next_turn()
 
-    def _not_returned(self) -> None:
+    def _on_return_timeout(self) -> None:
         self._expected = None
-        self._grant()
+        self._grant_next_turn()
 
-    def _expect_nobody(self) -> None:
+    def _cancel_expectation(self) -> None:
         if self._expected is not None:
             self._expected[1].cancel()
             self._expected = None
 
-    def _grant(self) -> None:
+    def _grant_next_turn(self) -> None:
         # A cancelled one is about to leave.
         present = [claim for claim, granted in self._waiting.items() if not granted.done()]
         if self._running is not None or self._expected is not None or not present:
             return
         now = self._clock()
-        chosen = self._running = min(present, key=lambda claim: self._rank(claim, now))
+        chosen = self._running = min(present, key=lambda claim: self._rank_use(claim, now))
         self._front = max(self._front, self._used[chosen.owner])
         self._served[chosen.owner] = next(self._order)
         chosen.began = self.moved = now
         self._waiting.pop(chosen).set_result(None)
 
-    def _rank(self, claim: Claim, now: float) -> tuple[float, int, float]:
+    def _rank_use(self, claim: EngineUse, now: float) -> tuple[float, int, float]:
         owner = claim.owner
-        return self._used[owner], self._served.get(owner, 0), min(claim.had_s, _MOST_S) - (now - claim.began)
+        return (
+            self._used[owner],
+            self._served.get(owner, 0),
+            min(claim.had_s, _EQUAL_USE_S) - (now - claim.began),
+        )
 
     def _is_active(self, owner: str) -> bool:
         is_running = self._running is not None and self._running.owner == owner
         return is_running or any(claim.owner == owner for claim in self._waiting)
 
-    def _forget(self, owner: str) -> None:
+    def _forget_idle_key(self, owner: str) -> None:
         """Forget a key without requests whose use is not above that of the others."""
         if not self._is_active(owner) and self._used.get(owner, 0.0) <= self._front:
             self._used.pop(owner, None)
@@ -127,7 +131,7 @@ class FairTurns:
 
 
 @dataclass(slots=True)
-class _Queued:
+class _Waiter:
     size_s: float
     since: float
     granted: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
@@ -140,14 +144,14 @@ class Places:
         self._per_key = per_key
         self._clock = clock
         self._held: Counter[str] = Counter()
-        self._waiting: dict[str, list[_Queued]] = {}
+        self._waiting: dict[str, list[_Waiter]] = {}
 
-    async def take(self, claim: Claim) -> None:
+    async def wait_for_place(self, claim: EngineUse) -> None:
         """Wait for a place; each second of waiting counts as if the request were a second shorter."""
         if self._held[claim.owner] < self._per_key:
             self._held[claim.owner] += 1
             return
-        waiter = _Queued(claim.size_s, self._clock())
+        waiter = _Waiter(claim.size_s, self._clock())
         waiting = self._waiting.setdefault(claim.owner, [])
         waiting.append(waiter)
         try:
@@ -156,10 +160,10 @@ class Places:
             if waiter in waiting:
                 waiting.remove(waiter)
             else:
-                self.release(claim)
+                self.release_place(claim)
             raise
 
-    def release(self, claim: Claim) -> None:
+    def release_place(self, claim: EngineUse) -> None:
         """Release a place, or pass it to the next request."""
         waiting, now = self._waiting.get(claim.owner, []), self._clock()
         if present := [waiter for waiter in waiting if not waiter.granted.done()]:

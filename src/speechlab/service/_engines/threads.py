@@ -25,11 +25,11 @@ class Threads:
         self.busy = 0
         """Number of tasks that run or are about to."""
 
-    async def run(self, task: Callable[[], T]) -> T:
+    async def run_task(self, task: Callable[[], T]) -> T:
         """Run a task in a thread and wait for it; a cancelled wait does not stop the task."""
-        return await asyncio.shield(self.start(task))
+        return await asyncio.shield(self.start_task(task))
 
-    def start(self, task: Callable[[], T]) -> asyncio.Future[T]:
+    def start_task(self, task: Callable[[], T]) -> asyncio.Future[T]:
         """Run a task in a thread; a failure is not reported if nothing waits for the task."""
         passed: Future[T] = Future()
         with self._lock:
@@ -39,12 +39,12 @@ class Threads:
                 self._idle -= 1
         self._tasks.put((passed, task))
         if is_new:
-            threading.Thread(target=self._work, name="speechlab-work", daemon=True).start()
+            threading.Thread(target=self._run_tasks, name="speechlab-work", daemon=True).start()
         future = asyncio.wrap_future(passed)
         future.add_done_callback(lambda done: done.cancelled() or done.exception())
         return future
 
-    def _work(self) -> None:
+    def _run_tasks(self) -> None:
         while True:
             try:
                 future, task = self._tasks.get(timeout=30.0)

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import WORK, Fault, Gone, from_engine
-from speechlab.service._logs import error_fields, log
+from speechlab.service._faults import OPERATION_NAMES, ClientGone, Fault, build_engine_fault
+from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.metering import Meter
@@ -36,10 +36,10 @@ class Turn:
     async def __aenter__(self) -> Self:
         try:
             self._admission = await self._stack.enter_async_context(
-                self.lane.admit(self.meter.row.operation, self.meter.row.key_id, self.meter.size_s)
+                self.lane.admit_request(self.meter.row.operation, self.meter.row.key_id, self.meter.size_s)
             )
         except Fault:
-            self.meter.refused()
+            self.meter.undo_admission()
             raise
         return self
 
@@ -50,39 +50,39 @@ class Turn:
         await self._stack.__aexit__(kind, error, trace)
         self.meter.row.model = self.lane.model
         if self._admission.first_s is not None:
-            self.meter.first_audio(self.lane.entry.name, self._admission.first_s)
+            self.meter.record_first_audio(self.lane.entry.name, self._admission.first_s)
         if self.reached:
-            self.meter.ended(error)
-        if not isinstance(error, Exception) or isinstance(error, (Fault, Gone)):
+            self.meter.record_end(error)
+        if not isinstance(error, Exception) or isinstance(error, (Fault, ClientGone)):
             return
         # A client's mistake is not logged as an error.
         level = "info" if isinstance(error, InvalidRequestError) else "error"
         operation, engine = self.meter.row.operation, self.lane.entry.name
-        log(f"{WORK[operation]} failed", level=level, engine=engine, **error_fields(error))
-        raise from_engine(error, operation) from error
+        log(f"{OPERATION_NAMES[operation]} failed", level=level, engine=engine, **build_error_fields(error))
+        raise build_engine_fault(error, operation) from error
 
-    async def call(self, task: Callable[[], T]) -> T:
+    async def run_task(self, task: Callable[[], T]) -> T:
         """Run a blocking task that uses the engine."""
-        self._reach()
-        return await self.lane.call(self._admission, task)
+        self._record_reached()
+        return await self.lane.run_task(self._admission, task)
 
-    def iterate(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
+    def iterate_pieces(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
         """Read from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
-        self._reach()
-        pieces = self.lane.iterate(self._admission, make, whole=whole)
+        self._record_reached()
+        pieces = self.lane.iterate_pieces(self._admission, make, whole=whole)
         self._stack.push_async_callback(pieces.aclose)
         return pieces
 
-    async def wait(self, work: Awaitable[T]) -> T:
-        self._reach()
-        with self._admission.computing():
+    async def wait_for(self, work: Awaitable[T]) -> T:
+        self._record_reached()
+        with self._admission.count_engine_time():
             return await work
 
-    def server_timing(self) -> str:
-        """The ``Server-Timing`` header: milliseconds of waiting and of computing."""
+    def format_server_timing(self) -> str:
+        """Return the ``Server-Timing`` header: milliseconds of waiting and of computing."""
         queue_ms, engine_ms = self._admission.queue_s * 1000, self._admission.engine_s * 1000
         return f"queue;dur={queue_ms:.1f}, engine;dur={engine_ms:.1f}"
 
-    def _reach(self) -> None:
+    def _record_reached(self) -> None:
         self.reached = True
-        self.meter.begun()
+        self.meter.record_start()

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab.contract import Voice, VoiceRules, canonical_uuid
-from speechlab.service._logs import error_fields, log
+from speechlab.contract import Voice, VoiceRules, parse_uuid
+from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:
     from speechlab.engines import EngineVoice
@@ -39,8 +39,8 @@ class CatalogueVoice:
     rules: VoiceRules
     lane: EngineLane
 
-    def entry(self) -> Voice:
-        """The voice in the form of the catalogue."""
+    def to_voice(self) -> Voice:
+        """Return the voice in the form of the catalogue."""
         return Voice(
             id=self.id,
             description=f"{self.voice.description} ({self.provider.name}: {self.voice.name})",
@@ -66,24 +66,24 @@ class Catalogue:
         self._broken: dict[str, Exception] = {}
         self._read_at = float("-inf")
 
-    def read(self, *, again: bool = False) -> list[CatalogueVoice]:
+    def read_voices(self, *, again: bool = False) -> list[CatalogueVoice]:
         """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads."""
         voices_by_id: dict[str, CatalogueVoice] = {}
         broken: dict[str, Exception] = {}
         for lane in self._lanes:
             provider = lane.entry.promises
             former = {known.id: known for known in self._voices.values() if known.lane is lane}
-            if former and not (lane.created or again):
+            if former and not (lane.has_engine or again):
                 # Unloaded when idle: its voices are known, and it is not made again for them.
                 voices_by_id.update(former)
                 continue
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
-                voices = lane.engine().voices
+                voices = lane.get_engine().voices
             except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
                 broken[provider.name] = error
                 if provider.name not in self._broken:
-                    fields = {"provider": provider.name, **error_fields(error)}
+                    fields = {"provider": provider.name, **build_error_fields(error)}
                     log("an engine has no voices", level="error", **fields)
                 continue
             for voice in voices:
@@ -94,17 +94,17 @@ class Catalogue:
             raise next(iter(broken.values()))
         return list(voices_by_id.values())
 
-    def find(self, voice_id: str) -> CatalogueVoice | None:
+    def find_voice(self, voice_id: str) -> CatalogueVoice | None:
         """Find a voice by its id in any case. Blocks; for worker threads."""
-        identity = canonical_uuid(voice_id)
+        identity = parse_uuid(voice_id)
         if identity is None:
             return None
         voice = self._voices.get(identity)
         if voice is None and time.monotonic() - self._read_at > 1.0:
-            self.read(again=True)
+            self.read_voices(again=True)
             voice = self._voices.get(identity)
         return voice
 
-    def listing(self) -> dict[str, Any]:
-        """The reply of ``GET /tts/voices``. Blocks; for worker threads."""
-        return {"voices": [voice.entry().model_dump(mode="json") for voice in self.read()]}
+    def build_listing(self) -> dict[str, Any]:
+        """Return the reply of ``GET /tts/voices``. Blocks; for worker threads."""
+        return {"voices": [voice.to_voice().model_dump(mode="json") for voice in self.read_voices()]}

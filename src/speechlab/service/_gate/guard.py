@@ -24,22 +24,31 @@ from speechlab.contract import (
     VOICES_PATH,
 )
 from speechlab.service._accounts.limits import NotAdmitted
-from speechlab.service._faults import Fault, Gone
+from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._keys import is_key_form
-from speechlab.service._logs import error_fields, log
-from speechlab.service._state import INTERIM, METRICS_PATH, READY_PATH, ServiceState, abort_of, record_of
+from speechlab.service._logs import build_error_fields, log
+from speechlab.service._state import (
+    INTERIM_EXTENSION,
+    METRICS_PATH,
+    READY_PATH,
+    ServiceState,
+    get_abort,
+    get_record,
+)
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_OPEN = frozenset({"/healthz", READY_PATH})
-"""Paths open without a key, for schedulers; the reply without a key is yes or no."""
-_OPERATORS = frozenset({METRICS_PATH, READY_PATH})
+# Paths open without a key, for schedulers; the reply without a key is yes or no.
+_OPEN_PATHS = frozenset({"/healthz", READY_PATH})
+_OPERATOR_PATHS = frozenset({METRICS_PATH, READY_PATH})
 # Polled by machines every few seconds, and so logged at the debug level only.
-_QUIET = _OPEN | _OPERATORS
-_ROUTES = _QUIET | {
+_QUIET_PATHS = _OPEN_PATHS | _OPERATOR_PATHS
+# Paths named in logs and metrics; other paths are not, since they may contain a key typed into the wrong
+# place.
+_ROUTE_PATHS = _QUIET_PATHS | {
     VOICES_PATH,
     SPEECH_PATH,
     RECOGNITION_PATH,
@@ -47,15 +56,14 @@ _ROUTES = _QUIET | {
     TRANSLATION_PATH.rstrip("/"),
     REALTIME_PATH,
 }
-"""Paths named in logs and metrics; other paths are not, since they may contain a key typed into the wrong place."""
 _SEND_BYTES = 64 * 1024
 _PULSE_S = 10.0
+# Seconds without a step of an engine after which a waiting client hears nothing more.
 _ALIVE_S = 60.0
-"""Seconds without a step of an engine after which a waiting client hears nothing more."""
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def service_name(path: str) -> str:
+def resolve_service_name(path: str) -> str:
     """Name of the service of a path, for the ``context`` of errors."""
     for prefix, name in ((SPEECH_PATH, "tts"), (RECOGNITION_PATH, "asr"), ("/translate", "translate")):
         if path == prefix or path.startswith(prefix.rstrip("/") + "/"):
@@ -63,23 +71,23 @@ def service_name(path: str) -> str:
     return "ws" if path == REALTIME_PATH else "router"
 
 
-class _Pulse:
+class _InterimReplies:
     """Interim replies to a client that reads them, while its request waits and the engines make steps for others."""
 
     def __init__(self, scope: Scope, service: ServiceState) -> None:
-        self._send = scope.get("extensions", {}).get(INTERIM, {}).get("call")
+        self._send = scope.get("extensions", {}).get(INTERIM_EXTENSION, {}).get("call")
         self._service = service
         self._timer: asyncio.TimerHandle | None = None
         if self._send is not None and INTERIM_HEADER in Headers(scope=scope):
-            self._wait()
+            self._schedule_next()
 
-    def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._beat)
+    def _schedule_next(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._send_if_alive)
 
-    def _beat(self) -> None:
-        if any(time.monotonic() - lane.moved < _ALIVE_S for lane in self._service.engines.lanes):
+    def _send_if_alive(self) -> None:
+        if any(time.monotonic() - lane.moved_at < _ALIVE_S for lane in self._service.engines.lanes):
             self._send()
-        self._wait()
+        self._schedule_next()
 
     def stop(self) -> None:
         """Send no more: the reply begins, or there is none."""
@@ -94,7 +102,7 @@ class Guard:
         self._app = app
         self._service = service
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
-        self._handshakes = HandshakeGuard(app, service, self._host_allowed)
+        self._handshakes = HandshakeGuard(app, service, self._is_host_allowed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -102,17 +110,17 @@ class Guard:
         elif scope["type"] == "websocket" or scope["path"] == REALTIME_PATH:
             await self._handshakes(scope, receive, send)
         else:
-            await self._http(scope, receive, send)
+            await self._handle_http(scope, receive, send)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._service.upkeep.begin()
+    async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._service.upkeep.start_once()
         started = time.monotonic()
-        record = record_of(scope)
-        status, incoming = 0, _Incoming(scope, receive)
+        record = get_record(scope)
+        status, incoming = 0, _BodyReceiver(scope, receive)
         pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
-        pulse = _Pulse(scope, self._service)
+        pulse = _InterimReplies(scope, self._service)
 
-        async def recorded(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -126,68 +134,72 @@ class Guard:
 
         try:
             self._check_head(scope)
-            self._let_in(scope)
-            await self._answer(scope, incoming, recorded)
+            self._authenticate(scope)
+            await self._run_app(scope, incoming, send_recorded)
         except Fault as fault:
             if status:
                 raise
-            await fault.response()(scope, receive, recorded)
+            await fault.build_response()(scope, receive, send_recorded)
         except NotAdmitted as refusal:
-            await refusal.fault(service_name(scope["path"])).response()(scope, receive, recorded)
-        except Gone:
+            await refusal.to_fault(resolve_service_name(scope["path"])).build_response()(
+                scope, receive, send_recorded
+            )
+        except ClientGone:
             log("client left", request_id=record.id)
         except TimeoutError:
             if not status:
                 raise
             record.ended = (499, "the reader was too slow")
-            abort_of(scope)()
+            get_abort(scope)()
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            fields = {"request_id": record.id, "path": _route(scope), **error_fields(error)}
+            fields = {"request_id": record.id, "path": _to_logged_path(scope), **build_error_fields(error)}
             log("internal error", level="error", **fields)
             if not status:
-                internal = Fault("ErrInternal", "internal server error", service_name(scope["path"]))
-                await internal.response()(scope, receive, recorded)
+                internal = Fault("ErrInternal", "internal server error", resolve_service_name(scope["path"]))
+                await internal.build_response()(scope, receive, send_recorded)
         finally:
             pulse.stop()
-            self._over(scope, status, time.monotonic() - started)
+            self._finish_request(scope, status, time.monotonic() - started)
 
-    def _over(self, scope: Scope, sent: int, seconds: float) -> None:
+    def _finish_request(self, scope: Scope, sent: int, seconds: float) -> None:
         """Close the operation's meter, count the request and log it."""
-        record = record_of(scope)
+        record = get_record(scope)
         for held in record.held:
             held.close()
         if record.meter is not None:
             record.meter.close()
         status, ended = record.ended or (sent or 499, None)
         more: dict[str, Any] = {"sent": sent, "ended": ended} if ended else {}
-        self._service.counters.answered(_route(scope), _logged_method(scope), status, seconds)
+        self._service.counters.count_request(
+            _to_logged_path(scope), _to_logged_method(scope), status, seconds
+        )
         log(
             "request",
-            level="debug" if scope["path"] in _QUIET else "info",
+            level="debug" if scope["path"] in _QUIET_PATHS else "info",
             request_id=record.id,
-            method=_logged_method(scope),
-            path=_route(scope),
+            method=_to_logged_method(scope),
+            path=_to_logged_path(scope),
             status=status,
             key=record.principal.key_id if record.principal else None,
             seconds=round(seconds, 4),
             **more,
         )
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] in _QUIET:
+    async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["path"] in _QUIET_PATHS:
             await self._app(scope, receive, send)
             return
         if self._service.in_flight.draining:
-            raise _stopping(scope)
-        with self._service.in_flight.request():
+            raise _build_stopping_fault(scope)
+        with self._service.in_flight.register_request():
             try:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
                 # The server cancels requests after the drain; the client gets a 503 if no part of the reply was sent.
-                record_of(scope).ended = (503, "the service stopped")
-                raise _stopping(scope) from None
+                get_record(scope).ended = (503, "the service stopped")
+                raise _build_stopping_fault(scope) from None
 
-    def _let_in(self, scope: Scope) -> None:
+    def _authenticate(self, scope: Scope) -> None:
         """Find the owner of the key, and check the key's rights."""
         path = scope["path"]
         headers = Headers(scope=scope).getlist("authorization")
@@ -196,26 +208,26 @@ class Guard:
             scheme, _, credentials = headers[0].partition(" ")
             token = credentials.strip(" ") if scheme.lower() == "bearer" else ""
         # A malformed token is looked up as well, so that the duration does not depend on the form.
-        principal = self._service.keyring.find(token)
+        principal = self._service.keyring.find_owner(token)
         if not is_key_form(token):
             principal = None
-        record_of(scope).principal = principal
-        if path in _OPEN:
+        get_record(scope).principal = principal
+        if path in _OPEN_PATHS:
             return
         if principal is None:
-            service, demand = service_name(path), {"WWW-Authenticate": "Bearer"}
+            service, demand = resolve_service_name(path), {"WWW-Authenticate": "Bearer"}
             raise Fault(
                 "ErrAuthenticationFailed", AUTHENTICATION_MESSAGE, service, "authentication", headers=demand
             )
-        if path in _OPERATORS and not principal.operator:
+        if path in _OPERATOR_PATHS and not principal.operator:
             message = "metrics are for operators; see the setting operator_keys"
             raise Fault("ErrPermissionDenied", message, "router", "operator")
-        if path not in _OPERATORS and not principal.user:
+        if path not in _OPERATOR_PATHS and not principal.user:
             message = "this key is an operator's, and reads metrics only"
-            raise Fault("ErrPermissionDenied", message, service_name(path), "operator")
+            raise Fault("ErrPermissionDenied", message, resolve_service_name(path), "operator")
 
     def _check_head(self, scope: Scope) -> None:
-        if not self._host_allowed(scope):
+        if not self._is_host_allowed(scope):
             message = "the Host header is missing or names a host that is not served here; see allowed_hosts"
             raise Fault("ErrInvalidRequest", message, "router", "host")
 
@@ -224,31 +236,31 @@ class Guard:
             message = f"the transfer coding {codings[:40]!r} is not supported; send chunked alone"
             raise Fault("ErrNotImplemented", message, "router", "body", headers={"Connection": "close"})
 
-    def _host_allowed(self, scope: Scope) -> bool:
+    def _is_host_allowed(self, scope: Scope) -> bool:
         hosts = Headers(scope=scope).getlist("host")
         if len(hosts) != 1 and scope.get("http_version") == "1.1":
             return False  # RFC 9112 requires exactly one
-        return not self._hosts or all(_without_port(host.lower()) in self._hosts for host in hosts)
+        return not self._hosts or all(_strip_port(host.lower()) in self._hosts for host in hosts)
 
 
 async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:
     """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader."""
     body = message.get("body", b"")
     while len(body) > _SEND_BYTES:
-        await pace.wait(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
-        pace.moved(_SEND_BYTES)
+        await pace.wait_for(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
+        pace.count_bytes(_SEND_BYTES)
         body = body[_SEND_BYTES:]
-    await pace.wait(send({**message, "body": body} if body else message))
-    pace.moved(len(body))
+    await pace.wait_for(send({**message, "body": body} if body else message))
+    pace.count_bytes(len(body))
 
 
-def _stopping(scope: Scope) -> Fault:
+def _build_stopping_fault(scope: Scope) -> Fault:
     message = "the service is stopping; try again later"
     headers = {"Retry-After": "10", "Connection": "close"}
-    return Fault("ErrOverloaded", message, service_name(scope["path"]), "draining", headers=headers)
+    return Fault("ErrOverloaded", message, resolve_service_name(scope["path"]), "draining", headers=headers)
 
 
-class _Incoming:
+class _BodyReceiver:
     """The messages of a request, and whether its body has been read to its end."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -263,16 +275,16 @@ class _Incoming:
         return message
 
 
-def _without_port(host: str) -> str:
+def _strip_port(host: str) -> str:
     if host.startswith("["):
         return host.partition("]")[0][1:]
     return host.partition(":")[0]
 
 
-def _route(scope: Scope) -> str:
+def _to_logged_path(scope: Scope) -> str:
     path: str = scope["path"]
-    return path if path in _ROUTES else "(other)"
+    return path if path in _ROUTE_PATHS else "(other)"
 
 
-def _logged_method(scope: Scope) -> str:
+def _to_logged_method(scope: Scope) -> str:
     return scope["method"] if scope["method"] in _METHODS else "(other)"

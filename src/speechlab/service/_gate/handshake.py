@@ -17,14 +17,14 @@ from speechlab.contract import AUTHENTICATION_MESSAGE, REALTIME_PATH, HandshakeC
 from speechlab.errors import StoreError
 from speechlab.service._faults import HandshakeRefused
 from speechlab.service._keys import KEY_PREFIX, Principal
-from speechlab.service._logs import error_fields, log
-from speechlab.service._state import ServiceState, record_of
+from speechlab.service._logs import build_error_fields, log
+from speechlab.service._state import ServiceState, get_record
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+# Keys of the old form, without the colon; their own code tells their owners to get a new key.
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
-"""Keys of the old form, without the colon; their own code tells their owners to get a new key."""
 
 
 class HandshakeGuard:
@@ -39,17 +39,17 @@ class HandshakeGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process a handshake, or refuse a request that should have been one."""
         if scope["type"] == "websocket":
-            await self._handshake(scope, receive, send)
+            await self._handle_handshake(scope, receive, send)
         else:
-            refused, request_id = HandshakeRefused.not_upgraded(), record_of(scope).id
+            refused, request_id = HandshakeRefused.build_upgrade_refusal(), get_record(scope).id
             _log_refusal(refused, request_id, scope)
             refused.headers |= {"X-Request-Id": request_id, "Connection": "close"}
-            await refused.response()(scope, receive, send)
+            await refused.build_response()(scope, receive, send)
 
-    async def _handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, record, status = time.monotonic(), record_of(scope), 101
+    async def _handle_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, record, status = time.monotonic(), get_record(scope), 101
         try:
-            record.principal = self._check(scope)
+            record.principal = self._check_handshake(scope)
             leave = self._service.in_flight.admit_connection(record.principal)
         except HandshakeRefused as refused:
             status = refused.status
@@ -58,20 +58,22 @@ class HandshakeGuard:
             await refused.send(send)
             return
         finally:
-            self._service.counters.answered(_known_path(scope), "GET", status, time.monotonic() - started)
+            self._service.counters.count_request(
+                _to_logged_path(scope), "GET", status, time.monotonic() - started
+            )
         try:
             await self._app(scope, receive, send)
         except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
-            fields = {"request_id": record.id, "path": REALTIME_PATH, **error_fields(error)}
+            fields = {"request_id": record.id, "path": REALTIME_PATH, **build_error_fields(error)}
             log("internal error", level="error", **fields)
         finally:
             leave()
 
-    def _check(self, scope: Scope) -> Principal:
+    def _check_handshake(self, scope: Scope) -> Principal:
         headers = Headers(scope=scope)
         if not self._host_allowed(scope):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
-            raise HandshakeRefused.not_upgraded(message)
+            raise HandshakeRefused.build_upgrade_refusal(message)
         principal = self._authenticate(headers.getlist("authorization"))
         origins = headers.getlist("origin")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
@@ -99,9 +101,9 @@ class HandshakeGuard:
                 code = HandshakeCode.INVALID_TOKEN_FORMAT
         # A malformed token is looked up as well, so that the duration does not depend on the form.
         try:
-            principal = self._service.keyring.find(token)
+            principal = self._service.keyring.find_owner(token)
         except StoreError as error:
-            log("keys cannot be read", level="error", **error_fields(error))
+            log("keys cannot be read", level="error", **build_error_fields(error))
             message = "keys and connections cannot be checked now; try again later"
             raise HandshakeRefused(HandshakeCode.WS_CONNECTION_QUOTA_UNAVAILABLE, message) from error
         if principal is None or not principal.user or code is not HandshakeCode.INVALID_TOKEN:
@@ -109,11 +111,11 @@ class HandshakeGuard:
         return principal
 
 
-def _known_path(scope: Scope) -> str:
+def _to_logged_path(scope: Scope) -> str:
     # An unknown path is not logged: it may contain a key typed into the wrong place.
     return REALTIME_PATH if scope["path"] == REALTIME_PATH else "(other)"
 
 
 def _log_refusal(refused: HandshakeRefused, request_id: str, scope: Scope) -> None:
-    path, code = _known_path(scope), refused.code.value
+    path, code = _to_logged_path(scope), refused.code.value
     log("handshake refused", request_id=request_id, path=path, status=refused.status, code=code)

@@ -13,66 +13,66 @@ from functools import partial
 from starlette.requests import ClientDisconnect, Request
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service._faults import Fault, Gone
-from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, Held, Pace
-from speechlab.service._state import hold, service_of
+from speechlab.service._faults import ClientGone, Fault
+from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, HeldBytes, Pace
+from speechlab.service._state import get_service, hold_bytes
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _MAX_PARTS = 64
+# Maximum length of a header with parameters: the standard library takes seconds for tens of kilobytes.
 _MAX_PARAMETERS = 256
-"""Maximum length of a header with parameters: the standard library takes seconds for tens of kilobytes."""
 
 
-async def read_body(request: Request, limit: int, service: str) -> Held:
+async def read_body(request: Request, limit: int, service: str) -> HeldBytes:
     """Read a body, and count its bytes while they arrive."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding not in {"", "identity"}:
         message = f"Content-Encoding {encoding[:20]!r} is not supported; send the body uncompressed"
         raise Fault("ErrInvalidRequest", message, service, "body")
-    state = service_of(request)
+    state = get_service(request)
     limit = min(limit, state.budget.limit)
     declared = request.headers.get("content-length", "")
     size = int(declared[:19]) if declared.isascii() and declared.isdigit() else 0
     if size > limit:
-        raise _too_large(limit, service)
-    body, stream, block = hold(request, service), request.stream(), bytearray()
-    body.expect(size)
+        raise _build_too_large_fault(limit, service)
+    body, stream, block = hold_bytes(request, service), request.stream(), bytearray()
+    body.reserve(size)
     pause_s = state.config.body_timeout_s
     pace = Pace(pause_s, SENDER_BYTES_S)
     try:
-        while (chunk := await pace.wait(anext(stream, None))) is not None:
-            pace.moved(len(chunk))
+        while (chunk := await pace.wait_for(anext(stream, None))) is not None:
+            pace.count_bytes(len(chunk))
             block += chunk
             if body.size + len(block) > limit:
-                raise _too_large(limit, service)
-            body.expect(body.size + len(block))
+                raise _build_too_large_fault(limit, service)
+            body.reserve(body.size + len(block))
             if len(block) >= BLOCK_BYTES:
-                await state.engines.threads.run(partial(body.write, bytes(block)))
+                await state.engines.threads.run_task(partial(body.write, bytes(block)))
                 block.clear()
     except TimeoutError:
         message = f"the body came too slowly: at less than 4 KiB/s for {pause_s:g} seconds (body_timeout_s)"
         headers = {"Connection": "close"}
         raise Fault("ErrRequestTimeout", message, service, "body", headers=headers) from None
     except ClientDisconnect:
-        raise Gone from None
+        raise ClientGone from None
     if body.size:
-        await state.engines.threads.run(partial(body.write, block))
+        await state.engines.threads.run_task(partial(body.write, block))
     else:
         body.write(block)
     return body
 
 
-def _too_large(limit: int, service: str) -> Fault:
+def _build_too_large_fault(limit: int, service: str) -> Fault:
     return Fault("ErrTooLarge", f"the body is larger than {limit:,} bytes", service, "body")
 
 
-def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
+def parse_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
     """Read multipart/form-data with text fields only, in the order sent."""
-    delimiter = b"\r\n--" + _boundary(content_type or "")
+    delimiter = b"\r\n--" + _parse_boundary(content_type or "")
     text = b"\r\n" + body
     preamble_end = text.find(delimiter)
     if preamble_end < 0:
-        raise _damaged("the boundary that its Content-Type names is not in the body")
+        raise _build_damaged_error("the boundary that its Content-Type names is not in the body")
     position = preamble_end + len(delimiter)
     fields: list[tuple[str, str]] = []
     while True:
@@ -81,43 +81,45 @@ def read_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
             return fields
         line_end = text.find(b"\r\n", position)
         if line_end < 0 or text[position:line_end].strip(b" \t"):
-            raise _damaged("a boundary is not followed by a line end")
+            raise _build_damaged_error("a boundary is not followed by a line end")
         end = text.find(delimiter, line_end)
         if end < 0:
-            raise _damaged("it ends before its closing boundary")
-        fields.append(_part(text[line_end + 2 : end] if end >= line_end + 2 else b""))
+            raise _build_damaged_error("it ends before its closing boundary")
+        fields.append(_parse_part(text[line_end + 2 : end] if end >= line_end + 2 else b""))
         if len(fields) > _MAX_PARTS:
-            raise _damaged(f"it has more than {_MAX_PARTS} parts")
+            raise _build_damaged_error(f"it has more than {_MAX_PARTS} parts")
         position = end + len(delimiter)
 
 
-def _boundary(content_type: str) -> bytes:
+def _parse_boundary(content_type: str) -> bytes:
     if len(content_type) > _MAX_PARAMETERS:
-        raise _refused(
+        raise _build_form_error(
             f"the Content-Type is longer than {_MAX_PARAMETERS} characters; send multipart/form-data"
         )
     message = Message()
     message["Content-Type"] = content_type.replace("\r", " ").replace("\n", " ")
     if message.get_content_type() != "multipart/form-data" or not content_type:
         kind = content_type.partition(";")[0].strip()[:40] or "none"
-        raise _refused(f"the Content-Type must be multipart/form-data, and it is {kind}")
+        raise _build_form_error(f"the Content-Type must be multipart/form-data, and it is {kind}")
     boundary = message.get_param("boundary")
     if not isinstance(boundary, str) or _BOUNDARY.fullmatch(boundary) is None:
-        raise _refused("the Content-Type multipart/form-data must name a boundary of 1 to 70 characters")
+        raise _build_form_error(
+            "the Content-Type multipart/form-data must name a boundary of 1 to 70 characters"
+        )
     return boundary.encode("ascii")
 
 
-def _part(part: bytes) -> tuple[str, str]:
+def _parse_part(part: bytes) -> tuple[str, str]:
     head, blank, content = part.partition(b"\r\n\r\n")
     if not blank or len(head) > 4096:
-        raise _damaged("a part has no blank line after its headers")
+        raise _build_damaged_error("a part has no blank line after its headers")
     name, is_file, disposed = None, False, False
-    for line in _text(head, "the headers of a part").split("\r\n"):
+    for line in _decode_text(head, "the headers of a part").split("\r\n"):
         key, _, value = line.partition(":")
         lowered = key.strip().lower()
         if lowered == "content-disposition":
             if disposed or len(value) > _MAX_PARAMETERS:
-                raise _damaged(
+                raise _build_damaged_error(
                     f"a part has two Content-Dispositions, or one that is longer than {_MAX_PARAMETERS} characters"
                 )
             header, disposed = Message(), True
@@ -125,30 +127,30 @@ def _part(part: bytes) -> tuple[str, str]:
             name = header.get_param("name", header=lowered)
             is_file = header.get_param("filename", header=lowered) is not None
             if header.get_content_disposition() != "form-data":
-                raise _damaged("a part's Content-Disposition is not form-data")
+                raise _build_damaged_error("a part's Content-Disposition is not form-data")
         elif lowered == "content-transfer-encoding" and value.strip().lower() not in {
             "binary",
             "8bit",
             "7bit",
         }:
-            raise _damaged("a part has a Content-Transfer-Encoding; send it unencoded")
+            raise _build_damaged_error("a part has a Content-Transfer-Encoding; send it unencoded")
     if not isinstance(name, str) or not name:
-        raise _damaged("a part has no name")
+        raise _build_damaged_error("a part has no name")
     if is_file:
-        raise _refused(f"the field {name[:40]!r} is a file; send it as text", name)
-    return name, _text(content, f"the field {name[:40]!r}", name)
+        raise _build_form_error(f"the field {name[:40]!r} is a file; send it as text", name)
+    return name, _decode_text(content, f"the field {name[:40]!r}", name)
 
 
-def _text(data: bytes, what: str, parameter: str | None = None) -> str:
+def _decode_text(data: bytes, what: str, parameter: str | None = None) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise _refused(f"{what} is not valid UTF-8", parameter) from None
+        raise _build_form_error(f"{what} is not valid UTF-8", parameter) from None
 
 
-def _refused(message: str, parameter: str | None = None) -> InvalidRequestError:
+def _build_form_error(message: str, parameter: str | None = None) -> InvalidRequestError:
     return InvalidRequestError(message, parameter=parameter, rule="2.5")
 
 
-def _damaged(reason: str) -> InvalidRequestError:
-    return _refused(f"the form is damaged: {reason}; send multipart/form-data as of RFC 7578")
+def _build_damaged_error(reason: str) -> InvalidRequestError:
+    return _build_form_error(f"the form is damaged: {reason}; send multipart/form-data as of RFC 7578")

@@ -16,7 +16,7 @@ from uuid import uuid4
 import orjson
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from speechlab.audio import streams
+from speechlab.audio import can_stream
 from speechlab.contract import (
     AskLimiter,
     AudioFormat,
@@ -38,11 +38,11 @@ from speechlab.contract import (
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._engines.turn import Turn
-from speechlab.service._faults import Fault, detail
+from speechlab.service._faults import Fault, describe_failure
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
-from speechlab.service._logs import error_fields, log
+from speechlab.service._logs import build_error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import ServiceState, abort_of, principal_of, record_of, service_of
+from speechlab.service._state import ServiceState, get_abort, get_principal, get_record, get_service
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.ledger import Status
@@ -50,14 +50,14 @@ if TYPE_CHECKING:
     from speechlab.service._engines.voices import CatalogueVoice
     from speechlab.service._keys import Principal
 
-_STOPPING = "the service is stopping; try again later"
+_STOPPING_MESSAGE = "the service is stopping; try again later"
 
 
-async def realtime(socket: WebSocket) -> None:
+async def run_realtime(socket: WebSocket) -> None:
     """Run one conversation; :class:`HandshakeGuard` has checked the handshake."""
-    conversation = Conversation(socket, service_of(socket), principal_of(socket))
-    with service_of(socket).in_flight.conversation(conversation):
-        await conversation.run()
+    conversation = Conversation(socket, get_service(socket), get_principal(socket))
+    with get_service(socket).in_flight.register_conversation(conversation):
+        await conversation.run_conversation()
 
 
 class Conversation:
@@ -70,8 +70,8 @@ class Conversation:
         self._session = RealtimeProtocol(
             f"sess_{uuid4().hex}", f"{service.config.vendor}/tts", text_limit=service.config.tts_text_limit
         )
-        self._request_id = record_of(socket.scope).id
-        self._abort = abort_of(socket.scope)
+        self._request_id = get_record(socket.scope).id
+        self._abort = get_abort(socket.scope)
         self._sending = asyncio.Lock()
         self._pace = Pace(service.config.send_timeout_s, READER_BYTES_S)
         self._lost = False
@@ -82,18 +82,18 @@ class Conversation:
         self._close_code = 0
         self._spoken_since = 0.0
 
-    async def run(self) -> None:
+    async def run_conversation(self) -> None:
         started = time.monotonic()
         try:
             await self._socket.accept(headers=[(b"x-request-id", self._request_id.encode())])
         except (OSError, WebSocketDisconnect):
             return  # the client left during the handshake
-        aging = asyncio.create_task(self._end_by_age())
+        aging = asyncio.create_task(self._end_at_max_age())
         try:
             if self._service.in_flight.draining:
                 await self.drain()
             while self._session.state is not SessionState.CLOSED:
-                await self._receive()
+                await self._receive_message()
         finally:
             aging.cancel()
             self._perform_now(self._session.client_gone())
@@ -109,30 +109,32 @@ class Conversation:
                 seconds=round(time.monotonic() - started, 4),
             )
 
-    async def _end_by_age(self) -> None:
+    async def _end_at_max_age(self) -> None:
         if self._service.config.ws_session_s:
             await asyncio.sleep(self._service.config.ws_session_s)
-            await self._perform(self._session.grew_old())
+            await self._perform_actions(self._session.grew_old())
 
     async def drain(self) -> None:
         """Close now if no text is under way, and otherwise after it."""
-        await self._perform(self._session.drain())
+        await self._perform_actions(self._session.drain())
 
-    async def give_up(self) -> None:
+    async def close_now(self) -> None:
         """Stop the text under way, report it to the client, and close."""
         if self._speaking is not None:
             self._speaking.cancel()
-        await self._perform(self._session.failed(_STOPPING) or self._session.backend_unavailable(_STOPPING))
+        await self._perform_actions(
+            self._session.on_failed(_STOPPING_MESSAGE) or self._session.backend_unavailable(_STOPPING_MESSAGE)
+        )
 
     # Receiving
 
-    async def _receive(self) -> None:
+    async def _receive_message(self) -> None:
         idle_s = None if self._session.config else self._service.config.ws_idle_s
         try:
             async with asyncio.timeout(idle_s) as self._receiving:
                 message = await self._socket.receive()
         except TimeoutError:
-            await self._perform(self._session.left_unconfigured())
+            await self._perform_actions(self._session.on_configure_timeout())
             return
         finally:
             self._receiving = None
@@ -141,30 +143,30 @@ class Conversation:
             self._close_code = self._close_code or message.get("code", 0)
             over_limit = message.get("code") == CloseCode.FRAME_TOO_LARGE
             ended = self._session.frame_over_read_limit() if over_limit else self._session.client_gone()
-            await self._perform(ended)
+            await self._perform_actions(ended)
         elif message.get("text") is None:
-            await self._perform(self._session.binary_frame())
+            await self._perform_actions(self._session.binary_frame())
         else:
-            await self._perform(self._session.message(message["text"].encode()))
+            await self._perform_actions(self._session.message(message["text"].encode()))
 
     def _recheck_key(self) -> list[SessionAction] | None:
         """Check the key again; return the actions that refuse the client, or None."""
         try:
             principal = self._service.keyring.recheck(self._principal)
         except StoreError as error:
-            log("keys cannot be read", level="error", **error_fields(error))
+            log("keys cannot be read", level="error", **build_error_fields(error))
             code, message = (
                 RealtimeCode.TTS_SERVICE_UNAVAILABLE,
                 "keys cannot be checked now; try again later",
             )
-            return self._session.voice_refused(code, message) or self._session.rejected(code, message)
+            return self._session.voice_refused(code, message) or self._session.on_rejected(code, message)
         if principal is None:
             log("the key of a session is gone", session=self._session.session_id, key=self._principal.key_id)
             return self._session.key_gone()
         self._principal = principal
         return None
 
-    async def _find(self, voice_id: str) -> list[SessionAction]:
+    async def _find_voice(self, voice_id: str) -> list[SessionAction]:
         if (refused := self._recheck_key()) is not None:
             return refused
         engines = self._service.engines
@@ -172,15 +174,15 @@ class Conversation:
             message = "no text-to-speech engine is registered here"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
 
-        def find() -> tuple[CatalogueVoice, str] | None:
-            voice = engines.catalogue.find(voice_id)
-            return None if voice is None else (voice, str(voice.lane.engine().model))
+        def find_in_catalogue() -> tuple[CatalogueVoice, str] | None:
+            voice = engines.catalogue.find_voice(voice_id)
+            return None if voice is None else (voice, str(voice.lane.get_engine().model))
 
         try:
-            voice_and_model = await engines.threads.run(find)
+            voice_and_model = await engines.threads.run_task(find_in_catalogue)
         except Exception as error:  # noqa: BLE001 - any error means that voices are not available
-            log("voices cannot be listed", level="error", **error_fields(error))
-            message = f"voices are not available now: {detail(error)}"
+            log("voices cannot be listed", level="error", **build_error_fields(error))
+            message = f"voices are not available now: {describe_failure(error)}"
             return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
         if voice_and_model is None:
             return self._session.voice_found(None)
@@ -191,35 +193,35 @@ class Conversation:
                 id=self._voice.id,
                 model=model,
                 rules=self._voice.rules,
-                allowed=self._principal.may_speak(provider.name, self._voice.id),
+                allowed=self._principal.can_speak(provider.name, self._voice.id),
                 temperature=provider.temperature,
-                streams=lambda name, rate: streams(AudioFormat(name), rate),
+                streams=lambda name, rate: can_stream(AudioFormat(name), rate),
             )
         )
 
-    def _ask_limiter(self, text: str) -> list[SessionAction]:
+    def _admit_text(self, text: str) -> list[SessionAction]:
         assert self._voice is not None  # a text is accepted in a configured session only
         if (refused := self._recheck_key()) is not None:
             return refused
         provider = self._voice.provider.name
-        meter = self._service.metering.begin("tts", self._principal, transport="websocket")
+        meter = self._service.metering.open_meter("tts", self._principal, transport="websocket")
         try:
-            meter.admit()
-            if not self._principal.may_speak(provider, self._voice.id):
+            meter.check_key_limits()
+            if not self._principal.can_speak(provider, self._voice.id):
                 meter.close()
                 message = "this key may no longer use this voice, or the provider behind it"
-                return self._session.rejected(RealtimeCode.SERVICE_ACCESS_DENIED, message)
-            meter.accept(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
+                return self._session.on_rejected(RealtimeCode.SERVICE_ACCESS_DENIED, message)
+            meter.check_service_limits(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
         except NotAdmitted as refusal:
             meter.close()
-            return self._session.rejected(refusal.realtime_code, refusal.reason)
+            return self._session.on_rejected(refusal.realtime_code, refusal.reason)
         self._meter = meter
         self._spoken_since = time.monotonic()
-        return self._session.admitted()
+        return self._session.on_admitted()
 
     # Speaking
 
-    async def _speak(self, start: StartSynthesis) -> None:
+    async def _speak_text(self, start: StartSynthesis) -> None:
         meter, voice, config = self._meter, self._voice, start.config
         assert meter is not None
         assert voice is not None
@@ -227,7 +229,7 @@ class Conversation:
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
             end = await self._synthesize(utterance, meter)
-            await self._perform(end())
+            await self._perform_actions(end())
         finally:
             meter.close()
 
@@ -236,27 +238,32 @@ class Conversation:
         lane = utterance.voice.lane
         try:
             # An engine that cannot be made counts as an unavailable backend.
-            await self._service.engines.threads.run(utterance.check)
+            await self._service.engines.threads.run_task(utterance.check_text)
         except InvalidRequestError as error:
-            return partial(self._session.rejected, RealtimeCode.INVALID_MESSAGE, error.message)
+            return partial(self._session.on_rejected, RealtimeCode.INVALID_MESSAGE, error.message)
         except Exception as error:  # noqa: BLE001 - reported to the client in its terms
-            log("no backend", level="error", provider=utterance.voice.provider.name, **error_fields(error))
-            message = f"the voice's engine is not available: {detail(error)}"
+            log(
+                "no backend",
+                level="error",
+                provider=utterance.voice.provider.name,
+                **build_error_fields(error),
+            )
+            message = f"the voice's engine is not available: {describe_failure(error)}"
             return partial(self._session.backend_unavailable, message)
         turn = Turn(lane, meter)
         try:
             async with turn:
-                pieces = turn.iterate(partial(utterance.encoded, meter))
-                await self._perform(self._session.backend_started())
+                pieces = turn.iterate_pieces(partial(utterance.speak_encoded, meter))
+                await self._perform_actions(self._session.backend_started())
                 async for piece in pieces:
                     # The next piece is requested after this one was sent: a slow reader slows its synthesis.
-                    await self._perform(self._session.audio(piece))
+                    await self._perform_actions(self._session.audio(piece))
         except Fault as fault:
-            ended = self._session.failed if turn.reached else self._session.backend_unavailable
+            ended = self._session.on_failed if turn.reached else self._session.backend_unavailable
             return partial(ended, fault.error)
-        return self._session.finished
+        return self._session.on_finished
 
-    def _record(self, record: SynthesisRecord) -> None:
+    def _record_usage(self, record: SynthesisRecord) -> None:
         meter = self._meter
         assert meter is not None
         meter.row.model, meter.row.audio_bytes = record.model, record.audio_bytes
@@ -276,19 +283,19 @@ class Conversation:
 
     # Performing
 
-    async def _perform(self, actions: list[SessionAction]) -> None:
+    async def _perform_actions(self, actions: list[SessionAction]) -> None:
         """Perform the session's actions. Connection errors are reported to the session, not raised."""
         match actions:
             case [FindVoice(voice_id)]:
-                await self._perform(await self._find(voice_id))
+                await self._perform_actions(await self._find_voice(voice_id))
                 return
             case [AskLimiter(text)]:
-                await self._perform(self._ask_limiter(text))
+                await self._perform_actions(self._admit_text(text))
                 return
         if outgoing := self._perform_now(actions):
             async with self._sending:
                 for action in outgoing:
-                    await self._send(action)
+                    await self._send_action(action)
 
     def _perform_now(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
         """Perform the actions that need no waiting, and return the others."""
@@ -296,49 +303,51 @@ class Conversation:
         for action in actions:
             match action:
                 case StartSynthesis():
-                    self._speaking = asyncio.create_task(self._speak(action))
-                    self._speaking.add_done_callback(self._check_speaking)
+                    self._speaking = asyncio.create_task(self._speak_text(action))
+                    self._speaking.add_done_callback(self._on_speaking_done)
                 case CancelSynthesis():
                     assert self._speaking is not None
                     self._speaking.cancel()
                 case RecordUsage(record):
-                    self._record(record)
+                    self._record_usage(record)
                 case SendMessage() | SendAudio() | CloseSession():
                     outgoing.append(action)
         return outgoing
 
-    async def _send(self, action: SendMessage | SendAudio | CloseSession) -> None:
+    async def _send_action(self, action: SendMessage | SendAudio | CloseSession) -> None:
         if self._lost:
             return
         try:
             match action:
                 case SendMessage(message):
                     text = orjson.dumps(message).decode()
-                    await self._pace.wait(self._socket.send_text(text))
-                    self._pace.moved(len(text))
+                    await self._pace.wait_for(self._socket.send_text(text))
+                    self._pace.count_bytes(len(text))
                 case SendAudio(data):
-                    await self._pace.wait(self._socket.send_bytes(data))
-                    self._pace.moved(len(data))
+                    await self._pace.wait_for(self._socket.send_bytes(data))
+                    self._pace.count_bytes(len(data))
                 case CloseSession(code, reason):
                     self._close_code = code
-                    await self._pace.wait(self._socket.close(code, reason))
+                    await self._pace.wait_for(self._socket.close(code, reason))
                     self._stop_receiving()
         except TimeoutError:
             log("connection dropped: its reader was too slow", session=self._session.session_id)
             self._perform_now(self._session.reader_stalled())
-            self._drop()
+            self._drop_connection()
         except WebSocketDisconnect:
             self._perform_now(self._session.client_gone())
-            self._drop()
+            self._drop_connection()
 
-    def _check_speaking(self, task: asyncio.Task[None]) -> None:
+    def _on_speaking_done(self, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             # An internal error: the client can try again on a new connection; this one would stay busy for ever.
-            log("internal error", level="error", session=self._session.session_id, **error_fields(error))
-            self._drop()
+            log(
+                "internal error", level="error", session=self._session.session_id, **build_error_fields(error)
+            )
+            self._drop_connection()
 
-    def _drop(self) -> None:
+    def _drop_connection(self) -> None:
         self._lost = True
         self._abort()
         self._stop_receiving()

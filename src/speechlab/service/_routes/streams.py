@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
-from speechlab.service._faults import Fault, Gone
-from speechlab.service._held_bytes import BLOCK_BYTES, Held
-from speechlab.service._logs import error_fields, log
-from speechlab.service._state import ServiceState, abort_of, record_of
+from speechlab.service._faults import ClientGone, Fault
+from speechlab.service._held_bytes import BLOCK_BYTES, HeldBytes
+from speechlab.service._logs import build_error_fields, log
+from speechlab.service._state import ServiceState, get_abort, get_record
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -22,15 +22,15 @@ T = TypeVar("T")
 _READ_BYTES = 128 * 1024
 
 
-async def until_gone(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do the work of a request whose body was read, and cancel it if the client disconnects."""
     task = asyncio.ensure_future(work)
-    watch = asyncio.ensure_future(_disconnected(receive))
+    watch = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
-        raise Gone
+        raise ClientGone
     finally:
         task.cancel()
         watch.cancel()
@@ -56,31 +56,31 @@ class StreamReply(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await until_gone(receive, self._send_all(scope, send))
-        except Gone:
-            record_of(scope).ended = (499, "the client left")
+            await run_while_connected(receive, self._send_all(scope, send))
+        except ClientGone:
+            get_record(scope).ended = (499, "the client left")
         finally:
             await self._rest.aclose()
 
     async def _send_all(self, scope: Scope, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         try:
-            await self._send(send, self._first)
+            await self._send_piece(send, self._first)
             async for piece in self._rest:
-                await self._send(send, piece)
+                await self._send_piece(send, piece)
         except TimeoutError:
-            record_of(scope).ended = (499, "the reader was too slow")
-            abort_of(scope)()
+            get_record(scope).ended = (499, "the reader was too slow")
+            get_abort(scope)()
             return
         except Exception as error:  # noqa: BLE001 - after the status was sent, logging is all that remains
             if not isinstance(error, Fault):  # faults are logged where they are made
-                log("stream broken off", level="error", path=scope["path"], **error_fields(error))
-            failed_midway(scope, error)
+                log("stream broken off", level="error", path=scope["path"], **build_error_fields(error))
+            record_midway_failure(scope, error)
             return
         with contextlib.suppress(TimeoutError):
             await send({"type": "http.response.body", "body": b""})
 
-    async def _send(self, send: Send, data: bytes) -> None:
+    async def _send_piece(self, send: Send, data: bytes) -> None:
         if data:
             await send({"type": "http.response.body", "body": data, "more_body": True})
 
@@ -91,7 +91,7 @@ class HeldReply(Response):
     def __init__(
         self,
         service: ServiceState,
-        held: Held,
+        held: HeldBytes,
         status: int = 200,
         *,
         media_type: str | None = None,
@@ -107,16 +107,16 @@ class HeldReply(Response):
         size = self._held.size
         for start in range(0, size or 1, _READ_BYTES):
             read = partial(self._held.read, start, _READ_BYTES)
-            block = read() if size <= BLOCK_BYTES else await self._threads.run(read)
+            block = read() if size <= BLOCK_BYTES else await self._threads.run_task(read)
             more = start + _READ_BYTES < size
             await send({"type": "http.response.body", "body": block, "more_body": more})
 
 
-def failed_midway(scope: Scope, error: BaseException) -> None:
+def record_midway_failure(scope: Scope, error: BaseException) -> None:
     """Record for the log that a reply failed after its status was sent, and why."""
-    record_of(scope).ended = (500, error.error if isinstance(error, Fault) else type(error).__name__)
+    get_record(scope).ended = (500, error.error if isinstance(error, Fault) else type(error).__name__)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -22,10 +22,10 @@ from speechlab.engines import TranslationDelta, TranslationJob
 from speechlab.errors import InvalidRequestError
 from speechlab.service._config import TEXT_BODY_BYTES
 from speechlab.service._engines.turn import Turn
-from speechlab.service._faults import Fault, invalid
-from speechlab.service._routes.bodies import read_body, read_form
-from speechlab.service._routes.streams import StreamReply, failed_midway, until_gone
-from speechlab.service._state import ServiceState, begin_operation, service_of
+from speechlab.service._faults import Fault, build_invalid_fault
+from speechlab.service._routes.bodies import parse_form, read_body
+from speechlab.service._routes.streams import StreamReply, record_midway_failure, run_while_connected
+from speechlab.service._state import ServiceState, begin_operation, get_service
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -36,58 +36,60 @@ if TYPE_CHECKING:
 
 
 async def translate(request: Request) -> Response:
-    service = service_of(request)
+    service = get_service(request)
     if not service.engines.translators:
         raise Fault("ErrServiceNotFound", "no translation engine is registered here", "translate")
     meter = begin_operation(request, "translate")
     body = await read_body(request, TEXT_BODY_BYTES, "translate")
     try:
-        fields = TranslationRequest.from_form(read_form(body.read(), request.headers.get("content-type")))
-        lane, job = await service.engines.threads.run(lambda: _accept(service, fields))
+        fields = TranslationRequest.from_form(parse_form(body.read(), request.headers.get("content-type")))
+        lane, job = await service.engines.threads.run_task(lambda: _build_job(service, fields))
     except InvalidRequestError as error:
-        raise invalid(error, "translate") from None
-    meter.accept(lane.entry.name, characters=len(fields.text), input_bytes=len(fields.text.encode("utf-8")))
+        raise build_invalid_fault(error, "translate") from None
+    meter.check_service_limits(
+        lane.entry.name, characters=len(fields.text), input_bytes=len(fields.text.encode("utf-8"))
+    )
     turn = Turn(lane, meter)
-    work = _stream(request, turn, fields, job) if fields.stream else _whole(turn, fields, job)
-    return await until_gone(request.receive, work)
+    work = _reply_stream(request, turn, fields, job) if fields.stream else _reply_whole(turn, fields, job)
+    return await run_while_connected(request.receive, work)
 
 
-def _accept(service: ServiceState, wanted: TranslationRequest) -> tuple[EngineLane, TranslationJob]:
-    lane = _chosen(service, wanted.model)
-    source = _language(lane, "source_lang", wanted.source_lang)
-    target = _language(lane, "target_lang", wanted.target_lang)
+def _build_job(service: ServiceState, wanted: TranslationRequest) -> tuple[EngineLane, TranslationJob]:
+    lane = _choose_lane(service, wanted.model)
+    source = _resolve_language(lane, "source_lang", wanted.source_lang)
+    target = _resolve_language(lane, "target_lang", wanted.target_lang)
     return lane, TranslationJob(wanted.text, source, target, wanted.keywords, wanted.context)
 
 
-def _chosen(service: ServiceState, model: str | None) -> EngineLane:
+def _choose_lane(service: ServiceState, model: str | None) -> EngineLane:
     lanes = service.engines.translators
     if model is None:
         return next(iter(lanes.values()))
     for name, lane in lanes.items():
-        if model in {name, str(lane.engine().model)}:
+        if model in {name, str(lane.get_engine().model)}:
             return lane
-    names = ", ".join(str(lane.engine().model) for lane in lanes.values())
+    names = ", ".join(str(lane.get_engine().model) for lane in lanes.values())
     message = f"there is no model {model[:60]!r}; there are {names}"
     raise InvalidRequestError(message, parameter="model", rule="2.5")
 
 
-def _language(lane: EngineLane, parameter: str, value: str) -> str:
+def _resolve_language(lane: EngineLane, parameter: str, value: str) -> str:
     code = value.strip().replace("_", "-").partition("-")[0].lower()
-    languages = tuple(lane.engine().languages)
+    languages = tuple(lane.get_engine().languages)
     if code not in languages:
         message = f"{parameter} {value[:20]!r} is not supported; it must be one of {', '.join(languages)}"
         raise InvalidRequestError(message, parameter=parameter, rule="2.5")
     return code
 
 
-async def _whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
+async def _reply_whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
     async with turn:
-        deltas = [_counted(delta, turn.meter) async for delta in _deltas(turn, job)]
+        deltas = [_count_tokens(delta, turn.meter) async for delta in _iterate_deltas(turn, job)]
     reply = {
-        "id": _new_id(),
+        "id": _build_id(),
         "object": COMPLETION_OBJECT,
         "created": int(time.time()),
-        "model": str(turn.lane.engine().model),
+        "model": str(turn.lane.get_engine().model),
         "choices": [
             {
                 "index": 0,
@@ -95,62 +97,68 @@ async def _whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) ->
                 "finish_reason": "stop",
             }
         ],
-        **_source(wanted),
-        "usage": _usage(deltas[-1] if deltas else None),
+        **_build_source_fields(wanted),
+        "usage": _build_usage(deltas[-1] if deltas else None),
     }
-    headers = {**turn.lane.headers(), "Server-Timing": turn.server_timing()}
+    headers = {**turn.lane.build_headers(), "Server-Timing": turn.format_server_timing()}
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
-async def _stream(request: Request, turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
-    events = _events(turn, wanted, job)
+async def _reply_stream(
+    request: Request, turn: Turn, wanted: TranslationRequest, job: TranslationJob
+) -> Response:
+    events = _stream_events(turn, wanted, job)
     return StreamReply(
         await anext(events),
-        _to_the_end(events, request.scope),
+        _stream_rest(events, request.scope),
         media_type="text/event-stream",
-        headers={**turn.lane.headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        headers={**turn.lane.build_headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _events(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> AsyncGenerator[bytes]:
-    """One event for each delta; the first, which also contains the source, comes with the engine's first."""
-    common = {"id": _new_id(), "object": CHUNK_OBJECT}
-    more: dict[str, Any] = _source(wanted)
+async def _stream_events(
+    turn: Turn, wanted: TranslationRequest, job: TranslationJob
+) -> AsyncGenerator[bytes]:
+    """Yield one event for each delta; the first, which also contains the source, comes with the engine's first."""
+    common = {"id": _build_id(), "object": CHUNK_OBJECT}
+    more: dict[str, Any] = _build_source_fields(wanted)
     async with turn:
-        async for delta in _deltas(turn, job):
-            if _counted(delta, turn.meter).completion_tokens is not None:
-                more["usage"] = _usage(delta)
-            yield _event({**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more})
+        async for delta in _iterate_deltas(turn, job):
+            if _count_tokens(delta, turn.meter).completion_tokens is not None:
+                more["usage"] = _build_usage(delta)
+            yield _format_event(
+                {**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more}
+            )
             more = {}
     if more:  # an engine that returned nothing
-        yield _event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
+        yield _format_event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
 
 
-async def _to_the_end(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
-    """The remaining events and the end mark, or an event about a failure without an end mark."""
+async def _stream_rest(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
+    """Yield the remaining events and the end mark, or an event about a failure without an end mark."""
     async with contextlib.aclosing(events):
         try:
             async for event in events:
                 yield event
         except Fault as fault:  # the status was sent, so the stream has to report the failure
-            failed_midway(scope, fault)
-            yield _event({"error": {"message": fault.error, "name": "ErrInternal"}})
+            record_midway_failure(scope, fault)
+            yield _format_event({"error": {"message": fault.error, "name": "ErrInternal"}})
             return
     yield f"data: {STREAM_END}\n\n".encode()
 
 
-def _deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
-    return turn.iterate(lambda: turn.lane.engine().translate(job), whole=True)
+def _iterate_deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
+    return turn.iterate_pieces(lambda: turn.lane.get_engine().translate(job), whole=True)
 
 
-def _counted(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
+def _count_tokens(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
     """Report the engine's tokens so far to the meter."""
     meter.row.prompt_tokens = delta.prompt_tokens or meter.row.prompt_tokens
     meter.row.completion_tokens = delta.completion_tokens or meter.row.completion_tokens
     return delta
 
 
-def _source(wanted: TranslationRequest) -> dict[str, Any]:
+def _build_source_fields(wanted: TranslationRequest) -> dict[str, Any]:
     return {
         "transcription": wanted.text,
         "source_lang": wanted.source_lang,
@@ -158,15 +166,15 @@ def _source(wanted: TranslationRequest) -> dict[str, Any]:
     }
 
 
-def _event(fields: dict[str, Any]) -> bytes:
+def _format_event(fields: dict[str, Any]) -> bytes:
     return b"data: " + orjson.dumps(fields) + b"\n\n"
 
 
-def _usage(last: TranslationDelta | None) -> dict[str, int]:
+def _build_usage(last: TranslationDelta | None) -> dict[str, int]:
     read = (last.prompt_tokens if last else None) or 0
     written = (last.completion_tokens if last else None) or 0
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _new_id() -> str:
+def _build_id() -> str:
     return TRANSLATION_ID_PREFIX + uuid.uuid4().hex

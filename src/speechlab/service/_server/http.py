@@ -18,18 +18,18 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from speechlab.contract import REALTIME_PATH
 from speechlab.service._faults import Fault, HandshakeRefused
 from speechlab.service._logs import log
-from speechlab.service._state import ABORT, INTERIM
+from speechlab.service._state import ABORT_EXTENSION, INTERIM_EXTENSION
 
 if TYPE_CHECKING:
     import asyncio
+# Seconds for which the rest of a refused request is read and discarded, ...
 _LINGER_S = 30.0
-"""Seconds for which the rest of a refused request is read and discarded, ..."""
+# ... and maximum pause within it.
 _LINGER_PAUSE_S = 5.0
-"""... and maximum pause within it."""
+# Maximum size of the head of a request.
 _HEAD_BYTES = 64 * 1024
-"""Maximum size of the head of a request."""
+# Maximum of headers of a request: each takes time, even a short one.
 _MOST_HEADERS = 200
-"""Maximum of headers of a request: each takes time, even a short one."""
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -54,18 +54,22 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timer of the first head, if there is room for one more connection."""
-        super().connection_made(cast("asyncio.Transport", _CarefulTransport(transport, self)))
+        super().connection_made(cast("asyncio.Transport", _LingeringTransport(transport, self)))
         # Limits what the kernel takes for a client that does not read; so the pace of reading is seen, too.
         connection = transport.get_extra_info("socket")
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 128 * 1024)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._since = self.loop.time()
         self._start_timer()
-        mine = [other for other in self.connections if self.client and _address(other) == _address(self)]
+        mine = [
+            other
+            for other in self.connections
+            if self.client and _get_client_address(other) == _get_client_address(self)
+        ]
         if len(mine) > self._max_per_address:
-            self._make_room(mine)
+            self._close_longest_idle(mine)
         elif len(self.connections) > self._max_connections:
-            self._make_room(self.connections)
+            self._close_longest_idle(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -81,7 +85,7 @@ class HttpProtocol(HttpToolsProtocol):
             return None
         cycle: Any = self.cycle
         cycle.keep_alive = False
-        self._look_after(cycle)
+        self._watch_for_reset(cycle)
         return True
 
     def _send_interim(self) -> bool:
@@ -93,24 +97,24 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         return True
 
-    def _look_after(self, cycle: Any) -> None:
+    def _watch_for_reset(self, cycle: Any) -> None:
         """End the connection once its client has reset it, which nobody else sees, as nothing is read any more."""
         if self.transport.is_closing() or cycle.response_complete:
             return
         if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self.transport.abort()
         else:
-            self.loop.call_later(0.25, self._look_after, cycle)
+            self.loop.call_later(0.25, self._watch_for_reset, cycle)
 
     def data_received(self, data: bytes) -> None:
         """Parse, unless the head is too large or the request was refused already."""
         if self._linger_until is not None:
-            self._linger()
+            self._restart_linger_timer()
             return
         self._unread_bytes += len(data)
         self._begins_with = len(data) if self._idle else 0
         super().data_received(data)
-        if self.transport.get_protocol() != self or not self._reads:
+        if self.transport.get_protocol() != self or not self._is_reading:
             return  # a WebSocket has begun, or the connection ends
         if self._unread_bytes > _HEAD_BYTES:
             self._refuse_head()
@@ -118,16 +122,16 @@ class HttpProtocol(HttpToolsProtocol):
             self._start_timer()  # the data started no request, such as an empty line, and uvicorn waits no longer
 
     @property
-    def _reads(self) -> bool:
+    def _is_reading(self) -> bool:
         return self._linger_until is None and not self.transport.is_closing()
 
     def on_url(self, url: bytes) -> None:
-        self._count(len(url))
+        self._count_head_bytes(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers += 1
-        self._count(len(name) + len(value))
+        self._count_head_bytes(len(name) + len(value))
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
@@ -138,8 +142,8 @@ class HttpProtocol(HttpToolsProtocol):
         """Start a head at its first byte."""
         super().on_message_begin()
         self.scope["extensions"] = {
-            ABORT: {"call": self.transport.abort},
-            INTERIM: {"call": self._send_interim},
+            ABORT_EXTENSION: {"call": self.transport.abort},
+            INTERIM_EXTENSION: {"call": self._send_interim},
         }
         self._head_bytes = self._headers = 0
         self._unread_bytes, self._begins_with = self._begins_with, 0
@@ -164,16 +168,16 @@ class HttpProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         super().on_response_complete()
 
-    def closes_at_once(self) -> bool:
+    def can_close_now(self) -> bool:
         """Whether to close; if not, the rest of a body is read first, as a reset would arrive before the reply."""
         if not self._idle and self._linger_until is None:
             self._linger_until = self.loop.time() + _LINGER_S
             self.transport.write_eof()
             self.transport.resume_reading()
-            self._linger()
+            self._restart_linger_timer()
         return self._linger_until is None
 
-    def _linger(self) -> None:
+    def _restart_linger_timer(self) -> None:
         assert self._linger_until is not None
         self._stop_timer()
         left_s = max(0.0, self._linger_until - self.loop.time())
@@ -185,7 +189,7 @@ class HttpProtocol(HttpToolsProtocol):
         between = self._idle or self._in_head or self._linger_until is not None
         return between and (cycle is None or cycle.response_complete)
 
-    def _make_room(self, among: Iterable[Any]) -> None:
+    def _close_longest_idle(self, among: Iterable[Any]) -> None:
         """Close the connection among these that has been idle for longest, or else this one."""
         log("too many connections", level="warning", once_a_minute=True, connections=len(self.connections))
         http = [other for other in among if isinstance(other, HttpProtocol)]
@@ -197,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._idle = True
             message = "too many connections; try again later"
-            self._answer(Fault("ErrOverloaded", message, "router", "connections"))
+            self._send_fault(Fault("ErrOverloaded", message, "router", "connections"))
 
     def _should_upgrade(self) -> bool:
         # RFC 6455 requires HTTP/1.1; an older handshake is answered like any request that is not a handshake.
@@ -208,13 +212,13 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_too_long:
             self._refuse_head()
         else:
-            self._answer(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))
+            self._send_fault(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))
 
     @property
     def _is_too_long(self) -> bool:
         return self._head_bytes > _HEAD_BYTES or self._headers > _MOST_HEADERS
 
-    def _count(self, size: int) -> None:
+    def _count_head_bytes(self, size: int) -> None:
         self._head_bytes += size
         if self._is_too_long:
             raise ValueError("the head is too long")  # ends the parsing; uvicorn then sends a 400
@@ -223,47 +227,49 @@ class HttpProtocol(HttpToolsProtocol):
         most = f"{_MOST_HEADERS} headers" if self._headers > _MOST_HEADERS else f"{_HEAD_BYTES:,} bytes"
         message = f"the head of the request is longer than {most}"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
-            self._answer(HandshakeRefused.not_upgraded(message))
+            self._send_fault(HandshakeRefused.build_upgrade_refusal(message))
         else:
-            self._answer(Fault("ErrHeadTooLarge", message, "router", "head"))
+            self._send_fault(Fault("ErrHeadTooLarge", message, "router", "head"))
 
     def _start_timer(self) -> None:
-        self._timer = self.loop.call_later(self._header_timeout_s, self._timed_out)
+        self._timer = self.loop.call_later(self._header_timeout_s, self._on_head_timeout)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _timed_out(self) -> None:
+    def _on_head_timeout(self) -> None:
         self._timer = None
         if self.transport.is_closing():
             return
         if self._in_head:
             message = f"the head of the request did not come within {self._header_timeout_s:g} seconds"
-            self._answer(Fault("ErrRequestTimeout", message, "router", "head"))
+            self._send_fault(Fault("ErrRequestTimeout", message, "router", "head"))
         else:
             self.transport.close()
 
-    def _answer(self, reply: Fault) -> None:
+    def _send_fault(self, reply: Fault) -> None:
         self._stop_timer()
-        self.transport.write(whole_reply(reply.status, reply.body(), {"Content-Type": "application/json"}))
+        self.transport.write(
+            build_closing_reply(reply.status, reply.build_body(), {"Content-Type": "application/json"})
+        )
         self.transport.close()
 
 
-def whole_reply(status: int, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """A reply that ends its connection, as it is sent."""
+def build_closing_reply(status: int, body: bytes, headers: Mapping[str, str]) -> bytes:
+    """Return a reply that ends its connection, as it is sent."""
     fields = {**headers, "Date": formatdate(usegmt=True), "Content-Length": len(body), "Connection": "close"}
     lines = [f"{name}: {value}\r\n" for name, value in fields.items()]
     head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{''.join(lines)}\r\n"
     return head.encode("ascii") + body
 
 
-def _address(protocol: Any) -> str | None:
+def _get_client_address(protocol: Any) -> str | None:
     return protocol.client[0] if protocol.client else None
 
 
-class _CarefulTransport:
+class _LingeringTransport:
     """A connection's transport, which closes when its protocol lets it."""
 
     def __init__(self, transport: asyncio.Transport, protocol: HttpProtocol) -> None:
@@ -274,5 +280,5 @@ class _CarefulTransport:
         return getattr(self._transport, name)
 
     def close(self) -> None:
-        if self._protocol.closes_at_once():
+        if self._protocol.can_close_now():
             self._transport.close()

@@ -16,8 +16,8 @@ from typing import TextIO
 
 from speechlab.errors import ServiceStartError
 from speechlab.service._app import create_app
-from speechlab.service._config import ENVIRONMENT_PREFIX, SECRETS, ServiceConfig, setting_names
-from speechlab.service._server.server import Server, prepare
+from speechlab.service._config import ENVIRONMENT_PREFIX, SECRET_SETTINGS, ServiceConfig, list_setting_names
+from speechlab.service._server.server import Server, bind_and_make_key
 
 _START_S = 60.0
 _STOP_S = 30.0
@@ -41,7 +41,7 @@ class RunningService:
 
 
 @contextlib.contextmanager
-def running(config: ServiceConfig | None = None, *, process: bool = False) -> Iterator[RunningService]:
+def run_service(config: ServiceConfig | None = None, *, process: bool = False) -> Iterator[RunningService]:
     """Run a service until the block ends, on a free port unless the settings name one.
 
     Args:
@@ -53,17 +53,17 @@ def running(config: ServiceConfig | None = None, *, process: bool = False) -> It
         ServiceStartError: The service cannot start; the message contains the reason.
     """
     config = config or ServiceConfig(port=0)
-    with _in_process(config) if process else _in_thread(config) as service:
+    with _run_in_process(config) if process else _run_in_thread(config) as service:
         yield service
 
 
 @contextlib.contextmanager
-def _in_thread(config: ServiceConfig) -> Iterator[RunningService]:
-    config, listener, ready = prepare(config)
+def _run_in_thread(config: ServiceConfig) -> Iterator[RunningService]:
+    config, listener, ready = bind_and_make_key(config)
     with contextlib.closing(listener):
         started = threading.Event()
         server = Server(create_app(config), config, listener, started.set)
-        thread = threading.Thread(target=server.run_here, name="speechlab-service", daemon=True)
+        thread = threading.Thread(target=server.run_in_this_thread, name="speechlab-service", daemon=True)
         thread.start()
         if not started.wait(_START_S):
             raise ServiceStartError(f"the service did not answer within {_START_S:.0f} seconds")
@@ -75,10 +75,12 @@ def _in_thread(config: ServiceConfig) -> Iterator[RunningService]:
 
 
 @contextlib.contextmanager
-def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
+def _run_in_process(config: ServiceConfig) -> Iterator[RunningService]:
     if config.extra_engines:
         raise ServiceStartError("engines given as objects cannot go to another process; use process=False")
-    settings = config.model_dump(mode="json", include=set(setting_names()) - SECRETS, exclude_none=True)
+    settings = config.model_dump(
+        mode="json", include=set(list_setting_names()) - SECRET_SETTINGS, exclude_none=True
+    )
     # Keys are passed by the environment, which other users cannot read, unlike arguments and files.
     environment = {**os.environ, ENVIRONMENT_PREFIX + "API_KEYS": ",".join(config.api_keys)}
     environment[ENVIRONMENT_PREFIX + "OPERATOR_KEYS"] = ",".join(config.operator_keys)
@@ -93,13 +95,13 @@ def _in_process(config: ServiceConfig) -> Iterator[RunningService]:
         child = stack.enter_context(
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
         )
-        stack.callback(_end, child)
-        fields = _ready_fields(child, errors)
+        stack.callback(_end_process, child)
+        fields = _read_ready_line(child, errors)
         key = fields.get("api_key") or config.api_keys[0]
         yield RunningService(fields["base_url"], fields["ws_base_url"], key, child.pid)
 
 
-def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
+def _read_ready_line(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
     assert child.stdout is not None
     late = threading.Timer(_START_S, child.kill)  # which ends the reading on every system
     late.start()
@@ -115,7 +117,7 @@ def _ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str
     raise ServiceStartError(f"the service process did not start (status {child.returncode}): {last}")
 
 
-def _end(child: subprocess.Popen[str]) -> None:
+def _end_process(child: subprocess.Popen[str]) -> None:
     child.terminate()
     try:
         child.wait(_STOP_S)

@@ -28,15 +28,15 @@ import uvicorn
 from filelock import FileLock, Timeout
 
 from speechlab._platform import is_loopback
-from speechlab.contract import WS_READ_MAX_BYTES, realtime_base
+from speechlab.contract import WS_READ_MAX_BYTES, to_realtime_url
 from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
 from speechlab.service._accounts.database import Database
-from speechlab.service._accounts.keys import Access
+from speechlab.service._accounts.keys import KeyStore
 from speechlab.service._app import create_app
 from speechlab.service._config import UNIX, ServiceConfig
-from speechlab.service._engines.health import spare_memory
+from speechlab.service._engines.health import limit_heaps
 from speechlab.service._keys import make_key
-from speechlab.service._logs import log, to_stderr
+from speechlab.service._logs import log, log_to_stderr
 from speechlab.service._server.http import HttpProtocol
 from speechlab.service._server.websocket import WebSocketProtocol
 
@@ -57,8 +57,8 @@ class Ready:
     api_key: str = field(repr=False)
     key_was_made: bool = False
 
-    def line(self) -> str:
-        """The line for stdout; it contains the key only if the service made the key itself."""
+    def format_line(self) -> str:
+        """Return the line for stdout; it contains the key only if the service made the key itself."""
         fields = {"base_url": self.base_url, "ws_base_url": self.ws_base_url}
         if self.key_was_made:
             fields["api_key"] = self.api_key
@@ -71,7 +71,7 @@ class Server(uvicorn.Server):
     def __init__(
         self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
     ) -> None:
-        backlog, most = _room(config.max_connections)
+        backlog, most = _compute_connection_limits(config.max_connections)
         http: Any = partial(
             HttpProtocol,
             header_timeout_s=config.header_timeout_s,
@@ -103,7 +103,7 @@ class Server(uvicorn.Server):
         self._listener = listener
         self._on_ready = on_ready
 
-    def run_here(self) -> None:
+    def run_in_this_thread(self) -> None:
         """Serve in this thread until :meth:`stop` is called."""
         try:
             self.run(sockets=[self._listener])
@@ -154,7 +154,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
+def bind_and_make_key(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]:
     """Bind the socket, and make a key if the settings have none."""
     is_new_key = not config.api_keys
     if is_new_key:
@@ -169,14 +169,14 @@ def prepare(config: ServiceConfig) -> tuple[ServiceConfig, socket.socket, Ready]
     if config.host.startswith(UNIX):
         listener, base_url = _bind_unix(Path(config.host.removeprefix(UNIX))), config.host
         return config, listener, Ready(base_url, base_url, config.api_keys[0])
-    listener = _bind(config.host, config.port)
+    listener = _bind_tcp(config.host, config.port)
     host = f"[{config.host}]" if ":" in config.host else config.host
     if config.host in {"0.0.0.0", "::"}:  # noqa: S104 - all addresses, including this machine's
         host = "127.0.0.1"
     base_url = f"http://{host}:{listener.getsockname()[1]}"
     # Print a generated key only on loopback; elsewhere the log may be public.
     prints_key = is_new_key and is_loopback(config.host)
-    return config, listener, Ready(base_url, realtime_base(base_url), config.api_keys[0], prints_key)
+    return config, listener, Ready(base_url, to_realtime_url(base_url), config.api_keys[0], prints_key)
 
 
 def _has_keys(config: ServiceConfig) -> bool:
@@ -184,12 +184,12 @@ def _has_keys(config: ServiceConfig) -> bool:
         return False
     try:
         with contextlib.closing(Database(config.data_dir)) as database:
-            return Access(database).any_open()
+            return KeyStore(database).has_open_key()
     except StoreError as error:
         raise ServiceStartError(error.message) from error
 
 
-def serve(config: ServiceConfig) -> None:
+def run_until_stopped(config: ServiceConfig) -> None:
     """Run the service in this process until it is stopped; for a separate process.
 
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
@@ -201,9 +201,9 @@ def serve(config: ServiceConfig) -> None:
         raise ConfigurationError(
             f"the users folder {config.users_dir} does not exist; create it before the start"
         )
-    spare_memory()
-    to_stderr(config.log_level)
-    config, listener, ready = prepare(config)
+    limit_heaps()
+    log_to_stderr(config.log_level)
+    config, listener, ready = bind_and_make_key(config)
     with contextlib.closing(listener):
         try:
             app = create_app(config)
@@ -214,14 +214,14 @@ def serve(config: ServiceConfig) -> None:
             service = app.state.service
             recognizer, keys = service.engines.recognizer_text(), service.keyring.ids
             log("ready", base_url=ready.base_url, recognizer=recognizer, keys=keys)
-            sys.stdout.write(ready.line() + "\n")
+            sys.stdout.write(ready.format_line() + "\n")
             sys.stdout.flush()
 
         server = Server(app, config, listener, on_ready)
         watch = UsersWatch(config.users_dir, config.idle_exit_s, server.stop) if config.users_dir else None
         if watch is not None:
             watch.start()
-        server.run_here()
+        server.run_in_this_thread()
         if watch is not None:
             watch.stop()
     database = app.state.service.database
@@ -236,7 +236,7 @@ def serve(config: ServiceConfig) -> None:
         sys.exit(status)
 
 
-def _room(wanted: int) -> tuple[int, int]:
+def _compute_connection_limits(wanted: int) -> tuple[int, int]:
     """Maximum of connections that wait to be accepted, and of accepted connections.
 
     Together they stay below the limit of open files: an event loop that cannot accept a connection logs a traceback
@@ -258,7 +258,7 @@ def _room(wanted: int) -> tuple[int, int]:
     return backlog, min(wanted or _MOST_CONNECTIONS, free - backlog)
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind_tcp(host: str, port: int) -> socket.socket:
     where = f"port {port} on {host}"
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -303,12 +303,12 @@ def _bind_unix(path: Path) -> socket.socket:
     return listener
 
 
-def living_users(folder: Path) -> int:
+def remove_and_count_users(folder: Path) -> int:
     """Count the lock files that are held, and delete the others."""
-    return sum(_is_held(path) for path in folder.glob("*.lock"))
+    return sum(_is_user_alive(path) for path in folder.glob("*.lock"))
 
 
-def _is_held(path: Path) -> bool:
+def _is_user_alive(path: Path) -> bool:
     try:
         if time.time() - path.stat().st_mtime < 3.0:
             return True  # a file this new may belong to a process that is about to lock it
@@ -334,7 +334,7 @@ class UsersWatch:
         self._idle_s = idle_s
         self._on_idle = on_idle
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="speechlab-users", daemon=True)
+        self._thread = threading.Thread(target=self._watch_users, name="speechlab-users", daemon=True)
 
     def start(self) -> None:
         """Start; the time without users counts from now."""
@@ -345,11 +345,11 @@ class UsersWatch:
         self._stop.set()
         self._thread.join(timeout=5)
 
-    def _watch(self) -> None:
+    def _watch_users(self) -> None:
         used_at = time.monotonic()
         while not self._stop.wait(min(1.0, self._idle_s / 2)):
             with contextlib.suppress(OSError):
-                if living_users(self._folder):
+                if remove_and_count_users(self._folder):
                     used_at = time.monotonic()
             if time.monotonic() - used_at >= self._idle_s:
                 log("no users left", seconds=self._idle_s)

@@ -20,23 +20,23 @@ from websockets.server import ServerProtocol
 
 from speechlab.contract import CloseCode
 from speechlab.service._faults import HandshakeRefused
-from speechlab.service._logs import error_fields, log
-from speechlab.service._server.http import whole_reply
-from speechlab.service._state import ABORT
+from speechlab.service._logs import build_error_fields, log
+from speechlab.service._server.http import build_closing_reply
+from speechlab.service._state import ABORT_EXTENSION
 
 if TYPE_CHECKING:
     from uvicorn.config import Config
     from uvicorn.server import ServerState
 
+# Seconds for the other side's part of a close.
 _CLOSE_S = 10.0
-"""Seconds for the other side's part of a close."""
+# Bytes per second of the slowest accepted reader: a quarter of the rate of mp3.
 _SLOWEST_BYTES_S = 2_000
-"""Bytes per second of the slowest accepted reader: a quarter of the rate of mp3."""
-_FRAGMENTS = 1_000
-"""Maximum fragments of a message of a client."""
+# Maximum fragments of a message of a client.
+_MAX_FRAGMENTS = 1_000
 _SLICE_BYTES = 4 * 1024
-_FRAMES_S = 2_000
-"""Maximum frames of a client per second: each takes time, even a short one."""
+# Maximum frames of a client per second: each takes time, even a short one.
+_MAX_FRAMES_S = 2_000
 
 
 class WebSocketProtocol(asyncio.Protocol):
@@ -80,7 +80,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """End with the service, which has drained before."""
         if self._response is None and not self._ended:
-            self._close(CloseCode.SERVICE_RESTART, "")
+            self._send_close(CloseCode.SERVICE_RESTART, "")
         self._transport.close()
 
     def pause_writing(self) -> None:
@@ -100,21 +100,21 @@ class WebSocketProtocol(asyncio.Protocol):
                 return
             self._conn.receive_data(data[start : start + _SLICE_BYTES])
             if self._conn.parser_exc is not None:
-                self._fail()
+                self._fail_connection()
                 return
             for event in self._conn.events_received():
                 if isinstance(event, Request):
-                    self._begin(event)
+                    self._begin_handshake(event)
                 elif isinstance(event, Frame) and not self._failed:
-                    self._take(event)
+                    self._handle_frame(event)
         if self._conn.handshake_exc is not None and not self._failed:
             message = "the request is not a valid handshake: it is too long, has a body or is not HTTP/1.1"
-            self._refuse(HandshakeRefused.not_upgraded(message))
+            self._refuse_handshake(HandshakeRefused.build_upgrade_refusal(message))
 
-    def _begin(self, request: Request) -> None:
+    def _begin_handshake(self, request: Request) -> None:
         self._response = self._conn.accept(request)
         if self._response.status_code != 101:
-            self._refuse(HandshakeRefused.not_upgraded())
+            self._refuse_handshake(HandshakeRefused.build_upgrade_refusal())
             return
         path, _, query = request.path.partition("?")
         scope = {
@@ -134,74 +134,74 @@ class WebSocketProtocol(asyncio.Protocol):
             ],
             "subprotocols": [],
             "state": self._app_state.copy(),
-            "extensions": {"websocket.http.response": {}, ABORT: {"call": self._abort}},
+            "extensions": {"websocket.http.response": {}, ABORT_EXTENSION: {"call": self._abort_connection}},
         }
         self._received.put_nowait({"type": "websocket.connect"})
-        task = self._loop.create_task(self._run(scope))
+        task = self._loop.create_task(self._run_app(scope))
         self._server_state.tasks.add(task)
         task.add_done_callback(self._server_state.tasks.discard)
 
-    def _refuse(self, refused: HandshakeRefused) -> None:
+    def _refuse_handshake(self, refused: HandshakeRefused) -> None:
         request_id = secrets.token_hex(8)
         log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
         self._conn.data_to_send()  # discards the library's own reply
         headers = {**refused.headers, "Content-Type": "application/json", "X-Request-Id": request_id}
-        self._finish(whole_reply(refused.status, refused.body(), headers))
+        self._write_last(build_closing_reply(refused.status, refused.build_body(), headers))
 
-    async def _run(self, scope: dict[str, Any]) -> None:
+    async def _run_app(self, scope: dict[str, Any]) -> None:
         try:
-            await self._app(scope, self._receive, self._send)
+            await self._app(scope, self._receive_message, self._send_message)
         except Exception as error:  # noqa: BLE001 - the application answers its errors itself
-            log("internal error", level="error", **error_fields(error))
+            log("internal error", level="error", **build_error_fields(error))
         finally:
             if not self._ended:
                 self._transport.close()
 
-    async def _receive(self) -> dict[str, Any]:
+    async def _receive_message(self) -> dict[str, Any]:
         message = await self._received.get()
         if self._received.empty():
             self._transport.resume_reading()
         return message
 
-    def _take(self, frame: Frame) -> None:
+    def _handle_frame(self, frame: Frame) -> None:
         second = int(self._loop.time())
         self._second, self._frames = second, self._frames + 1 if second == self._second else 1
-        if self._frames > _FRAMES_S:
-            self._fail(CloseCode.POLICY, "too many frames in a second")
+        if self._frames > _MAX_FRAMES_S:
+            self._fail_connection(CloseCode.POLICY, "too many frames in a second")
         elif frame.opcode is Opcode.PING:
             self._answer_ping()
         elif frame.opcode is Opcode.PONG:
-            self._take_pong(bytes(frame.data))
+            self._handle_pong(bytes(frame.data))
         elif frame.opcode is Opcode.CLOSE:
-            self._take_close()
+            self._handle_close()
         elif frame.opcode is Opcode.BINARY:
             self._fragments = None  # it is refused in any case, at its first frame
-            self._deliver({"bytes": bytes(frame.data)})
+            self._deliver_message({"bytes": bytes(frame.data)})
         else:
-            self._take_text(frame)
+            self._handle_text(frame)
 
-    def _take_text(self, frame: Frame) -> None:
+    def _handle_text(self, frame: Frame) -> None:
         if frame.opcode is Opcode.TEXT:
             self._fragments = []
         if self._fragments is None:
             return  # the rest of a binary message
         self._fragments.append(bytes(frame.data))
-        if len(self._fragments) > _FRAGMENTS:
+        if len(self._fragments) > _MAX_FRAGMENTS:
             # Even an empty one takes memory.
-            self._fail(CloseCode.POLICY, "too many fragments of a message")
+            self._fail_connection(CloseCode.POLICY, "too many fragments of a message")
         elif frame.fin:
             text, self._fragments = b"".join(self._fragments), None
             try:
-                self._deliver({"text": text.decode()})
+                self._deliver_message({"text": text.decode()})
             except UnicodeDecodeError:
-                self._fail(1007, "invalid UTF-8")
+                self._fail_connection(1007, "invalid UTF-8")
 
-    def _deliver(self, message: dict[str, Any]) -> None:
+    def _deliver_message(self, message: dict[str, Any]) -> None:
         if not self._ended:  # what comes after the close is discarded
             self._received.put_nowait({"type": "websocket.receive", **message})
             self._transport.pause_reading()
 
-    def _take_close(self) -> None:
+    def _handle_close(self) -> None:
         echo = b"".join(self._conn.data_to_send())
         if not self._ended:
             received = self._conn.close_rcvd
@@ -221,7 +221,7 @@ class WebSocketProtocol(asyncio.Protocol):
         else:
             self._pong = pong
 
-    def _take_pong(self, payload: bytes) -> None:
+    def _handle_pong(self, payload: bytes) -> None:
         """Note that the client has read everything up to the ping."""
         if self._ping and payload == self._ping and not self._ended:
             self._ping, self._read_for_sure = b"", self._sent_at_ping
@@ -231,15 +231,15 @@ class WebSocketProtocol(asyncio.Protocol):
         """Send a ping, and wait longer for the pong of a client that has audio to read first."""
         self._ping, self._sent_at_ping = secrets.token_bytes(4), self._sent
         self._conn.send_ping(self._ping)
-        self._write()
+        self._write_pending()
         unread_s = (self._sent - self._read_for_sure) / _SLOWEST_BYTES_S
-        self._set_timer((self._ping_s or 0) + unread_s, self._miss_pong)
+        self._set_timer((self._ping_s or 0) + unread_s, self._on_missing_pong)
 
-    def _miss_pong(self) -> None:
-        self._fail(1011, "keepalive ping timeout")
-        self._abort()
+    def _on_missing_pong(self) -> None:
+        self._fail_connection(1011, "keepalive ping timeout")
+        self._abort_connection()
 
-    async def _send(self, message: Any) -> None:
+    async def _send_message(self, message: Any) -> None:
         await self._writable.wait()
         if self._ended:
             raise ConnectionResetError
@@ -257,49 +257,49 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._conn.send_binary(data) if data is not None else self._conn.send_text(text.encode())
                 self._sent += len(text if data is None else data)
             elif kind == "websocket.close":
-                self._close(message.get("code", 1000), message.get("reason") or "")
+                self._send_close(message.get("code", 1000), message.get("reason") or "")
             elif kind == "websocket.http.response.start":
                 self._denial = message["status"]
                 self._headers = {name.decode(): value.decode() for name, value in message["headers"]}
             else:
-                self._finish(whole_reply(self._denial, message["body"], self._headers))
+                self._write_last(build_closing_reply(self._denial, message["body"], self._headers))
         except InvalidState:
             raise ConnectionResetError from None
-        self._write()
+        self._write_pending()
 
-    def _write(self) -> None:
+    def _write_pending(self) -> None:
         if data := b"".join(self._conn.data_to_send()):  # nothing may be written after the end of a refusal
             self._transport.write(data)
 
-    def _close(self, code: int, reason: str) -> None:
+    def _send_close(self, code: int, reason: str) -> None:
         """Send a close frame, and wait for the client's; it may never come, nor may the buffer be read."""
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
         self._conn.send_close(code, reason)
-        self._end()
+        self._end_sending()
 
-    def _end(self) -> None:
+    def _end_sending(self) -> None:
         """Send the last bytes, and read on for a while: a close with unread data would reset the connection first."""
-        self._write()
+        self._write_pending()
         self._ended = True
         self._transport.resume_reading()
         self._set_timer(_CLOSE_S, self._transport.abort)
 
-    def _fail(self, code: int = 0, reason: str = "") -> None:
+    def _fail_connection(self, code: int = 0, reason: str = "") -> None:
         """End after a fault of the client, whose close frame is sent here unless the library has made it."""
         if code:
             self._conn.fail(code, reason)
         sent = self._conn.close_sent
         code = 1006 if sent is None else sent.code
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
-        self._finish()
+        self._write_last()
 
-    def _finish(self, last: bytes = b"") -> None:
+    def _write_last(self, last: bytes = b"") -> None:
         self._transport.write(last)
         self._failed = True
-        self._end()
+        self._end_sending()
         self._transport.write_eof()
 
-    def _abort(self) -> None:
+    def _abort_connection(self) -> None:
         self._set_timer(None)
         self._ended = True
         self._transport.abort()

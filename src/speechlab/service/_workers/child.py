@@ -20,14 +20,14 @@ import psutil
 if sys.platform != "win32":  # where only the elapsed time is limited
     import resource
 
+# Answers a message: fields and bytes in, fields and bytes out.
 Work = Callable[[dict[str, Any], bytearray], tuple[dict[str, Any], "bytes | memoryview"]]
-"""Answers a message: fields and bytes in, fields and bytes out."""
 
+# The failure of a worker that reached its limit of memory.
 OUT_OF_MEMORY = "memory"
-"""The failure of a worker that reached its limit of memory."""
 
+# Lengths of the JSON and of the bytes after it.
 HEAD = struct.Struct(">IQ")
-"""Lengths of the JSON and of the bytes after it."""
 
 
 def write_message(stream: IO[bytes], fields: dict[str, Any], data: bytes | memoryview = b"") -> None:
@@ -41,24 +41,24 @@ def read_message(
     stream: IO[bytes], keep: Callable[[bytearray], None] | None = None
 ) -> tuple[dict[str, Any], bytearray] | None:
     """Read a message of :func:`write_message`, or give its bytes in blocks to ``keep``; None at the end."""
-    head = _read(stream, HEAD.size)
+    head = _read_exactly(stream, HEAD.size)
     if head is None:
         return None
     fields_length, data_length = HEAD.unpack(head)
-    fields = _read(stream, fields_length)
+    fields = _read_exactly(stream, fields_length)
     while keep is not None and data_length > 0:
-        block = _read(stream, min(data_length, 1024 * 1024))
+        block = _read_exactly(stream, min(data_length, 1024 * 1024))
         if block is None:
             return None
         keep(block)
         data_length -= len(block)
-    data = _read(stream, data_length)
+    data = _read_exactly(stream, data_length)
     if fields is None or data is None:
         return None
     return orjson.loads(fields), data
 
 
-def _read(stream: IO[bytes], length: int) -> bytearray | None:
+def _read_exactly(stream: IO[bytes], length: int) -> bytearray | None:
     data = bytearray(length)
     view, filled = memoryview(data), 0
     while filled < length:
@@ -69,9 +69,9 @@ def _read(stream: IO[bytes], length: int) -> bytearray | None:
     return data
 
 
-def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
+def answer_messages(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
     """Answer messages until the input ends, and end the process."""
-    source, sink = _own_pipes()
+    source, sink = _take_over_pipes()
     first = read_message(source)
     if first is not None:
         limits, _ = first
@@ -92,7 +92,7 @@ def serve(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
     os._exit(0)  # nothing has to be cleaned up, and the service may be waiting for the end
 
 
-def _own_pipes() -> tuple[IO[bytes], IO[bytes]]:
+def _take_over_pipes() -> tuple[IO[bytes], IO[bytes]]:
     """Take standard input and output for messages; output of libraries is discarded."""
     # A signal to all processes of a terminal or a unit is for the service, which lets requests under way finish.
     for name in {"SIGINT", "SIGTERM", "SIGHUP"} & set(signal.Signals.__members__):

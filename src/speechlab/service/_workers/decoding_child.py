@@ -11,17 +11,17 @@ import numpy as np
 
 from speechlab.audio import DecodeLimits, decode, encode, resample
 from speechlab.errors import AudioError, AudioLimitError
-from speechlab.service._workers.child import Work, serve
+from speechlab.service._workers.child import Work, answer_messages
 
 
-def _prepare(fields: dict[str, Any]) -> Work:
+def _prepare_decoder(fields: dict[str, Any]) -> Work:
     silence = np.zeros(4_800, dtype=np.float32)
     for name in ("wav", "flac", "ogg", "mp3"):  # loads the decoders before the first recording
         clip = decode(encode(silence, name, 24_000))
         resample(clip.samples, clip.sample_rate, 16_000)
     limits = DecodeLimits(**fields["decoding"])
 
-    def work(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes | memoryview]:
+    def decode_message(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes | memoryview]:
         try:
             clip = decode(bytes(data), limits)
             samples = resample(clip.to_mono().samples, clip.sample_rate, wanted["sample_rate"])
@@ -31,8 +31,8 @@ def _prepare(fields: dict[str, Any]) -> Work:
             return {"refused": "damaged"}, b""
         return {}, np.ascontiguousarray(samples).data.cast("B") if len(samples) else b""
 
-    return work
+    return decode_message
 
 
 if __name__ == "__main__":
-    serve(_prepare)
+    answer_messages(_prepare_decoder)

@@ -28,14 +28,14 @@ from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_
 
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
-    from speechlab.service._held_bytes import Held
+    from speechlab.service._held_bytes import HeldBytes
 
 Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
 
 _START_S = 60.0
+# Variables that a worker does not get.
 _SECRET = re.compile("^SPEECHLAB_SERVICE_|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-"""Variables that a worker does not get."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -57,35 +57,35 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def ask(
-        self, fields: dict[str, Any], data: bytes | memoryview, kept: Held | None, *, within_s: float
+    def send_and_wait(
+        self, fields: dict[str, Any], data: bytes | memoryview, kept: HeldBytes | None, *, within_s: float
     ) -> Answer:
         """Send a message and wait for the reply; starts the process if necessary. Blocks."""
         try:
-            process = self.start()
+            process = self.start_process()
         except OSError as error:
             raise WorkerFailed("start") from error
         try:
-            answer, late = _asked(process, fields, data, kept, within_s=within_s)
+            answer, late = _exchange_message(process, fields, data, kept, within_s=within_s)
         except BaseException:
-            self.end()  # a part of the reply is still in the pipe
+            self.end_process()  # a part of the reply is still in the pipe
             raise
         if answer is not None and answer[0].get("failed") != OUT_OF_MEMORY:
             return answer
-        self.end()
+        self.end_process()
         if answer is not None:
             raise WorkerFailed("memory")
-        raise WorkerFailed("time" if late else _reason(process.returncode), process.returncode)
+        raise WorkerFailed("time" if late else _classify_status(process.returncode), process.returncode)
 
-    def kill(self) -> None:
+    def kill_process(self) -> None:
         """Kill the process from another thread; the thread that waits for its reply cleans up."""
         if self._process is not None:
             self._process.kill()
 
-    def end(self) -> bool:
+    def end_process(self) -> bool:
         process, self._process = self._process, None
         if process is None:
             return False
@@ -101,11 +101,11 @@ class Worker:
             process.wait()
         return True
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start_process(self) -> subprocess.Popen[bytes]:
         """Start the process now, if it does not run. Blocks for a second or more."""
         if self._process is not None and self._process.poll() is None:
             return self._process
-        self.end()
+        self.end_process()
         environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
         process = subprocess.Popen(
             [sys.executable, "-m", self._module],
@@ -115,9 +115,9 @@ class Worker:
             env={**environment, **_ONE_THREAD},
         )
         self._process = process
-        ready, _ = _asked(process, self._limits, b"", None, within_s=_START_S)
+        ready, _ = _exchange_message(process, self._limits, b"", None, within_s=_START_S)
         if ready is None:
-            self.end()
+            self.end_process()
             raise OSError(f"{self._module} ended with the status {process.returncode}")
         return process
 
@@ -136,20 +136,20 @@ class Pool:
         self._closed = False
 
     @property
-    def running(self) -> int:
+    def running_count(self) -> int:
         """Number of processes that run."""
-        return sum(worker.running for worker in self._all)
+        return sum(worker.is_running for worker in self._all)
 
-    def start(self) -> None:
+    def start_one(self) -> None:
         """Start one of the processes now, which will get the next message. Blocks for a second or more."""
         worker = self._free.get()
         try:
-            worker.start()
+            worker.start_process()
         finally:
             self._free.put(worker)
 
-    def ask(
-        self, fields: dict[str, Any], load: Callable[[], bytes | memoryview], kept: Held | None = None
+    def send_and_wait(
+        self, fields: dict[str, Any], load: Callable[[], bytes | memoryview], kept: HeldBytes | None = None
     ) -> Answer:
         """Send a message to a free worker, as soon as there is one, and wait for the reply. Blocks.
 
@@ -160,7 +160,7 @@ class Pool:
             data = load()
             while True:
                 try:
-                    return worker.ask(fields, data, kept, within_s=self._within_s)
+                    return worker.send_and_wait(fields, data, kept, within_s=self._within_s)
                 except WorkerFailed as failure:
                     tries += 1
                     reason, status, size = failure.reason, failure.status, len(data)
@@ -183,20 +183,20 @@ class Pool:
         """End processes that have been idle for this long; return whether there were any."""
         if time.monotonic() - self._used_at < idle_s:
             return False
-        free = self._taken()
-        ended = [worker.end() for worker in free]
+        free = self._take_free_workers()
+        ended = [worker.end_process() for worker in free]
         for worker in free:
             self._free.put(worker)
         return any(ended)
 
     def close(self) -> None:
         self._closed = True
-        for worker in self._taken():
-            worker.end()
+        for worker in self._take_free_workers():
+            worker.end_process()
         for worker in self._all:
-            worker.kill()
+            worker.kill_process()
 
-    def _taken(self) -> list[Worker]:
+    def _take_free_workers(self) -> list[Worker]:
         workers: list[Worker] = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -204,7 +204,7 @@ class Pool:
         return workers
 
 
-def _reason(status: int | None) -> Reason:
+def _classify_status(status: int | None) -> Reason:
     if os.name == "posix" and status == -signal.SIGPROF:
         return "cpu"
     if os.name == "posix" and status == -signal.SIGKILL:
@@ -212,11 +212,11 @@ def _reason(status: int | None) -> Reason:
     return "ended"
 
 
-def _asked(
+def _exchange_message(
     process: subprocess.Popen[bytes],
     fields: dict[str, Any],
     data: bytes | memoryview,
-    kept: Held | None,
+    kept: HeldBytes | None,
     *,
     within_s: float,
 ) -> tuple[Answer | None, bool]:
@@ -225,12 +225,12 @@ def _asked(
     assert process.stdout is not None
     late = threading.Event()
 
-    def stop() -> None:
+    def kill_late() -> None:
         late.set()
         process.kill()
 
     # Some systems have no timeout for reading a pipe, but killing the process ends the read on all of them.
-    alarm = threading.Timer(within_s, stop)
+    alarm = threading.Timer(within_s, kill_late)
     alarm.daemon = True
     alarm.start()
     try:
@@ -242,7 +242,7 @@ def _asked(
         alarm.cancel()
 
 
-_DECODING = "speechlab.service._workers.decoding_child"
+_DECODING_MODULE = "speechlab.service._workers.decoding_child"
 _LIMIT = re.compile(r"DecodeLimits\.max_(seconds|decoded_bytes)")
 
 
@@ -255,14 +255,14 @@ class Decoders(Pool):
         size = max(1, round(seconds * 224_000))  # somewhat above 48 kHz mono
         decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": 8}
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
-        super().__init__(config.decode_workers, _DECODING, limits, within_s=config.decode_wall_s)
+        super().__init__(config.decode_workers, _DECODING_MODULE, limits, within_s=config.decode_wall_s)
 
-    def decode(self, recording: Held, samples: Held, sample_rate: int) -> None:
+    def decode(self, recording: HeldBytes, samples: HeldBytes, sample_rate: int) -> None:
         """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads."""
         try:
-            fields, _ = self.ask({"sample_rate": sample_rate}, recording.view, samples)
+            fields, _ = self.send_and_wait({"sample_rate": sample_rate}, recording.view, samples)
         except WorkerFailed as failure:
-            raise self._fault(failure) from failure
+            raise self._to_fault(failure) from failure
         match fields.get("refused"):
             case "limit":
                 raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
@@ -271,28 +271,28 @@ class Decoders(Pool):
         if not samples.size:
             raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
 
-    def _fault(self, failure: WorkerFailed) -> Fault:
+    def _to_fault(self, failure: WorkerFailed) -> Fault:
         match failure.reason:
             case "start":
                 return Fault("ErrInternal", ASR_UNAVAILABLE, "asr", "decoder")
             case "time" | "cpu":
-                return _too_large(f"it took more than {self._within_s:g} s (decode_wall_s)")
+                return _build_too_large_fault(f"it took more than {self._within_s:g} s (decode_wall_s)")
             case "memory":
-                return _too_large("it took more memory than allowed (decode_memory_bytes)")
+                return _build_too_large_fault("it took more memory than allowed (decode_memory_bytes)")
             case "killed":
                 allowed = f"decode_memory_bytes allows {self._memory_bytes // 2**20} MiB"
-                return _too_large(f"there was not enough memory ({allowed})")
+                return _build_too_large_fault(f"there was not enough memory ({allowed})")
         return Fault("ErrInvalidRequest", UNSUPPORTED_AUDIO, "asr", "audio", short=True)
 
 
-def _too_large(reason: str) -> Fault:
+def _build_too_large_fault(reason: str) -> Fault:
     return Fault(
         "ErrTooLarge", f"the recording cannot be decoded within the limits: {reason}", "asr", "audio"
     )
 
 
-_READING = "speechlab.service._workers.reading_child"
-_WARM = {
+_READING_MODULE = "speechlab.service._workers.reading_child"
+_WARM_UP_TEXTS = {
     # British English has its own dictionary, loaded for voices that need it.
     "english": {"english": "Ready."},
     "japanese": {"japanese": "準備。", "labels": "準備。"},
@@ -307,20 +307,22 @@ class Readers:
         limits = {"memory_bytes": config.read_memory_bytes, "cpu_s": config.read_wall_s}
         self._within_s = config.read_wall_s
         self._pools = {
-            language: Pool(config.read_workers, _READING, {**limits, "warm": warm}, within_s=self._within_s)
-            for language, warm in _WARM.items()
+            language: Pool(
+                config.read_workers, _READING_MODULE, {**limits, "warm": warm}, within_s=self._within_s
+            )
+            for language, warm in _WARM_UP_TEXTS.items()
         }
 
     @property
-    def running(self) -> int:
+    def running_count(self) -> int:
         """Number of processes that run."""
-        return sum(pool.running for pool in self._pools.values())
+        return sum(pool.running_count for pool in self._pools.values())
 
-    def start(self, languages: Iterable[str]) -> None:
+    def start_languages(self, languages: Iterable[str]) -> None:
         """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds."""
         for code in languages:
             if code in _LANGUAGES:
-                self._pools[_LANGUAGES[code]].start()
+                self._pools[_LANGUAGES[code]].start_one()
 
     def close_idle(self, idle_s: float) -> bool:
         """End the processes of languages that have been idle for this long; return whether there were any."""
@@ -331,18 +333,18 @@ class Readers:
         for pool in self._pools.values():
             pool.close()
 
-    def english(self, text: str, *, british: bool = False) -> str:
-        return str(self._read("english", "british" if british else "english", text))
+    def phonemize_english(self, text: str, *, british: bool = False) -> str:
+        return str(self._read_text("english", "british" if british else "english", text))
 
-    def japanese(self, text: str) -> str:
-        return str(self._read("japanese", "japanese", text))
+    def phonemize_japanese(self, text: str) -> str:
+        return str(self._read_text("japanese", "japanese", text))
 
-    def labels(self, text: str) -> list[str]:
-        return [str(label) for label in self._read("japanese", "labels", text)]
+    def extract_labels(self, text: str) -> list[str]:
+        return [str(label) for label in self._read_text("japanese", "labels", text)]
 
-    def _read(self, language: str, way: str, text: str) -> Any:
+    def _read_text(self, language: str, way: str, text: str) -> Any:
         try:
-            fields, _ = self._pools[language].ask({"way": way}, text.encode)
+            fields, _ = self._pools[language].send_and_wait({"way": way}, text.encode)
         except WorkerFailed as failure:
             if failure.reason == "start":
                 message = "the process that reads texts cannot be started"

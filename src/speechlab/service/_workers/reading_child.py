@@ -11,10 +11,10 @@ from typing import Any
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service._workers.child import Work, serve
+from speechlab.service._workers.child import Work, answer_messages
 
 
-def _prepare(fields: dict[str, Any]) -> Work:
+def _prepare_reader(fields: dict[str, Any]) -> Work:
     reader = ReadHere()
     readers: dict[str, Callable[[str], Any]] = {
         "english": reader.english,
@@ -27,7 +27,7 @@ def _prepare(fields: dict[str, Any]) -> Work:
         with contextlib.suppress(MissingDependencyError, EngineError):
             readers[way](text)
 
-    def work(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
+    def read_message_text(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
         try:
             return {"read": readers[wanted["way"]](data.decode("utf-8"))}, b""
         except MissingDependencyError as error:
@@ -35,8 +35,8 @@ def _prepare(fields: dict[str, Any]) -> Work:
         except EngineError as error:
             return {"failed": error.message}, b""
 
-    return work
+    return read_message_text
 
 
 if __name__ == "__main__":
-    serve(_prepare)
+    answer_messages(_prepare_reader)

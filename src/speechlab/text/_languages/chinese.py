@@ -1,7 +1,7 @@
-"""The Chinese normaliser (width, punctuation, traditional to simplified, numbers), and syllables by pypinyin.
+"""The Chinese normalizer (width, punctuation, traditional to simplified, numbers), and syllables by pypinyin.
 
 OpenCC converts traditional to simplified characters, if a package with the module ``opencc`` is installed (the extras
-``zh`` and ``local`` include one). Without OpenCC the normaliser has another id, ``zh-unconverted-v6``.
+``zh`` and ``local`` include one). Without OpenCC the normalizer has another id, ``zh-unconverted-v6``.
 """
 
 from __future__ import annotations
@@ -13,34 +13,48 @@ from typing import Any, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MIXED, CHINESE_MONEY, CHINESE_PART
-from speechlab.text._languages.kanji_numbers import FORMAL, RULES, chinese_numbers, minus, plain_chinese
+from speechlab.text._languages.kanji_numbers import (
+    FORMAL,
+    RULES,
+    spell_chinese_numbers,
+    build_minus_pattern,
+    plain_chinese,
+)
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, fraction_signs, powers, substitution
-from speechlab.text._third_party import encodable, load
+from speechlab.text._steps import (
+    INVISIBLE,
+    LOWER,
+    UNSPACED,
+    WIDTH,
+    fraction_signs,
+    build_powers_step,
+    build_substitution,
+)
+from speechlab.text._third_party import to_encodable, load
 
 _SIGNS = (
     Step("formal numerals", plain_chinese, f"zh {FORMAL}"),
     CHINESE_MONEY,
-    substitution("degrees", "°c", "摄氏度", "°"),
+    build_substitution("degrees", "°c", "摄氏度", "°"),
     *CHINESE_AMOUNTS,
-    substitution(
+    build_substitution(
         "one on the telephone",
         "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])",
         "一",
         "幺",
     ),
-    substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1", "‰"),
-    substitution("plus or minus", r"±(?=[0-9])", "正负", "±"),
-    substitution("minus", minus("(?<=[为是至到达])(?<![0-9].)"), "负", "-−"),
-    substitution("plus", r"\+", "加", "+"),
+    build_substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1", "‰"),
+    build_substitution("plus or minus", r"±(?=[0-9])", "正负", "±"),
+    build_substitution("minus", build_minus_pattern("(?<=[为是至到达])(?<![0-9].)"), "负", "-−"),
+    build_substitution("plus", r"\+", "加", "+"),
 )
-_POWERS = powers("的", "负", "次方")
+_POWERS = build_powers_step("的", "负", "次方")
 _FRACTIONS = fraction_signs(CHINESE_MIXED, CHINESE_PART)
-_NUMBERS = Step("numbers", chinese_numbers, f"zh {RULES}")
+_NUMBERS = Step("numbers", spell_chinese_numbers, f"zh {RULES}")
 
 
 @cache
-def _converter() -> Any:
+def _load_converter() -> Any:
     return load("opencc").OpenCC("t2s")
 
 
@@ -57,9 +71,9 @@ _QIAN_UNLESS_DRY = re.compile(
 )
 
 
-def _simplify(text: str) -> str:
-    text = encodable(text)
-    convert = _converter().convert
+def _simplify_characters(text: str) -> str:
+    text = to_encodable(text)
+    convert = _load_converter().convert
     converted = cast("str", convert(text))
     if "乾" not in text and "於" not in text:
         return converted
@@ -73,12 +87,12 @@ def _simplify(text: str) -> str:
 
 
 # t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.
-_ASPECT = substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着", "著")
-_OTHER_FORMS = substitution("妳", "妳", "你", "妳"), substitution("甚么", "甚么", "什么", "甚")
+_ASPECT = build_substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着", "著")
+_OTHER_FORMS = build_substitution("妳", "妳", "你", "妳"), build_substitution("甚么", "甚么", "什么", "甚")
 
 
-def _simplify_rules() -> str:
-    """The installed package with the module ``opencc``; two have it, with different dictionaries."""
+def _describe_converter() -> str:
+    """Return the installed package with the module ``opencc``; two have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
 
     names = sorted(packages_distributions().get("opencc", []))
@@ -86,14 +100,22 @@ def _simplify_rules() -> str:
 
 
 @cache
-def chinese() -> Normalizer:
-    """The Chinese normaliser for this installation."""
+def build_chinese_normalizer() -> Normalizer:
+    """Return the Chinese normalizer for this installation."""
     before = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, *UNSPACED)
     if find_spec("opencc") is None:
         return Normalizer("zh-unconverted", 6, before + after)
     return Normalizer(
-        "zh", 6, (*before, Step("simplified", _simplify, _simplify_rules), _ASPECT, *_OTHER_FORMS, *after)
+        "zh",
+        6,
+        (
+            *before,
+            Step("simplified", _simplify_characters, _describe_converter),
+            _ASPECT,
+            *_OTHER_FORMS,
+            *after,
+        ),
     )
 
 
@@ -114,7 +136,7 @@ _BEFORE_PARTICLE = re.compile(
 
 
 def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[str]:
-    """The syllables of a Chinese text.
+    """Return the syllables of a Chinese text.
 
     Args:
         text: Any text. A run of other characters than Chinese stays as it is, as one item; white space separates
@@ -151,7 +173,7 @@ def _is_particle(text: str, place: int) -> bool:
     if not (adverb or "\u4e00" <= text[place + 1 : place + 2] <= "\u9fff"):
         return False
     return not any(
-        text[start : start + length] in _phrases()
+        text[start : start + length] in _load_phrases()
         for length in range(2, _LONGEST_PHRASE + 1)
         for start in range(max(0, place - length + 1), place + 1)
         if not (adverb and length == 2 and start == place - 1)
@@ -159,6 +181,6 @@ def _is_particle(text: str, place: int) -> bool:
 
 
 @cache
-def _phrases() -> frozenset[str]:
+def _load_phrases() -> frozenset[str]:
     # Geoscience is rarer than a particle before 学.
     return frozenset(load("pypinyin.phrases_dict").phrases_dict) - {"地学"}

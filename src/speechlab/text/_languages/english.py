@@ -1,4 +1,4 @@
-"""The English normalisers: Whisper's, which is also the base of the Open ASR Leaderboard's, as inspectable steps.
+"""The English normalizers: Whisper's, which is also the base of the Open ASR Leaderboard's, as inspectable steps.
 
 The rules (fillers, contractions, numbers, spellings) come from the package ``whisper-normalizer``. There are seven
 additions. Without them, the error rate would count false errors or miss real ones:
@@ -16,7 +16,7 @@ On plain ASCII text, only the last five change the package's result. Words in br
 
 Source: A. Radford et al., Robust Speech Recognition via Large-Scale Weak Supervision, appendix C (2022).
 
-The normaliser of the Open ASR Leaderboard is as it stood in August 2026 (commit d1e99b2 of
+The normalizer of the Open ASR Leaderboard is as it stood in August 2026 (commit d1e99b2 of
 huggingface/open_asr_leaderboard, folder ``normalizer``): Whisper's with more fillers, fewer contractions, American
 spellings, names and compounds of its own, and spelled letters joined (b b c is bbc). Nothing is added, so that its
 texts are those of the leaderboard.
@@ -35,7 +35,7 @@ from typing import Any, cast
 
 from speechlab.text._languages.amounts import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, substitution
+from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, build_substitution
 from speechlab.text._third_party import load
 
 _QUOTES = "\u2018\u2019\u201b\u02bc\u02b9\u2032`´"
@@ -47,25 +47,25 @@ _CODE = re.compile(r"0\d\d+")
 
 
 @cache
-def whisper() -> Any:
-    """The package's normaliser, which has the tables."""
+def load_whisper() -> Any:
+    """Return the package's normalizer, which has the tables."""
     return load("whisper_normalizer.english").EnglishTextNormalizer()
 
 
-def whisper_spellings() -> dict[str, str]:
+def load_whisper_spellings() -> dict[str, str]:
     """British spellings and their American ones."""
-    return cast("dict[str, str]", whisper().standardize_spellings.mapping)
+    return cast("dict[str, str]", load_whisper().standardize_spellings.mapping)
 
 
 # The package's functions are slow even for texts that they do not change. So each step first checks the words of a
 # text, and applies the package's rules only if one of them could match.
 
 
-def fillers(pattern: Callable[[], str]) -> Step:
-    """A step that removes the words of a pattern of fillers."""
+def build_fillers_step(pattern: Callable[[], str]) -> Step:
+    """Return a step that removes the words of a pattern of fillers."""
 
     @cache
-    def compiled() -> tuple[re.Pattern[str], list[str]]:
+    def compile_pattern() -> tuple[re.Pattern[str], list[str]]:
         # Shortest parts that every filler has one of.
         names = re.findall("[a-z]+", pattern().replace("\\b", ""))
         return re.compile(pattern()), [
@@ -73,7 +73,7 @@ def fillers(pattern: Callable[[], str]) -> Step:
         ]
 
     def apply(text: str) -> str:
-        pattern, fillers = compiled()
+        pattern, fillers = compile_pattern()
         for filler in fillers:
             if filler in text:
                 return pattern.sub("", text)
@@ -82,11 +82,11 @@ def fillers(pattern: Callable[[], str]) -> Step:
     return Step("fillers", apply, pattern)
 
 
-def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
-    """A step that replaces patterns one after the other."""
+def build_contractions_step(replacers: Callable[[], dict[str, str]]) -> Step:
+    """Return a step that replaces patterns one after the other."""
 
     @cache
-    def compiled() -> tuple[list[tuple[re.Pattern[str], str, str | None]], frozenset[str]]:
+    def compile_rules() -> tuple[list[tuple[re.Pattern[str], str, str | None]], frozenset[str]]:
         # Pattern, replacement, and the word to match if the pattern is a single word, else None.
         rules = []
         for pattern, new in replacers().items():
@@ -95,7 +95,7 @@ def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
         return rules, frozenset(word for _, _, word in rules if word)
 
     def apply(text: str) -> str:
-        rules, words = compiled()
+        rules, words = compile_rules()
         present = words.intersection(_WORD.findall(text))
         if not present and "'" not in text:
             return text
@@ -107,8 +107,8 @@ def contractions(replacers: Callable[[], dict[str, str]]) -> Step:
     return Step("contractions", apply, lambda: json.dumps(replacers()))
 
 
-def spellings(name: str, table: Callable[[], dict[str, str]]) -> Step:
-    """A step that writes each word as a table has it."""
+def build_spellings_step(name: str, table: Callable[[], dict[str, str]]) -> Step:
+    """Return a step that writes each word as a table has it."""
 
     def apply(text: str) -> str:
         words, spelling_of = text.split(), table()
@@ -131,24 +131,24 @@ class _Symbols(dict[int, str]):
 _symbol = _Symbols()
 
 
-def _symbols(text: str) -> str:
+def _replace_symbols(text: str) -> str:
     if text.isascii() and text.replace(" ", "").isalnum():
         return text
     return (text if text.isascii() else unicodedata.normalize("NFKD", text)).translate(_symbol)
 
 
 @cache
-def _numeric() -> frozenset[str]:
+def _list_number_words() -> frozenset[str]:
     """Words that can be part of a number, with "half" and without "and", which alone is not part of a number."""
-    return frozenset({*whisper().standardize_numbers.words, "half"} - {"and"})
+    return frozenset({*load_whisper().standardize_numbers.words, "half"} - {"and"})
 
 
-def _numbers(text: str, write: Callable[[Any, str], str]) -> str:
+def _normalize_numbers(text: str, write: Callable[[Any, str], str]) -> str:
     words = text.split()
-    if _numeric().isdisjoint(words) and not _DIGIT.search(text):
+    if _list_number_words().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
     try:
-        return write(whisper().standardize_numbers, text)
+        return write(load_whisper().standardize_numbers, text)
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.
@@ -172,26 +172,30 @@ def _with_codes(rules: Any, text: str) -> str:
     return cast("str", rules.postprocess(" ".join(word for word in written if word is not None)))
 
 
-def _number_rules() -> str:
-    tables = sorted(vars(whisper().standardize_numbers).items())
+def _dump_number_rules() -> str:
+    tables = sorted(vars(load_whisper().standardize_numbers).items())
     return json.dumps({key: sorted(value) for key, value in tables})
 
 
 BRACKETS = (
-    substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
-    substitution("parentheses", r"\(([^)]+?)\)", "", "("),
+    build_substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
+    build_substitution("parentheses", r"\(([^)]+?)\)", "", "("),
 )
-APOSTROPHES = substitution("space before apostrophe", r"\s+'", "'", "'")
-COMMAS = substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
-FULL_STOPS = substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
-SYMBOLS = Step("symbols", _symbols, f"NFKD, categories M, S and P, except {_KEPT}")
-NUMBERS = Step("numbers", lambda text: _numbers(text, lambda rules, part: rules(part)), _number_rules)
+APOSTROPHES = build_substitution("space before apostrophe", r"\s+'", "'", "'")
+COMMAS = build_substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
+FULL_STOPS = build_substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
+SYMBOLS = Step("symbols", _replace_symbols, f"NFKD, categories M, S and P, except {_KEPT}")
+NUMBERS = Step(
+    "numbers", lambda text: _normalize_numbers(text, lambda rules, part: rules(part)), _dump_number_rules
+)
 NUMBERS_AND_CODES = Step(
-    "numbers", lambda text: _numbers(text, _with_codes), lambda: f"{_number_rules()}|{_CODE.pattern}"
+    "numbers",
+    lambda text: _normalize_numbers(text, _with_codes),
+    lambda: f"{_dump_number_rules()}|{_CODE.pattern}",
 )
 LONE_SIGNS = (
-    substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
-    substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
+    build_substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
+    build_substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
 )
 
 ENGLISH = Normalizer(
@@ -201,21 +205,21 @@ ENGLISH = Normalizer(
         INVISIBLE,
         WIDTH,
         LOWER,
-        substitution("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
+        build_substitution("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
         *BRACKETS,
-        fillers(lambda: str(whisper().ignore_patterns)),
+        build_fillers_step(lambda: str(load_whisper().ignore_patterns)),
         APOSTROPHES,
-        contractions(lambda: dict(whisper().replacers)),
+        build_contractions_step(lambda: dict(load_whisper().replacers)),
         COMMAS,
         ENGLISH_MONEY,
-        substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
+        build_substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
         FULL_STOPS,
         SYMBOLS,
         NUMBERS_AND_CODES,
         ENGLISH_US_DOLLARS,
-        spellings("spellings", whisper_spellings),
+        build_spellings_step("spellings", load_whisper_spellings),
         *LONE_SIGNS,
-        substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
+        build_substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
         COLLAPSE,
     ),
 )
@@ -229,8 +233,8 @@ _COMMON = {"a", "i"}
 
 
 @cache
-def _tables() -> dict[str, dict[str, str]]:
-    """The leaderboard's own spellings, names and compounds: another form and the one that counts."""
+def _load_tables() -> dict[str, dict[str, str]]:
+    """Return the leaderboard's own spellings, names and compounds: another form and the one that counts."""
     lines = (files(__package__) / "open_asr.tsv").read_text(encoding="utf-8").splitlines()[1:]
     tables: dict[str, dict[str, str]] = {}
     for row in csv.DictReader(lines, delimiter="\t"):
@@ -239,26 +243,28 @@ def _tables() -> dict[str, dict[str, str]]:
     return tables
 
 
-def _contractions() -> dict[str, str]:
-    rules = {old: new for old, new in whisper().replacers.items() if old not in _NOT_EXPANDED}
+def _build_contractions() -> dict[str, str]:
+    rules = {old: new for old, new in load_whisper().replacers.items() if old not in _NOT_EXPANDED}
     return dict((_IS, r"\1 is") if old == _POSSESSIVE else (old, new) for old, new in rules.items())
 
 
 @cache
-def _spellings() -> dict[str, str]:
-    return whisper_spellings() | _tables()["spelling"]
+def _build_spellings() -> dict[str, str]:
+    return load_whisper_spellings() | _load_tables()["spelling"]
 
 
 @cache
-def _compound() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(_tables()['compound'])})\b".replace(" ", r"\s+"))
+def _compile_compounds() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(_load_tables()['compound'])})\b".replace(" ", r"\s+"))
 
 
-def _compounds(text: str) -> str:
-    return _compound().sub(lambda found: _tables()["compound"][" ".join(found[0].split())], text)
+def _join_compounds(text: str) -> str:
+    return _compile_compounds().sub(
+        lambda found: _load_tables()["compound"][" ".join(found[0].split())], text
+    )
 
 
-def _acronyms(text: str) -> str:
+def _join_acronyms(text: str) -> str:
     """Letters and figures that stand alone, side by side, as one word; of "a" and "i" only in three or more."""
     joined: list[str] = []
     run: list[str] = []
@@ -279,17 +285,17 @@ OPEN_ASR = Normalizer(
     (
         Step("lower case", str.lower, "str.lower"),
         *BRACKETS,
-        fillers(lambda: _FILLERS),
+        build_fillers_step(lambda: _FILLERS),
         APOSTROPHES,
-        contractions(_contractions),
+        build_contractions_step(_build_contractions),
         COMMAS,
         FULL_STOPS,
         SYMBOLS,
-        Step("compounds", _compounds, lambda: json.dumps(_tables()["compound"])),
+        Step("compounds", _join_compounds, lambda: json.dumps(_load_tables()["compound"])),
         NUMBERS,
-        spellings("spellings", _spellings),
-        spellings("names", lambda: _tables()["name"]),
-        Step("acronyms", _acronyms, "single letters and figures in a row, two; three with a or i"),
+        build_spellings_step("spellings", _build_spellings),
+        build_spellings_step("names", lambda: _load_tables()["name"]),
+        Step("acronyms", _join_acronyms, "single letters and figures in a row, two; three with a or i"),
         *LONE_SIGNS,
         COLLAPSE,
     ),

@@ -1,9 +1,9 @@
-"""The Japanese normalisers (``ja`` for spelling, ``ja-reading`` for the input of a reading), and words by Sudachi.
+"""The Japanese normalizers (``ja`` for spelling, ``ja-reading`` for the input of a reading), and words by Sudachi.
 
 Japanese text is never converted to simplified Chinese characters (図書館 would become 図书館), and dakuten are never
 removed.
 
-Spellings of one word have the same normalised form in Sudachi: 打合せ and 打ち合わせ, サーバ and サーバー.
+Spellings of one word have the same normalized form in Sudachi: 打合せ and 打ち合わせ, サーバ and サーバー.
 
 Source: K. Takaoka et al., Sudachi: a Japanese tokenizer for business (LREC 2018); it comes with the extra ``ja``.
 """
@@ -28,51 +28,59 @@ from speechlab.text._languages.amounts import (
 from speechlab.text._languages.kanji_numbers import (
     FORMAL,
     RULES,
-    counted,
-    japanese_numbers,
-    minus,
+    convert_counter_numerals,
+    spell_japanese_numbers,
+    build_minus_pattern,
     plain_japanese,
-    several,
+    separate_digits,
 )
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import INVISIBLE, LOWER, UNSPACED, WIDTH, fraction_signs, powers, substitution
-from speechlab.text._third_party import encodable, load
+from speechlab.text._steps import (
+    INVISIBLE,
+    LOWER,
+    UNSPACED,
+    WIDTH,
+    fraction_signs,
+    build_powers_step,
+    build_substitution,
+)
+from speechlab.text._third_party import to_encodable, load
 
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box-drawing lines stand for a long vowel between kana, or after kana at a word's end.
-_LONG_MARKS = substitution(
+_LONG_MARKS = build_substitution(
     "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー", "‐‑‒–—―─━~〜∼-"
 )
 # すごーーい and すごーい are the same word. サーバ and サーバー stay different: metrics compares them with a
 # dictionary.
-_REPEATED_MARKS = substitution("repeated long vowels", "ー{2,}", "ー", "ー")
+_REPEATED_MARKS = build_substitution("repeated long vowels", "ー{2,}", "ー", "ー")
 _EDGE = r"(?:^|(?<=[\s、。,.!?…・「『(]))"
 _END = r"(?=$|[\s、。,.!?…・」』)])"
 # Only sounds that are always fillers. あの, その, まあ and なんか are also words, and stay.
-_FILLERS = substitution(
+_FILLERS = build_substitution(
     "fillers",
     f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
     "",
 )
 _SPOKEN_SIGNS = (
     Step("formal numerals", plain_japanese, f"ja {FORMAL}"),
-    substitution("degrees", "°[Cc]", "度", "°"),
+    build_substitution("degrees", "°[Cc]", "度", "°"),
     JAPANESE_MONEY,
-    substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
-    substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
-    substitution("minus", minus("(?<=[ぁ-ん])"), "マイナス", "-−"),
+    build_substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
+    build_substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
+    build_substitution("minus", build_minus_pattern("(?<=[ぁ-ん])"), "マイナス", "-−"),
     *JAPANESE_AMOUNTS,
-    substitution("plus", r"\+", "プラス", "+"),
-    substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
-    substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
-    substitution(
+    build_substitution("plus", r"\+", "プラス", "+"),
+    build_substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
+    build_substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
+    build_substitution(
         "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
     ),
-    substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
+    build_substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
     JAPANESE_RATIOS,
 )
-_POWERS = powers("の", "マイナス", "乗")
-_NUMBERS = Step("numbers", japanese_numbers, f"ja {RULES}")
+_POWERS = build_powers_step("の", "マイナス", "乗")
+_NUMBERS = Step("numbers", spell_japanese_numbers, f"ja {RULES}")
 
 _FRACTIONS = fraction_signs(JAPANESE_MIXED, JAPANESE_PART)
 _WRITING = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
@@ -84,8 +92,8 @@ JAPANESE_READING = Normalizer(
     (
         *_WRITING,
         JAPANESE_SHORT_UNITS,
-        Step("counted", counted, f"counted {RULES}"),
-        Step("several", several, f"several {RULES}"),
+        Step("counted", convert_counter_numerals, f"counted {RULES}"),
+        Step("several", separate_digits, f"several {RULES}"),
     ),
 )
 
@@ -101,9 +109,9 @@ class Morpheme(NamedTuple):
     """One word of a Japanese text."""
 
     surface: str  # as written: 打合せ
-    normal: str  # its normalised dictionary form: 打ち合わせ
+    normal: str  # its normalized dictionary form: 打ち合わせ
     reading: str  # in katakana by the dictionary, not as spoken: は is ハ
-    inflected: bool  # a verb, adjective or auxiliary, whose normalised form hides the inflection
+    inflected: bool  # a verb, adjective or auxiliary, whose normalized form hides the inflection
     start: int  # in characters of the text
     end: int
     groups: tuple[
@@ -112,30 +120,34 @@ class Morpheme(NamedTuple):
     part: str  # of speech, in Japanese, such as 名詞
 
 
-def morphemes(text: str) -> list[Morpheme]:
+def split_morphemes(text: str) -> list[Morpheme]:
     """Split a Japanese text into words."""
     check_text(text)
-    tokenizer = _tokenizer()
+    tokenizer = _load_tokenizer()
     analyzed: list[Morpheme] = []
-    for piece in _PIECE.finditer(encodable(text)):
+    for piece in _PIECE.finditer(to_encodable(text)):
         offset = piece.start()
-        analyzed.extend(_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
+        analyzed.extend(_build_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
     return analyzed
 
 
-def dictionary_entries(text: str) -> list[Morpheme]:
-    """The entries of the dictionary that are written as a word, one for each reading and part of speech."""
+def find_dictionary_entries(text: str) -> list[Morpheme]:
+    """Return the entries of the dictionary that are written as a word, one for each reading and part of speech."""
     check_text(text)
-    return list(_entries(text))
+    return list(_look_up_entries(text))
 
 
 @lru_cache(maxsize=16_384)
-def _entries(word: str) -> tuple[Morpheme, ...]:
-    _tokenizer()
-    return tuple(_morpheme(entry, 0) for entry in _threads.dictionary.lookup(encodable(word))) if word else ()
+def _look_up_entries(word: str) -> tuple[Morpheme, ...]:
+    _load_tokenizer()
+    return (
+        tuple(_build_morpheme(entry, 0) for entry in _threads.dictionary.lookup(to_encodable(word)))
+        if word
+        else ()
+    )
 
 
-def _morpheme(word: Any, offset: int) -> Morpheme:
+def _build_morpheme(word: Any, offset: int) -> Morpheme:
     part = word.part_of_speech()[0]
     return Morpheme(
         word.surface(),
@@ -149,7 +161,7 @@ def _morpheme(word: Any, offset: int) -> Morpheme:
     )
 
 
-def _tokenizer() -> Any:
+def _load_tokenizer() -> Any:
     # Each thread needs its own tokenizer. Sudachi shares the dictionary between them.
     if not hasattr(_threads, "tokenizer"):
         dictionary = load("sudachipy").Dictionary()

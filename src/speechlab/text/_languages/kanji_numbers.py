@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 
 _DIGITS = "零一二三四五六七八九"
-_SPELLED = str.maketrans("0123456789〇", _DIGITS + "零")
+_TO_KANJI = str.maketrans("0123456789〇", _DIGITS + "零")
 _TO_FIGURES = str.maketrans("〇零一二三四五六七八九", "00123456789")
 _LONGEST = 16
 _NUMBER = re.compile(r"(?<![0-9.])((?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+))(?:\.([0-9]+))?(?!\.?[0-9])")
@@ -47,7 +47,7 @@ _TELEPHONE = re.compile(
     rf")(?!{_HYPHEN}?{_DIGIT})"
 )
 # 二三人 means "two or three people", not 23: two consecutive digits that are not part of a longer number.
-_SEVERAL = re.compile(
+_ADJACENT_DIGITS = re.compile(
     r"(?<![〇零一二三四五六七八九十百千万億兆点0-9])(一二|二三|三四|四五|五六|六七|七八|八九)"
     r"(?![〇零一二三四五六七八九十百千点0-9])"
 )
@@ -55,11 +55,11 @@ _UNIT_VALUES = {"十": 10, "百": 100, "千": 1_000}
 _GROUP_VALUES = {"万": 10_000, "億": 10**8, "亿": 10**8}
 _NUMERALS = "〇零一二三四五六七八九十百千"
 _ENOUGH = r"十分(?=[になだとすであ、。!?]|$|可能|注意|満足|理解)"
-_COUNTED = re.compile(
+_COUNTER_NUMERAL = re.compile(
     rf"(?<![{_NUMERALS}万億兆数何幾腹第点])(?!{_ENOUGH}|百足|千歳|千代|九段|十勝|八戸|一行(?!目)|四面楚歌|八面六臂|五分五分|九分九厘|[一二三四五六七八九]{{2}}[^{_NUMERALS}万])"
     rf"[{_NUMERALS}万]+(?=分(?!の[{_NUMERALS}0-9]|咲|目|[野類業割担析解布])|時間|[歳才名頭軒社巻段戸位膳票章組](?![前置])|拍子|文字|節(?!句)|行(?![くきっけかこ為動事員])|足(?!す|り|ら)|部(?!分|屋|下|長)|号|勝|面(?![白倒接会])|人前|対(?=[{_NUMERALS}0-9])|代(?!わ|表|金))"
 )
-_SPOKEN = {"20": "二十", "0": "零", "4": "四"}
+_KANJI_OF_FIGURES = {"20": "二十", "0": "零", "4": "四"}
 _AS_KANJI = re.compile("(?<![0-9.,])(?:20(?=歳)|0(?=[時度点本])|4(?=畳))")
 _JA_ONE = re.compile(r"(?<![零一二三四五六七八九十百千点])一(?=[百千])")
 _ZH_TWO = re.compile(r"[两兩](?=[百千万亿萬億])")
@@ -89,11 +89,11 @@ _ZH_TWO_OF = re.compile(
 )
 _JA_PERCENT = re.compile(r"(?<=[零一二三四五六七八九十百千万億兆京])%")
 _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
-APART = "・"
-"""Separator of two numbers that would otherwise read as one: 5〜10 is 五・十, and 50 is 五十."""
+# Separator of two numbers that would otherwise read as one: 5〜10 is 五・十, and 50 is 五十.
+NUMBER_SEPARATOR = "・"
 _NUMERAL = "零一二三四五六七八九十百千万億亿兆京点"
 # The 百 of 百分之五 does not begin a number.
-_NEIGHBOURS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
+_NEIGHBorS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
 _GROUP = "".join(f"(?:[一二三四五六七八九]?{unit})?零?" for unit in "千百十") + "[一二三四五六七八九]?"
 _ONE_NUMBER = re.compile(
     "".join(f"(?:{_GROUP}{unit})?" for unit in ("京", "兆", "[億亿]", "万"))
@@ -103,32 +103,32 @@ _ZH_PERCENT = re.compile(f"(?<![{_ZH_NUMERAL}])([{_ZH_NUMERAL}]+)%")
 
 _PATTERNS = (
     *(_NUMBER, _PLACES, _LONE_ZERO, _TELEPHONE, _JA_ONE, _ZH_TWO, _ZH_ORDINAL, _ZH_SHORT),
-    *(_ZH_MIXED, _ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBOURS, _ONE_NUMBER, _COUNTED, _AS_KANJI),
+    *(_ZH_MIXED, _ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBorS, _ONE_NUMBER, _COUNTER_NUMERAL, _AS_KANJI),
 )
+# All rules of this module as text, for the hash.
 RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by value v2"
-"""All rules of this module as text, for the hash."""
 
 
-def japanese_numbers(text: str) -> str:
+def spell_japanese_numbers(text: str) -> str:
     """Write the numbers of a Japanese text (after NFKC) in kanji, by value, and ``%`` after them as パーセント."""
-    text = _TELEPHONE.sub(_spell, text)
-    text = _write_all(text, _ja_value)
-    text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _ja_value), text)
+    text = _TELEPHONE.sub(_join_digits, text)
+    text = _spell_numbers(text, _ja_value)
+    text = _PLACES.sub(lambda m: _spell_number(m[1].translate(_TO_FIGURES), None, _ja_value), text)
     text = _LONE_ZERO.sub("零", text)
-    return _apart(_JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text)))
+    return _separate_numbers(_JA_PERCENT.sub("パーセント", _JA_ONE.sub("", text)))
 
 
-def chinese_numbers(text: str) -> str:
+def spell_chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
     text = _ZH_SHORT.sub(lambda m: m[1] + m[2] + _ZH_BELOW[m[1]], _ZH_TWO.sub("二", text))
     text = _ZH_MIXED.sub(_join_groups, text)
-    text = _ZH_ORDINAL.sub(lambda m: _write_all(m[0], _zh_value), text)
+    text = _ZH_ORDINAL.sub(lambda m: _spell_numbers(m[0], _zh_value), text)
     text = _ZH_TWO_OF.sub("两", text)
-    text = _TELEPHONE.sub(_spell, text)
-    text = _write_all(text, _zh_value)
-    text = _PLACES.sub(lambda m: _write(m[1].translate(_TO_FIGURES), None, _zh_value), text)
+    text = _TELEPHONE.sub(_join_digits, text)
+    text = _spell_numbers(text, _zh_value)
+    text = _PLACES.sub(lambda m: _spell_number(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
-    return _apart(_ZH_PERCENT.sub(r"百分之\1", text))
+    return _separate_numbers(_ZH_PERCENT.sub(r"百分之\1", text))
 
 
 def plain_japanese(text: str) -> str:
@@ -164,11 +164,11 @@ def _to_plain(found: re.Match[str], write: Callable[[int], str]) -> str:
         return numeral
     if len(numeral) > 1 and not units and not groups:
         return numeral.translate(_FORMAL_PLAIN)  # digits one by one
-    return write(_value(numeral.translate(_FORMAL_PLAIN)))
+    return write(_parse_numeral(numeral.translate(_FORMAL_PLAIN)))
 
 
 def _join_groups(found: re.Match[str]) -> str:
-    """The value of figures with 亿 and 万 between them in figures; unchanged if they are not one number."""
+    """Return the value of figures with 亿 and 万 between them in figures; unchanged if they are not one number."""
     total, limit = 0, 10**12
     for figures, unit, _ in _ZH_PIECE.findall(found[0]):
         size = _GROUP_VALUES.get(unit, 1)
@@ -179,8 +179,8 @@ def _join_groups(found: re.Match[str]) -> str:
     return str(total)
 
 
-def minus(after: str) -> str:
-    """A pattern for spoken hyphens and minus signs before digits.
+def build_minus_pattern(after: str) -> str:
+    """Return a pattern for spoken hyphens and minus signs before digits.
 
     A sign is spoken at the start of a word and after the characters of ``after``. After a character of a word, it is
     spoken if degrees or percent follow the number: 気温-5度, but not 長征-5号, 3-5, 10度-15度 or 10%-20%.
@@ -191,23 +191,23 @@ def minus(after: str) -> str:
     return rf"(?<![\w.,)%‰-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
 
 
-def several(text: str) -> str:
+def separate_digits(text: str) -> str:
     """Separate the digits of 二三人 (二、三人), which a dictionary would read as 23 people."""
-    return _SEVERAL.sub(lambda found: "、".join(found[0]), text)
+    return _ADJACENT_DIGITS.sub(lambda found: "、".join(found[0]), text)
 
 
-def counted(text: str) -> str:
+def convert_counter_numerals(text: str) -> str:
     """Write kanji numerals before some counters in figures, which a dictionary reads as numbers: 五分 as 5分.
 
     Only before counters with which it reads the kanji as another word (ゴブ). 十分 stays where it means "enough".
     The reverse where figures are read in another way: 二十歳 (ハタチ), 零時 (レージ).
     """
-    figures = _COUNTED.sub(lambda found: str(_value(found[0])), text)
-    return _AS_KANJI.sub(lambda found: _SPOKEN[found[0]], figures)
+    figures = _COUNTER_NUMERAL.sub(lambda found: str(_parse_numeral(found[0])), text)
+    return _AS_KANJI.sub(lambda found: _KANJI_OF_FIGURES[found[0]], figures)
 
 
-def _value(numeral: str) -> int:
-    """The value of a kanji numeral."""
+def _parse_numeral(numeral: str) -> int:
+    """Return the value of a kanji numeral."""
     if not set(numeral) & set("十百千万億亿"):
         return int(numeral.translate(_TO_FIGURES))
     total = group = digits = 0
@@ -222,29 +222,29 @@ def _value(numeral: str) -> int:
     return total + group + digits
 
 
-def _apart(text: str) -> str:
-    def mark(found: re.Match[str]) -> str:
-        return found[1] + APART if _ONE_NUMBER.fullmatch(found[1] + found[2]) else found[0]
+def _separate_numbers(text: str) -> str:
+    def add_separator(found: re.Match[str]) -> str:
+        return found[1] + NUMBER_SEPARATOR if _ONE_NUMBER.fullmatch(found[1] + found[2]) else found[0]
 
-    return _NEIGHBOURS.sub(mark, text.replace(APART, " "))
-
-
-def _write_all(text: str, value: Callable[[int], str]) -> str:
-    return _NUMBER.sub(lambda found: _write(found[1], found[2], value), text)
+    return _NEIGHBorS.sub(add_separator, text.replace(NUMBER_SEPARATOR, " "))
 
 
-def _spell(found: re.Match[str]) -> str:
+def _spell_numbers(text: str, value: Callable[[int], str]) -> str:
+    return _NUMBER.sub(lambda found: _spell_number(found[1], found[2], value), text)
+
+
+def _join_digits(found: re.Match[str]) -> str:
     return "".join(digits for digits in found.groups() if digits).translate(_TO_FIGURES)
 
 
-def _write(whole: str, fraction: str | None, value: Callable[[int], str]) -> str:
+def _spell_number(whole: str, fraction: str | None, value: Callable[[int], str]) -> str:
     figures = whole.replace(",", "")
     spelled = (figures[0] == "0" and len(figures) > 1) or len(figures) > _LONGEST
-    written = figures.translate(_SPELLED) if spelled else value(int(figures))
-    return f"{written}点{fraction.translate(_SPELLED)}" if fraction else written
+    written = figures.translate(_TO_KANJI) if spelled else value(int(figures))
+    return f"{written}点{fraction.translate(_TO_KANJI)}" if fraction else written
 
 
-def _numeral(number: int, *, chinese: bool) -> str:
+def _to_numeral(number: int, *, chinese: bool) -> str:
     """A numeral: 110 is 百十 in Japanese and 一百一十 in Chinese, 10000000 千万 and 一千万, 105 百五 and 一百零五."""
     if number == 0:
         return "零"
@@ -253,11 +253,11 @@ def _numeral(number: int, *, chinese: bool) -> str:
         group = number // 10**power % 10_000
         if group:
             zero = "零" if chinese and written and group < 1_000 else ""
-            written += zero + _group(group, chinese=chinese) + unit
+            written += zero + _spell_group(group, chinese=chinese) + unit
     return written.removeprefix("一") if chinese and written.startswith("一十") else written
 
 
-def _group(group: int, *, chinese: bool) -> str:
+def _spell_group(group: int, *, chinese: bool) -> str:
     written = gap = ""
     for power, unit in ((3, "千"), (2, "百"), (1, "十"), (0, "")):
         digit = group // 10**power % 10
@@ -270,4 +270,4 @@ def _group(group: int, *, chinese: bool) -> str:
     return written
 
 
-_ja_value, _zh_value = partial(_numeral, chinese=False), partial(_numeral, chinese=True)
+_ja_value, _zh_value = partial(_to_numeral, chinese=False), partial(_to_numeral, chinese=True)

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
-from speechlab.text._languages.kanji_numbers import APART, japanese_numbers
+from speechlab.text._languages.kanji_numbers import NUMBER_SEPARATOR, spell_japanese_numbers
 from speechlab.text._third_party import load
 
 # The front end has buffers of fixed size and fails on longer texts. So it gets a text in pieces, which end at the end
@@ -24,7 +24,7 @@ _LONGEST_PIECE = 300
 _PIECE = re.compile(rf"[^。!?\n]{{1,{_LONGEST_PIECE}}}[。!?\n]*|[。!?\n]+")
 # Symbols that OpenJTalk would keep or read as a pause. Symbols that it reads aloud (%, +, &) stay.
 _UNREADABLE = re.compile(r"[^\w\s.,、。!?%+\-:/&]+")
-# Numbers are written by value in a normalised text. The digits that are adjacent there, of 1/2, 3-5 or a telephone
+# Numbers are written by value in a normalized text. The digits that are adjacent there, of 1/2, 3-5 or a telephone
 # number, are spoken one by one.
 _BETWEEN_DIGITS = re.compile(r"(?<=[零一二三四五六七八九])(?=[零一二三四五六七八九])")
 _NOT_SPOKEN = re.compile(r"[^\w]+|_+")
@@ -45,7 +45,7 @@ _LONG_VOWEL = re.compile(
     )
 )
 _TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
-_REPEATED = re.compile("([㐀-\u9fff])々")
+_REPEAT_MARK = re.compile("([㐀-\u9fff])々")
 _LATIN_WORD = re.compile("[A-Za-z]{2,}")
 # Names of the letters A to Z, as OpenJTalk spells an unknown word.
 _LETTERS = (
@@ -53,7 +53,7 @@ _LETTERS = (
     *("ジェー", "ケー", "エル", "エム", "エヌ", "オー", "ピー", "キュー", "アール"),
     *("エス", "ティー", "ユー", "ブイ", "ダブリュー", "エックス", "ワイ", "ゼット"),
 )
-# Spoken signs, as the normaliser writes them.
+# Spoken signs, as the normalizer writes them.
 _SIGNS = {".": "点", "%": "パーセント"}
 _lock = threading.Lock()
 _threads = threading.local()
@@ -70,7 +70,7 @@ class SpokenWord(NamedTuple):
 
 
 def reading(text: str) -> str:
-    """The reading of a Japanese text in katakana, as spoken.
+    """Return the reading of a Japanese text in katakana, as spoken.
 
     Args:
         text: Any text, of any length. Punctuation, emoji and other symbols that are not spoken are left out. A Latin
@@ -87,49 +87,51 @@ def reading(text: str) -> str:
         'トーキョーエイク'
     """
     check_text(text)
-    return _read(_readable(text))
+    return _to_kana_reading(_to_readable(text))
 
 
-def reading_key(text: str) -> str:
-    """The reading with long vowels in one form, for comparison only.
+def to_reading_key(text: str) -> str:
+    """Return the reading with long vowels in one form, for comparison only.
 
     エイ and オウ are written エー and オー, and doubled vowels with ー, because this is the difference between
     readings of kana and readings from the dictionary.
     """
-    return kana_key(reading(text))
+    return to_kana_key(reading(text))
 
 
-def kana_key(kana: str) -> str:
-    """A reading with long vowels in the form of ``reading_key``."""
+def to_kana_key(kana: str) -> str:
+    """Return a reading with long vowels in the form of ``reading_key``."""
     check_text(kana, "kana")
     return re.sub("ー{2,}", "ー", _LONG_VOWEL.sub("ー", kana))
 
 
-def spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...]:
-    """The words of a normalised Japanese text with their places and readings."""
+def split_spoken_words(text: str, written: str | None = None) -> tuple[SpokenWord, ...]:
+    """Return the words of a normalized Japanese text with their places and readings."""
     check_text(text)
     if written is not None:
         check_text(written, "written")
-    return _spoken_words(text, written)
+    return _split_spoken_words(text, written)
 
 
 @lru_cache(maxsize=4_096)
-def _spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
-    placed = None if written is None else _placed(_frontend(_readable(written)), text)
-    return _placed(_frontend(_BETWEEN_DIGITS.sub("、", text)), text) or () if placed is None else placed
+def _split_spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
+    placed = None if written is None else _place_words(_run_frontend(_to_readable(written)), text)
+    return (
+        _place_words(_run_frontend(_BETWEEN_DIGITS.sub("、", text)), text) or () if placed is None else placed
+    )
 
 
-def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
+def _place_words(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
     """Spoken words with their places in a text; None if the text does not consist of these words."""
-    lower = usual_kanji(text.lower())
+    lower = to_usual_kanji(text.lower())
     if len(lower) != len(text):
         return None
     placed = []
     cursor = 0
     for written, pronounced in words:
-        kana = _kana(pronounced)
-        cursor += lower.startswith(APART, cursor)
-        form = next((form for form in _forms(written) if lower.startswith(form, cursor)), None)
+        kana = _to_kana(pronounced)
+        cursor += lower.startswith(NUMBER_SEPARATOR, cursor)
+        form = next((form for form in _list_forms(written) if lower.startswith(form, cursor)), None)
         if form is not None:
             placed.append(SpokenWord(cursor, cursor + len(form), kana))
             cursor += len(form)
@@ -138,7 +140,7 @@ def _placed(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, 
     return tuple(placed) if cursor == len(text) else None
 
 
-def usual_kanji(text: str) -> str:
+def to_usual_kanji(text: str) -> str:
     """Write old and rare forms of kanji in their usual form, character by character: 髙橋 as 高橋, 櫻 as 桜.
 
     The table comes from pyopenjtalk-plus (jōyō kanji, and the CJKVI database of variants). The first level of JIS X
@@ -147,28 +149,28 @@ def usual_kanji(text: str) -> str:
     """
     check_text(text)
     rare = [character for character in text if character >= "㐀" and not _is_common(character)]
-    return text.translate({ord(character): _usual_form(character) for character in rare}) if rare else text
+    return text.translate({ord(character): _to_usual_form(character) for character in rare}) if rare else text
 
 
-def standard_kanji(text: str) -> str:
+def to_standard_kanji(text: str) -> str:
     """Write every variant of a kanji in its standard form, common ones too, and 々 as the kanji it repeats.
 
     More than :func:`usual_kanji`: 龍 and 竜 are one, 冨 and 富. 斉 and 斎 stay different. For comparing words, not
     for counting characters.
     """
     check_text(text)
-    return _REPEATED.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
+    return _REPEAT_MARK.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
 
 
 @cache
-def _usual_form(character: str) -> str:
+def _to_usual_form(character: str) -> str:
     form = cast("str", load("pyopenjtalk.utils").normalize_itaiji(character))
     return form if _is_common(form) else character
 
 
 @cache
 def _is_common(character: str) -> bool:
-    """Whether a character is in the first level of JIS X 0208, which ends at 腕, or is kana."""
+    """Return whether a character is in the first level of JIS X 0208, which ends at 腕, or is kana."""
     try:
         code = character.encode("shift_jis")
     except UnicodeEncodeError:
@@ -176,7 +178,7 @@ def _is_common(character: str) -> bool:
     return code <= "腕".encode("shift_jis")
 
 
-def mora_count(text: str) -> int:
+def count_morae(text: str) -> int:
     """The number of morae of a Japanese text: the kana of its reading, except small kana that join the kana before.
 
     ッ, ン and ー count as one mora each. Letters without a reading do not count.
@@ -185,56 +187,56 @@ def mora_count(text: str) -> int:
 
 
 @lru_cache(maxsize=16_384)
-def _readable(text: str) -> str:
+def _to_readable(text: str) -> str:
     """The input of OpenJTalk for a text; cached because a scored pair needs it for the reading and for the places."""
     return JAPANESE_READING(text)
 
 
 @lru_cache(maxsize=16_384)
-def _read(text: str) -> str:
-    return "".join(_kana(kana) for _, kana in _frontend(text))
+def _to_kana_reading(text: str) -> str:
+    return "".join(_to_kana(kana) for _, kana in _run_frontend(text))
 
 
 @lru_cache(maxsize=16_384)
-def _forms(written: str) -> tuple[str, ...]:
-    """The forms that the normaliser ``ja`` may give a word of OpenJTalk: 十 of 25日 stays, １２月 becomes kanji."""
-    form = usual_kanji(_narrow(written))
-    return (form, _SIGNS.get(form) or japanese_numbers(form))
+def _list_forms(written: str) -> tuple[str, ...]:
+    """The forms that the normalizer ``ja`` may give a word of OpenJTalk: 十 of 25日 stays, １２月 becomes kanji."""
+    form = to_usual_kanji(_fold_width(written))
+    return (form, _SIGNS.get(form) or spell_japanese_numbers(form))
 
 
 @lru_cache(maxsize=16_384)
-def _kana(pronounced: str) -> str:
+def _to_kana(pronounced: str) -> str:
     # The front end makes Latin letters that it cannot read full width. \w keeps them, and NFKC reverses the width.
-    kana = _NOT_SPOKEN.sub("", _narrow(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
+    kana = _NOT_SPOKEN.sub("", _fold_width(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
     # It spells unknown words, but does not name a letter that stands alone.
     return _LETTERS[ord(kana) - ord("a")] if len(kana) == 1 and "a" <= kana <= "z" else kana
 
 
 @lru_cache(maxsize=16_384)
-def _frontend(text: str) -> tuple[tuple[str, str], ...]:
-    """The words that OpenJTalk finds, each with its spelling and its pronunciation."""
-    text = _LATIN_WORD.sub(lambda word: _known_form(word[0]), text)
+def _run_frontend(text: str) -> tuple[tuple[str, str], ...]:
+    """Return the words that OpenJTalk finds, each with its spelling and its pronunciation."""
+    text = _LATIN_WORD.sub(lambda word: _find_known_form(word[0]), text)
     pieces = _PIECE.findall(_UNREADABLE.sub(" ", text))
-    return tuple(word for piece in pieces if piece.strip() for word in _pronounce(piece))
+    return tuple(word for piece in pieces if piece.strip() for word in _pronounce_piece(piece))
 
 
 @lru_cache(maxsize=16_384)
-def _known_form(word: str) -> str:
-    """A Latin word in the case that the dictionary has; unchanged if OpenJTalk would spell it in any case."""
+def _find_known_form(word: str) -> str:
+    """Return a Latin word in the case that the dictionary has; unchanged if OpenJTalk would spell it in any case."""
     for form in (word, word.capitalize(), word.upper()):
         letters = "".join(_LETTERS[ord(letter) - ord("A")] for letter in form.upper())
-        if _kana("".join(kana for _, kana in _pronounce(form))) not in {letters, form.lower()}:
+        if _to_kana("".join(kana for _, kana in _pronounce_piece(form))) not in {letters, form.lower()}:
             return form
     return word
 
 
-def _narrow(text: str) -> str:
+def _fold_width(text: str) -> str:
     import unicodedata
 
     return unicodedata.normalize("NFKC", text).lower()
 
 
-def _pronounce(piece: str) -> list[tuple[str, str]]:
+def _pronounce_piece(piece: str) -> list[tuple[str, str]]:
     with _lock:  # OpenJTalk keeps its state in one process-wide object
         openjtalk = load("pyopenjtalk")
         if not getattr(_threads, "warm", False):
@@ -258,4 +260,4 @@ def _pronounce(piece: str) -> list[tuple[str, str]]:
     if len(piece) == 1:
         return [(piece, piece)]
     middle = len(piece) // 2
-    return _pronounce(piece[:middle]) + _pronounce(piece[middle:])
+    return _pronounce_piece(piece[:middle]) + _pronounce_piece(piece[middle:])

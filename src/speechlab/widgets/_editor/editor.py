@@ -14,14 +14,14 @@ import numpy as np
 import orjson
 import traitlets
 
-from speechlab._arguments import is_frame, is_number, is_whole_number, refused
+from speechlab._arguments import is_frame, is_number, is_whole_number, build_argument_error
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
-from speechlab.widgets._shared.browser import module_source, style_sheet
-from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
     from speechlab.contract import AudioFormat
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 _BROWSER = Path(__file__).parent / "browser"
 _PLAYER_SHEET = Path(__file__).parents[1] / "_player" / "browser" / "player.css"
-_NAME = "segments"
+_TIER_NAME = "segments"
 _MAX_SEGMENTS = 20_000
 _MAX_CHARACTERS = 20_000
 _TOLERANCE_S = 1e-6
-_LATE_S = 0.01
-"""Seconds after the end that rounding explains."""
-_SHOWN = ("start", "end", "text", "speaker")
+# Seconds after the end that rounding explains.
+_ROUNDING_S = 0.01
+_EDITOR_COLUMNS = ("start", "end", "text", "speaker")
 
 
-class SegmentEditor(RefreshedWidget, Player):
+class SegmentEditor(RefreshableWidget, Player):
     """An editor of the segments of a recording, with the segment frame in Python.
 
     The editor is a :class:`Player` of one recording whose first tier can be edited. The tiers of a reference are
     shown below it and cannot be edited. Drag an edge or a segment, drag over an empty place of the tier to add a
-    segment, or select a segment and use the fields, buttons and keys. Edges snap to those of neighbours and of the
+    segment, or select a segment and use the fields, buttons and keys. Edges snap to those of neighbors and of the
     reference::
 
         editor = sl.widgets.SegmentEditor("talk.wav", heard.segments, reference=marked)
@@ -91,8 +91,8 @@ class SegmentEditor(RefreshedWidget, Player):
         'hello'
     """
 
-    _esm = module_source(_BROWSER / "editor.js")
-    _css = style_sheet(_PLAYER_SHEET, _BROWSER / "editor.css")
+    _esm = read_module(_BROWSER / "editor.js")
+    _css = read_style_sheets(_PLAYER_SHEET, _BROWSER / "editor.css")
 
     edits = traitlets.Int(0)
     snap_s = traitlets.Float(0.0).tag(sync=True)
@@ -114,13 +114,13 @@ class SegmentEditor(RefreshedWidget, Player):
             message = "an editor has one recording; give a clip, a path or bytes instead of a mapping"
             raise InvalidRequestError(message, parameter="audio")
         if not is_number(snap_s) or not 0 <= snap_s <= 10:
-            raise refused("snap_s", snap_s, "0 to 10 seconds")
+            raise build_argument_error("snap_s", snap_s, "0 to 10 seconds")
         if segments is None:
             segments = getattr(audio, "segments", None)
         self._lock = threading.RLock()
         self._revision = 0
         lang = lang or getattr(segments, "language", None)
-        edited = _frame_of(segments)
+        edited = _to_segment_frame(segments)
         # an empty mapping, because a player would use the segments of the transcript for None
         tiers = {} if reference is None else reference
         super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
@@ -130,12 +130,12 @@ class SegmentEditor(RefreshedWidget, Player):
 
     # -- segments
 
-    def _all_tiers(self) -> list[Tier]:
+    def _list_tiers(self) -> list[Tier]:
         segments = [
             {"start": row.start, "end": row.end, "text": row.text, "speaker": row.speaker}
-            for _, row in self._rows.in_order()
+            for _, row in self._rows.sort_rows()
         ]
-        return [{"name": _NAME, "lang": self._lang, "segments": segments}, *self.layers]
+        return [{"name": _TIER_NAME, "lang": self._lang, "segments": segments}, *self.layers]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -149,17 +149,17 @@ class SegmentEditor(RefreshedWidget, Player):
             InvalidRequestError: The frame has several recordings or too many rows.
         """
         with self._lock:
-            return self._rows.frame()
+            return self._rows.to_frame()
 
     @frame.setter
     def frame(self, frame: Any) -> None:
-        rows = EditedRows(_frame_of(frame), self._file, self.duration)
+        rows = EditedRows(_to_segment_frame(frame), self._file, self.duration)
         with self._lock:
             self._rows = rows
             self._revision += 1
             self.selected, self.edits = -1, 0
             self._send_rows()
-            self._show_later()
+            self._schedule_refresh()
 
     @property
     def changes(self) -> pd.DataFrame:
@@ -171,12 +171,12 @@ class SegmentEditor(RefreshedWidget, Player):
         segment count as changed.
         """
         with self._lock:
-            return self._rows.changes()
+            return self._rows.list_changes()
 
     @property
     def segments(self) -> list[dict[str, Any]]:
         """The segments of the listed tier. Setting them sets :attr:`frame`."""
-        tiers = self._all_tiers()
+        tiers = self._list_tiers()
         return list(tiers[self.tier]["segments"])
 
     @segments.setter
@@ -196,7 +196,7 @@ class SegmentEditor(RefreshedWidget, Player):
                 return
             try:
                 put, removed = list(edit["put"]), list(edit["removed"])
-                self._rows.edit(put, removed)
+                self._rows.apply_edit(put, removed)
             except (KeyError, TypeError, ValueError) as error:
                 self._revision += 1
                 self._send_rows(f"The edit was not applied: {error}")
@@ -204,14 +204,14 @@ class SegmentEditor(RefreshedWidget, Player):
             facts = {"revision": self._revision, "by": edit.get("by"), "number": edit.get("number")}
             self.send({"type": "kept", **facts, "put": put, "removed": removed})
             self.edits += 1
-            self._show_later()
+            self._schedule_refresh()
 
     def _send_rows(self, error: str = "") -> None:
-        rows = [[number, *row] for number, row in self._rows.in_order()]
+        rows = [[number, *row] for number, row in self._rows.sort_rows()]
         self.send({"type": "rows", "revision": self._revision, "error": error}, [orjson.dumps(rows)])
 
 
-def _frame_of(segments: Any) -> pd.DataFrame:
+def _to_segment_frame(segments: Any) -> pd.DataFrame:
     inner = segments if is_frame(segments) else getattr(segments, "segments", segments)
     return segment_frame([] if inner is None else inner)
 
@@ -240,7 +240,7 @@ class EditedRows:
         if len(given) > _MAX_SEGMENTS:
             message = f"{len(given):,} segments are more than the {_MAX_SEGMENTS:,} that a page can hold; give a part"
             raise InvalidRequestError(message, parameter="segments")
-        late = given["end"] > duration_s + _LATE_S
+        late = given["end"] > duration_s + _ROUNDING_S
         if late.any():
             first = given["end"][late].iloc[0]
             message = (
@@ -259,11 +259,11 @@ class EditedRows:
         }
         self._first = dict(self._rows)
 
-    def in_order(self) -> list[tuple[int, EditedRow]]:
+    def sort_rows(self) -> list[tuple[int, EditedRow]]:
         """Return ids and rows by start and end."""
         return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
 
-    def edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
+    def apply_edit(self, put: Iterable[Any], removed: Iterable[Any]) -> None:
         """Apply rows ``[id, start, end, text, speaker, like]`` and removals by id: all, or none (ValueError)."""
         rows = dict(self._rows)
         for number in removed:
@@ -271,12 +271,12 @@ class EditedRows:
         for number, *values in put:
             if not is_whole_number(number):
                 raise ValueError(f"{number!r} is not an id")
-            rows[int(number)] = self._checked(rows.get(number), self._first.get(number), *values)
+            rows[int(number)] = self._check_row(rows.get(number), self._first.get(number), *values)
         if len(rows) > _MAX_SEGMENTS:
             raise ValueError(f"there are too many segments; the maximum is {_MAX_SEGMENTS:,}")
         self._rows = rows
 
-    def _checked(
+    def _check_row(
         self,
         before: EditedRow | None,
         first: EditedRow | None,
@@ -304,9 +304,9 @@ class EditedRows:
         )
         return EditedRow(begin, stop, text, speaker, int(like) if copied else -1)
 
-    def frame(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the segments as a segment frame, by start and end."""
-        rows = [row for _, row in self.in_order()]
+        rows = [row for _, row in self.sort_rows()]
         likes = [row.like for row in rows]
         table = self.given
         if -1 in likes:  # nullable integers and booleans, because added rows have no values in them
@@ -327,7 +327,7 @@ class EditedRows:
             table["speaker"] = pd.Series([row.speaker for row in rows], dtype=text_dtype())
         return segment_frame(table, file=self._file or None)
 
-    def changes(self) -> pd.DataFrame:
+    def list_changes(self) -> pd.DataFrame:
         """Return the differences from the given frame, see :attr:`SegmentEditor.changes`."""
         edits: list[tuple[str, int | None, EditedRow | None, EditedRow | None]] = []
         for number, before in self._first.items():
@@ -345,7 +345,7 @@ class EditedRows:
             "row": pd.array([edit[1] for edit in edits], dtype="Int64"),
         }
         for suffix, place in (("_before", 2), ("", 3)):
-            for name in _SHOWN:
+            for name in _EDITOR_COLUMNS:
                 values = [getattr(edit[place], name) if edit[place] else None for edit in edits]
                 kind = "float64" if name in {"start", "end"} else "str"
                 table[f"{name}{suffix}"] = pd.Series(values, dtype=kind)

@@ -10,8 +10,8 @@ from typing import Any
 from speechlab._arguments import require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._errors.systems import shown_errors
-from speechlab.widgets._table.shown import ShownTable, naming
+from speechlab.widgets._errors.systems import to_error_table
+from speechlab.widgets._table.shown import TableView, expose_options
 from speechlab.widgets._table.table import AudioTable
 
 _HINT = "Give report.suspects(), or what speechlab.metrics.suspects returned with a column row"
@@ -61,7 +61,7 @@ class ErrorBrowser(AudioTable):
         []
     """
 
-    @naming(shown_errors)
+    @expose_options(to_error_table)
     def __init__(
         self,
         scored: pd.DataFrame,
@@ -70,7 +70,7 @@ class ErrorBrowser(AudioTable):
         marks: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(shown_errors(scored, other, **options), marks=marks)
+        super().__init__(to_error_table(scored, other, **options), marks=marks)
 
 
 class ReferenceBrowser(AudioTable):
@@ -131,7 +131,7 @@ class ReferenceBrowser(AudioTable):
         roles: dict[str, Any] = {"reference": reference, "hypotheses": ["suggestion", *hypotheses]}
         roles |= {"language": language if language in suspects.columns else None, "max_rating": 0}
         frame = suspects.drop(columns=[name for name in ("mark", "rating", "note") if name in suspects])
-        table = ShownTable(
+        table = TableView(
             frame,
             title="Suspected references",
             columns=visible if columns is None else columns,
@@ -147,7 +147,7 @@ class ReferenceBrowser(AudioTable):
         Raises:
             InvalidRequestError: The row does not exist, or the text is empty.
         """
-        right = self._cell(label, "suggestion") if text is None else text
+        right = self._get_cell(label, "suggestion") if text is None else text
         if not isinstance(right, str) or not right.strip():
             raise InvalidRequestError("the text is empty; give the words that were said", parameter="text")
         self.note(label, right)
@@ -158,7 +158,7 @@ class ReferenceBrowser(AudioTable):
         Raises:
             InvalidRequestError: The row does not exist.
         """
-        self.note(label, self._cell(label, self._reference))
+        self.note(label, self._get_cell(label, self._reference))
 
     def corrections(self, by: str = "") -> pd.DataFrame:
         """Return the decisions, as a table for a file of corrections (:func:`speechlab.datasets.corrected`).
@@ -186,9 +186,9 @@ class ReferenceBrowser(AudioTable):
         ]
         return pd.DataFrame(decided, columns=["row", "old", "new", "by", "when", "why"], dtype="string")
 
-    def _cell(self, label: Any, name: str) -> Any:
-        return self._rows.frame[name].iloc[self._position(label)]
+    def _get_cell(self, label: Any, name: str) -> Any:
+        return self._rows.frame[name].iloc[self._label_to_row(label)]
 
-    def _note(self, row: int, name: str, value: Any) -> None:
-        super()._note(row, name, value)
+    def _set_annotation(self, row: int, name: str, value: Any) -> None:
+        super()._set_annotation(row, name, value)
         self._decided[row] = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"

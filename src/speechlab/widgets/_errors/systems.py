@@ -9,19 +9,26 @@ from speechlab._arguments import is_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import edits, score
-from speechlab.widgets._table.shown import ShownTable
+from speechlab.widgets._table.shown import TableView
 
 _OPERATIONS = {"substitutions": "substitution", "deletions": "deletion", "insertions": "insertion"}
 _CLASSES = ("notation", "homophone", "tone", "recognition")
 _COUNTS = ("hits", *_OPERATIONS)
-_NEEDED = ("unit", "signature", "reference_length", "reference_normalized", "hypothesis_normalized", *_COUNTS)
-_READING = "reading_cer"
-"""The rate by which Japanese rows are sorted, because the spelling of a word is not an error of the speaker."""
-_NOTHING = "∅"
-"""The empty side of a deletion or an insertion."""
+_SCORE_COLUMNS = (
+    "unit",
+    "signature",
+    "reference_length",
+    "reference_normalized",
+    "hypothesis_normalized",
+    *_COUNTS,
+)
+# The rate by which Japanese rows are sorted, because the spelling of a word is not an error of the speaker.
+_READING_RATE = "reading_cer"
+# The empty side of a deletion or an insertion.
+_EMPTY_SIDE = "∅"
 _NOT_SCORED = "not scored"
-_RATED = ("error_rate", "errors", "error_classes", "confusions")
-"""Columns that each of two systems always has separately."""
+# Columns that each of two systems always has separately.
+_SEPARATE_COLUMNS = ("error_rate", "errors", "error_classes", "confusions")
 
 
 class ErrorTable(NamedTuple):
@@ -35,7 +42,7 @@ class ErrorTable(NamedTuple):
     names: tuple[str, ...] = ()  # of the two systems
 
 
-def shown_errors(
+def to_error_table(
     scored: pd.DataFrame,
     other: pd.DataFrame | None = None,
     *,
@@ -47,12 +54,12 @@ def shown_errors(
     columns: Iterable[Any] | None = None,
     max_rating: int = 5,
     static_rows: int = 8,
-) -> ShownTable:
+) -> TableView:
     """Return the table of an :class:`ErrorBrowser`, which has the same arguments, without the widget."""
-    table = _table_of(scored, other, names, reference, hypothesis, language)
+    table = _collect_errors(scored, other, names, reference, hypothesis, language)
     if audio is not None and audio not in table.frame.columns and table.names:
         audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
-    return ShownTable(
+    return TableView(
         table.frame,
         audio=audio,
         columns=table.shown if columns is None else columns,
@@ -66,7 +73,7 @@ def shown_errors(
     )
 
 
-def _table_of(
+def _collect_errors(
     scored: Any, other: Any, names: Iterable[str] | None, reference: Any, hypothesis: Any, language: Any
 ) -> ErrorTable:
     columns = list(hypothesis) if isinstance(hypothesis, list | tuple) else [hypothesis]
@@ -76,7 +83,7 @@ def _table_of(
     if other is None and len(columns) == 1:
         if names is not None:
             raise InvalidRequestError("names are for two systems; leave them out for one", parameter="names")
-        return errors_of_one(scored, reference, columns[0], language)
+        return collect_errors_of_one(scored, reference, columns[0], language)
     defaults: list[Any] = columns if other is None else ["a", "b"]
     called: tuple[Any, ...] = tuple(map(str, defaults)) if names is None else tuple(names)
     if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
@@ -90,23 +97,25 @@ def _table_of(
             "two columns of one table are scored here; give a table without scores, or two scored tables"
         )
         raise InvalidRequestError(message, parameter="hypothesis")
-    return errors_of_two(tables, (first, second), reference, (columns[0], columns[-1]), language)
+    return collect_errors_of_two(tables, (first, second), reference, (columns[0], columns[-1]), language)
 
 
-def errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> ErrorTable:
-    """Return the errors of a system; columns that a scored table lacks are replaced by its normalised texts."""
-    frame = with_errors(scored, reference, hypothesis, language)
+def collect_errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> ErrorTable:
+    """Return the errors of a system; columns that a scored table lacks are replaced by its normalized texts."""
+    frame = add_error_lists(scored, reference, hypothesis, language)
     references = reference if reference in frame.columns else "reference_normalized"
     hypotheses = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
-    ordered = frame.iloc[_by_rate(frame)]
-    groups = _groups(frame, language)
-    readings = [_READING] if _READING in frame.columns and frame[_READING].notna().any() else []
+    ordered = frame.iloc[_rank_by_rate(frame)]
+    groups = _list_group_columns(frame, language)
+    readings = (
+        [_READING_RATE] if _READING_RATE in frame.columns and frame[_READING_RATE].notna().any() else []
+    )
     visible = [references, hypotheses, *readings, "error_rate", "errors", "error_classes"]
-    visible += [*_faults(frame), *groups]
-    return ErrorTable(_lists_first(ordered), references, (hypotheses,), visible, groups)
+    visible += [*_list_fault_columns(frame), *groups]
+    return ErrorTable(_move_lists_first(ordered), references, (hypotheses,), visible, groups)
 
 
-def errors_of_two(
+def collect_errors_of_two(
     tables: tuple[pd.DataFrame, pd.DataFrame],
     names: tuple[str, str],
     reference: Any,
@@ -114,29 +123,29 @@ def errors_of_two(
     language: Any,
 ) -> ErrorTable:
     """Return the errors of two systems, whose tables have one index; the rows first in which they differ most."""
-    first = with_errors(tables[0], reference, hypotheses[0], language)
-    second = with_errors(tables[1], reference, hypotheses[1], language)
-    second = _matched(first, second)
+    first = add_error_lists(tables[0], reference, hypotheses[0], language)
+    second = add_error_lists(tables[1], reference, hypotheses[1], language)
+    second = _match_rows(first, second)
     references = reference if reference in first.columns else "reference_normalized"
     columns = tuple(
         name if name in table.columns else "hypothesis_normalized"
         for name, table in zip(hypotheses, (first, second), strict=True)
     )
-    separate = {*_RATED, *(columns if columns[0] == columns[1] else ())}
-    frame = _joined(first, second, names, references, separate)
+    separate = {*_SEPARATE_COLUMNS, *(columns if columns[0] == columns[1] else ())}
+    frame = _join_systems(first, second, names, references, separate)
     titles = tuple(
         name if name in frame.columns else f"{name}_{system}"
         for name, system in zip(columns, names, strict=True)
     )
     rates = [f"error_rate_{name}" for name in names]
-    groups = _groups(frame, language)
+    groups = _list_group_columns(frame, language)
     visible = [references, *titles, "fewer_errors", "error_difference", *rates]
-    visible += [*_faults(frame, names), *groups]
-    ordered = frame.iloc[_by_difference(first, second)]
-    return ErrorTable(_lists_first(ordered), references, titles, visible, groups, names)
+    visible += [*_list_fault_columns(frame, names), *groups]
+    ordered = frame.iloc[_rank_by_difference(first, second)]
+    return ErrorTable(_move_lists_first(ordered), references, titles, visible, groups, names)
 
 
-def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
+def add_error_lists(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
     """Return a scored table with the columns ``error_classes`` and ``confusions``: a list in each row."""
     if not is_frame(table):
         message = (
@@ -146,22 +155,22 @@ def with_errors(table: pd.DataFrame, reference: Any, hypothesis: Any, language: 
     if not {"errors", "signature"} <= set(table.columns):
         table = score(table, reference=reference, hypothesis=hypothesis, language=language)
     hint = "Give the result of speechlab.metrics.score"
-    require_columns(table, "error_rate", "errors", *_NEEDED, argument="scored", hint=hint)
+    require_columns(table, "error_rate", "errors", *_SCORE_COLUMNS, argument="scored", hint=hint)
     # by position, because an index may contain a label twice; without the original texts, which are not needed
-    bare = table[["errors", *_NEEDED]].reset_index(drop=True)
+    bare = table[["errors", *_SCORE_COLUMNS]].reset_index(drop=True)
     confusions: list[list[str]] = [[] for _ in range(len(bare))]
     differences = edits(bare)
     for row, expected, recognized in zip(
         differences["utterance"], differences["reference"], differences["hypothesis"], strict=True
     ):
-        pair = f"{_NOTHING if pd.isna(expected) else expected} → {_NOTHING if pd.isna(recognized) else recognized}"
+        pair = f"{_EMPTY_SIDE if pd.isna(expected) else expected} → {_EMPTY_SIDE if pd.isna(recognized) else recognized}"
         if pair not in confusions[row]:
             confusions[row].append(pair)
-    lists: dict[str, Any] = {"error_classes": _classes(bare, table), "confusions": confusions}
+    lists: dict[str, Any] = {"error_classes": _list_error_classes(bare, table), "confusions": confusions}
     return table.assign(**lists)
 
 
-def _joined(
+def _join_systems(
     first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str], references: Any, separate: set[Any]
 ) -> pd.DataFrame:
     """Join two tables. Columns that differ and those of ``own`` occur for each system, and the other columns once."""
@@ -169,7 +178,7 @@ def _joined(
     for name in dict.fromkeys([*first.columns, *second.columns]):
         left, right = first.get(name), second.get(name)
         common = left is not None and right is not None
-        if name in separate or (common and name != references and not _alike(left, right)):
+        if name in separate or (common and name != references and not _has_equal_values(left, right)):
             columns |= {f"{name}_{names[0]}": left, f"{name}_{names[1]}": right}
         else:
             columns[name] = right if left is None else left
@@ -184,18 +193,18 @@ def _joined(
     return pd.DataFrame(columns, index=first.index)
 
 
-def _by_rate(frame: pd.DataFrame) -> Any:
+def _rank_by_rate(frame: pd.DataFrame) -> Any:
     """Positions of the rows, the worst first: by the rate of readings if present, otherwise by ``error_rate``."""
     rate = frame["error_rate"].astype("Float64").reset_index(drop=True)
-    if _READING in frame.columns:
-        rate = frame[_READING].astype("Float64").reset_index(drop=True).fillna(rate)
+    if _READING_RATE in frame.columns:
+        rate = frame[_READING_RATE].astype("Float64").reset_index(drop=True).fillna(rate)
     keys = rate.to_frame("rate").assign(errors=frame["errors"].to_numpy())
     return keys.sort_values(
         ["rate", "errors"], ascending=False, na_position="last", kind="stable"
     ).index.to_numpy()
 
 
-def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
+def _rank_by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
     """Positions of the rows: by the difference in errors, then by whether texts differ, then by the higher rate."""
     rates = pd.concat([first["error_rate"], second["error_rate"]], axis=1)
     keys = pd.DataFrame(
@@ -210,7 +219,7 @@ def _by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
     return keys.sort_values(list(keys.columns), ascending=ascending)["place"].to_numpy()
 
 
-def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
+def _move_lists_first(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with its columns of lists before the scores, because filters have the order of the columns."""
     lists = [name for name in frame.columns if str(name).startswith(("error_classes", "confusions"))]
     single = [name for name in frame.columns if name not in lists]
@@ -218,8 +227,8 @@ def _lists_first(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[[*single[:place], *lists, *single[place:]]]
 
 
-def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
-    """The errors of each row: its operations, and its classes of differences if the language has some."""
+def _list_error_classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
+    """Return the errors of each row: its operations, and its classes of differences if the language has some."""
     words = [(name, _OPERATIONS[name]) for name in _OPERATIONS]
     words += [(f"{kind}_differences", kind) for kind in _CLASSES if f"{kind}_differences" in table.columns]
     classes: list[list[str]] = [[] if scored else [_NOT_SCORED] for scored in bare["errors"].notna()]
@@ -230,20 +239,20 @@ def _classes(bare: pd.DataFrame, table: pd.DataFrame) -> list[list[str]]:
     return classes
 
 
-def _groups(frame: pd.DataFrame, language: Any) -> list[Any]:
-    """The existing columns of categories for filters."""
+def _list_group_columns(frame: pd.DataFrame, language: Any) -> list[Any]:
+    """Return the existing columns of categories for filters."""
     with_names = "voice_name" in frame.columns and frame["voice_name"].fillna("").ne("").any()
     voice = "voice_name" if with_names else "voice"  # a name is more helpful than an id
     return [name for name in dict.fromkeys([language, "language", "system", voice]) if name in frame.columns]
 
 
-def _faults(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
-    """The columns with the reasons for failed rows and for rows without a score, if there are such rows."""
+def _list_fault_columns(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[Any]:
+    """Return the columns with the reasons for failed rows and for rows without a score, if there are such rows."""
     reasons = ["score_error", "error", *(f"error_{name}" for name in names)]
     return [name for name in reasons if name in frame.columns and frame[name].notna().any()]
 
 
-def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+def _has_equal_values(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
     try:
         return bool(one.equals(other)) or not all(
             map(pd.api.types.is_scalar, [*one.head(20), *other.head(20)])
@@ -252,7 +261,7 @@ def _alike(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
         return True
 
 
-def _matched(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def _match_rows(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """The second table in the order of the first; refused if it has other rows, or was scored in another way."""
     for table, argument in ((first, "scored"), (second, "other")):
         if not table.index.is_unique:

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._files import user_path, whole_file
-from speechlab.batch import counted
+from speechlab._files import expand_user_path, write_atomically
+from speechlab.batch import show_progress
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.browser import base64_text
+from speechlab.widgets._shared.browser import to_base64
 
 if TYPE_CHECKING:
     from speechlab.listening import AnswerFile, ListeningKey, Stimulus
     from speechlab.widgets._listening.stimuli import Stimuli
 
 _MAX_PAGE_BYTES = 200_000_000
-_TRIED = 12
-"""Number of sounds encoded to estimate the size of the page. A page a quarter above the limit is refused by it."""
-_DOUBT = 1.25
+# Number of sounds encoded to estimate the size of the page. A page a quarter above the limit is refused by
+# it.
+_SAMPLE_SOUNDS = 12
+_ESTIMATE_MARGIN = 1.25
 
 
-def write_files(
+def write_page_and_key(
     path: str | os.PathLike[str], key: ListeningKey, make_page: Callable[[], str], key_name: str | None
 ) -> Path:
     """Write the page, which is made once the key of no other test would be lost, and the key to its folder."""
-    file = user_path(path)
+    file = expand_user_path(path)
     beside = file.with_name(key_name or f"{file.stem}.key.json")
     if file.is_dir():
         message = f"{file} is a folder; give the name of a page in it, such as {file.name}/test.html"
@@ -53,12 +54,12 @@ def write_files(
     page = make_page()
     written = orjson.dumps(key.model_dump(), option=orjson.OPT_INDENT_2).decode()
     for target, text in ((beside, written), (file, page)):
-        with whole_file(target) as draft:
+        with write_atomically(target) as draft:
             draft.write_text(text, encoding="utf-8")
     return file
 
 
-def encoded_sounds(
+def encode_sounds(
     stimuli: Stimuli,
     sounds: Mapping[str, Stimulus],
     texts: dict[str, str],
@@ -71,27 +72,27 @@ def encoded_sounds(
     def encode(some: list[str]) -> None:
         for name in some:
             if name not in texts:
-                texts[name] = base64_text(stimuli.data(sounds[name]))
+                texts[name] = to_base64(stimuli.encode_sound(sounds[name]))
 
-    tried = names[:: max(len(names) // _TRIED, 1)]
+    tried = names[:: max(len(names) // _SAMPLE_SOUNDS, 1)]
     encode(tried)
-    raw = sum(stimuli.size(sounds[name]) for name in tried)
-    size = sum(stimuli.size(sounds[name]) for name in names)
+    raw = sum(stimuli.get_size(sounds[name]) for name in tried)
+    size = sum(stimuli.get_size(sounds[name]) for name in names)
     expected = sum(len(texts[name]) for name in tried) / max(raw, 1) * size
-    if expected > _DOUBT * _MAX_PAGE_BYTES:
-        raise _too_large(len(names), f"about {expected / 1e6:,.0f} MB")
+    if expected > _ESTIMATE_MARGIN * _MAX_PAGE_BYTES:
+        raise _build_size_error(len(names), f"about {expected / 1e6:,.0f} MB")
     length = 0
-    with counted(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as tell:
+    with show_progress(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as tell:
         for name in names:
             encode([name])
             length += len(texts[name])
             if length > _MAX_PAGE_BYTES:
-                raise _too_large(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
+                raise _build_size_error(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
             tell()
     return {name: texts[name] for name in names}
 
 
-def _too_large(count: int, size: str) -> InvalidRequestError:
+def _build_size_error(count: int, size: str) -> InvalidRequestError:
     message = (
         f"{count:,} sounds take {size}, and a page holds {_MAX_PAGE_BYTES / 1e6:.0f} MB; use fewer items or systems, "
         "or recordings with a lower sample rate"
@@ -99,12 +100,12 @@ def _too_large(count: int, size: str) -> InvalidRequestError:
     return InvalidRequestError(message, parameter="frame")
 
 
-def shown_session(session: AnswerFile) -> dict[str, Any]:
+def to_browser_session(session: AnswerFile) -> dict[str, Any]:
     """Return the session as the browser has it."""
     return session.model_dump(exclude={"format", "test"}, exclude_unset=True)
 
 
-def joined_sessions(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
+def merge_sessions(kept: AnswerFile | None, given: AnswerFile) -> AnswerFile:
     """Return a listener's answers joined with those of another window; kept answers are never lost or replaced."""
     if kept is None:
         return given

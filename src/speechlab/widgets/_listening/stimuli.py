@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab.audio import AudioClip
-from speechlab.batch import counted
+from speechlab.batch import show_progress
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.listening import ANCHORS_HZ, Stimulus
 from speechlab.metrics import loudness
-from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK, Sounds, reason
+from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK, Sounds, describe_error
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _STEP = 2.0**-15
+# Speech-to-noise ratio of the sound of a check. An attentive listener rates it as bad.
 _NOISE_DB = -5.0
-"""Speech-to-noise ratio of the sound of a check. An attentive listener rates it as bad."""
 _MAX_S = 120.0
+# Maximum size of a sound in bytes. A sound is one message; connections close without an error above ten
+# million.
 _MAX_BYTES = 9_500_000
-"""Maximum size of a sound in bytes. A sound is one message; connections close without an error above ten million."""
 _STOP_HZ = 500.0
 _STOP_DB = 60.0
 
@@ -42,9 +43,9 @@ class Stimuli:
         self._sizes = np.zeros(len(cells), np.int64)
         digest = hashlib.sha256()
         levels, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
-        with counted(progress, len(cells), "sounds", unit="sound", delay_s=1.0) as tell:
+        with show_progress(progress, len(cells), "sounds", unit="sound", delay_s=1.0) as tell:
             for row in range(len(cells)):  # an unplayable recording is refused before the test begins
-                clip = self._clip(row)
+                clip = self._read_clip(row)
                 self._sizes[row] = 2 * clip.samples.size
                 digest.update(f"{clip.sample_rate} {clip.samples.shape}".encode())
                 digest.update(clip.samples.tobytes())
@@ -58,11 +59,11 @@ class Stimuli:
             self.level_lufs = min(LEVEL_LUFS, float((levels + room)[measured].min()))
             self._gains[measured] = 10 ** ((self.level_lufs - levels[measured]) / 20)
 
-    def _clip(self, row: int) -> AudioClip:
+    def _read_clip(self, row: int) -> AudioClip:
         try:
-            clip = self._sounds.clip(row)
+            clip = self._sounds.read_clip(row)
         except (AudioError, OSError) as error:
-            message = f"{self._names[row]}: {reason(error)}; a test needs the sound of every row"
+            message = f"{self._names[row]}: {describe_error(error)}; a test needs the sound of every row"
             raise InvalidRequestError(message, parameter="audio") from None
         clip = clip if clip.channels <= 2 else clip.to_mono()
         size = 2 * clip.samples.size
@@ -72,23 +73,23 @@ class Stimuli:
             raise InvalidRequestError(message, parameter="audio")
         return clip
 
-    def rate(self, row: int) -> int:
+    def get_sample_rate(self, row: int) -> int:
         """Return the sample rate of a recording in Hz."""
-        return self._clip(row).sample_rate
+        return self._read_clip(row).sample_rate
 
-    def size(self, sound: Stimulus) -> int:
+    def get_size(self, sound: Stimulus) -> int:
         """Return the size of a sound in bytes before encoding, at 16 bits."""
         return int(self._sizes[sound.row])
 
-    def data(self, sound: Stimulus) -> bytes:
+    def encode_sound(self, sound: Stimulus) -> bytes:
         """Return a sound as FLAC with 16 bits."""
-        clip = self._clip(sound.row)
+        clip = self._read_clip(sound.row)
         random = np.random.default_rng(sound.seed)
         samples = clip.samples * self._gains[sound.row]
         if sound.kind in ANCHORS_HZ:
-            samples = _low_passed(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
+            samples = _filter_low_pass(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
         elif sound.kind == "noise":
-            samples = _noisy(samples, random)
+            samples = _add_noise(samples, random)
         # equal recordings get different bytes, so that no comparison of them tells the hidden reference
         shape = samples.shape
         dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
@@ -96,7 +97,7 @@ class Stimuli:
         return AudioClip(dithered, clip.sample_rate).encode("flac")
 
 
-def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
+def _add_noise(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray[np.float32]:
     """Add white noise to samples without an increase of the level."""
     noise = random.standard_normal(samples.shape, np.float32)
     power = float(np.sqrt(np.mean(samples.astype(np.float64) ** 2))) or 0.05
@@ -105,7 +106,7 @@ def _noisy(samples: NDArray[np.float32], random: np.random.Generator) -> NDArray
     return np.asarray(np.clip(mixed * np.float32(0.7 * power / level), -1, 1), dtype=np.float32)
 
 
-def _low_passed(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
+def _filter_low_pass(samples: NDArray[np.float32], rate: int, cutoff_hz: float) -> NDArray[np.float32]:
     """Return samples, shape (frames,) or (frames, channels), low-passed without a delay.
 
     The response is flat within 0.1 dB up to the cutoff, and 60 dB down from 500 Hz above it. ITU-R BS.1534-3 requires

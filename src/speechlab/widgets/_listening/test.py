@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from speechlab._arguments import is_whole_number, refused
-from speechlab._files import user_path
+from speechlab._arguments import build_argument_error, is_whole_number
+from speechlab._files import expand_user_path
 from speechlab.display import Html, element
 from speechlab.errors import InvalidRequestError
 from speechlab.listening import (
@@ -24,20 +24,25 @@ from speechlab.listening import (
     AnswerFile,
     ListeningKey,
     Planner,
-    check_count,
-    checked_words,
-    chosen_pairs,
-    design_of,
-    instructions_of,
-    material_of,
-    page_words,
-    parse,
-    tidy_answers,
-    training_of,
+    build_answer_table,
+    build_design,
+    build_instructions,
+    build_material,
+    check_question_count,
+    check_text,
+    choose_training_items,
+    load_page_words,
+    parse_model,
+    select_pairs,
 )
-from speechlab.widgets._listening.files import encoded_sounds, joined_sessions, shown_session, write_files
+from speechlab.widgets._listening.files import (
+    encode_sounds,
+    merge_sessions,
+    to_browser_session,
+    write_page_and_key,
+)
 from speechlab.widgets._listening.stimuli import Stimuli
-from speechlab.widgets._shared.browser import json_text, module_source, page_of, style_sheet
+from speechlab.widgets._shared.browser import read_module, read_style_sheets, render_widget_page, to_json_text
 from speechlab.widgets._shared.live import LiveWidget
 
 if TYPE_CHECKING:
@@ -45,7 +50,7 @@ if TYPE_CHECKING:
 
 _BROWSER = Path(__file__).parent / "browser"
 _MAX_CHECKS = 20
-_UNNAMED = re.compile(r"[^\w-]+")
+_NOT_IN_FILE_NAMES = re.compile(r"[^\w-]+")
 
 
 class ListeningTest(LiveWidget):
@@ -119,8 +124,8 @@ class ListeningTest(LiveWidget):
         0
     """
 
-    _esm = module_source(_BROWSER / "listening-test.js")
-    _css = style_sheet(_BROWSER / "listening.css")
+    _esm = read_module(_BROWSER / "listening-test.js")
+    _css = read_style_sheets(_BROWSER / "listening.css")
 
     test = traitlets.Unicode().tag(sync=True)
     method = traitlets.Unicode().tag(sync=True)
@@ -162,22 +167,22 @@ class ListeningTest(LiveWidget):
         progress: bool = True,
     ) -> None:
         if method not in METHODS:
-            raise refused("method", method, f"one of {', '.join(map(repr, METHODS))}")
+            raise build_argument_error("method", method, f"one of {', '.join(map(repr, METHODS))}")
         if not is_whole_number(checks) or not 0 <= checks <= _MAX_CHECKS:
-            raise refused("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
+            raise build_argument_error("checks", checks, f"a whole number from 0 to {_MAX_CHECKS}")
         if seed is not None and (not is_whole_number(seed) or not 0 <= seed < 2**63):
-            raise refused("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
-        words = page_words(page_language)
-        prompt = checked_words("question", words["methods"][method][0] if question is None else question)
-        material = material_of(
+            raise build_argument_error("seed", seed, "a whole number from 0 to 2**63 - 1, or None")
+        words = load_page_words(page_language)
+        prompt = check_text("question", words["methods"][method][0] if question is None else question)
+        material = build_material(
             frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
-        chosen = chosen_pairs(pairs, material.systems, method)
-        practised = training_of(training, material.items)
-        heading = checked_words("title", title)
-        check_count(material, method, chosen, practised)  # before minutes of reading
-        design = design_of(
-            set(material.items) - set(practised), items_per_listener, before, after, completion_code
+        chosen = select_pairs(pairs, material.systems, method)
+        practiced = choose_training_items(training, material.items)
+        heading = check_text("title", title)
+        check_question_count(material, method, chosen, practiced)  # before minutes of reading
+        design = build_design(
+            set(material.items) - set(practiced), items_per_listener, before, after, completion_code
         )
         drawn = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {label!r} of {source!r}" for label, source in material.rows]
@@ -189,10 +194,10 @@ class ListeningTest(LiveWidget):
             method,
             (drawn, prompt, bool(no_preference), bool(equal_level), self._stimuli.digest),
             pairs=chosen,
-            training=practised,
+            training=practiced,
             checks=0 if method == "mushra" else int(checks),
         )
-        self._plan = planner.make(self._stimuli.rate)
+        self._plan = planner.build_questions(self._stimuli.get_sample_rate)
         self._key = ListeningKey(
             format="speechlab listening key 1",
             test=self._plan.test,
@@ -214,7 +219,7 @@ class ListeningTest(LiveWidget):
             method=method,
             title=heading,
             question=prompt,
-            instructions=instructions_of(instructions, method, self._stimuli.level_lufs, words),
+            instructions=build_instructions(instructions, method, self._stimuli.level_lufs, words),
             trials=self._plan.shown,
             order_seed=self._plan.order_seed,
             no_preference=bool(no_preference),
@@ -223,14 +228,14 @@ class ListeningTest(LiveWidget):
         )
 
     def __repr__(self) -> str:
-        return f"ListeningTest({self.title!r}, {', '.join(self._facts())})"
+        return f"ListeningTest({self.title!r}, {', '.join(self._list_facts())})"
 
-    def _facts(self) -> list[str]:
+    def _list_facts(self) -> list[str]:
         count = sum(not trial["practice"] for trial in self.trials)
         finished = sum(session.finished is not None for session in self._sessions.values())
         systems = len(self._key.systems)
         listeners = f"{finished} of {len(self._sessions)} listeners finished"
-        return [self.method, _counted(count, "question"), _counted(systems, "system"), listeners]
+        return [self.method, _format_count(count, "question"), _format_count(systems, "system"), listeners]
 
     def static_html(self) -> Html:
         """Return the question and the number of listeners, without systems, so that every reader stays blind."""
@@ -238,7 +243,7 @@ class ListeningTest(LiveWidget):
             "div",
             element("strong", self.title, dir="auto"),
             element("p", self.question, dir="auto", style="margin:4px 0"),
-            element("p", " · ".join(self._facts()), style="margin:4px 0;opacity:.74"),
+            element("p", " · ".join(self._list_facts()), style="margin:4px 0;opacity:.74"),
             style="font-size:13px;line-height:1.45;max-width:620px",
         )
 
@@ -257,11 +262,13 @@ class ListeningTest(LiveWidget):
         """The answers so far, as a tidy frame; see :func:`speechlab.evaluate.listening_answers`."""
         with self._lock:
             files = list(self._sessions.values())
-        return tidy_answers(files or self._file({"listener": "nobody", "answers": []}), self._key)
+        return build_answer_table(
+            files or self._to_answer_file({"listener": "nobody", "answers": []}), self._key
+        )
 
-    def _file(self, session: Mapping[str, Any]) -> AnswerFile:
+    def _to_answer_file(self, session: Mapping[str, Any]) -> AnswerFile:
         data = {**session, "format": "speechlab listening answers 1", "test": self._plan.test}
-        return parse(AnswerFile, data, "the session")
+        return parse_model(AnswerFile, data, "the session")
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write a page for listeners without a kernel, and the key of the test.
@@ -280,7 +287,7 @@ class ListeningTest(LiveWidget):
                 of a page, or a recording can no longer be read.
             OSError: A file cannot be written.
         """
-        return write_files(path, self._key, partial(self._page, None, "", {}), None)
+        return write_page_and_key(path, self._key, partial(self._render_page, None, "", {}), None)
 
     def save_each(self, folder: str | os.PathLike[str], listeners: int | Iterable[str]) -> list[Path]:
         """Write a page for each listener, and the key of the test.
@@ -302,21 +309,25 @@ class ListeningTest(LiveWidget):
         if isinstance(listeners, int):
             names = [f"{number:0{len(str(listeners))}d}" for number in range(1, listeners + 1)]
         else:
-            names = [checked_words("listeners", listener) for listener in listeners]
-        files = [f"test-{_UNNAMED.sub('-', name)[:40]}.html" for name in names]
+            names = [check_text("listeners", listener) for listener in listeners]
+        files = [f"test-{_NOT_IN_FILE_NAMES.sub('-', name)[:40]}.html" for name in names]
         if not names or len(set(files)) < len(files):
-            raise refused("listeners", listeners, "a number from 1, or names that differ in their letters")
-        place = user_path(folder)
+            raise build_argument_error(
+                "listeners", listeners, "a number from 1, or names that differ in their letters"
+            )
+        place = expand_user_path(folder)
         place.mkdir(parents=True, exist_ok=True)
         encoded: dict[str, str] = {}
         return [
-            write_files(place / file, self._key, partial(self._page, at, name, encoded), "test.key.json")
+            write_page_and_key(
+                place / file, self._key, partial(self._render_page, at, name, encoded), "test.key.json"
+            )
             for at, (file, name) in enumerate(zip(files, names, strict=True))
         ]
 
-    def _page(self, part: int | None, listener: str, encoded: dict[str, str]) -> str:
-        """The page for all listeners, or for one with a part; sounds in ``encoded`` are taken from there."""
-        mine = {trial.id for trial in (self._key.trials if part is None else self._key.of_part(part))}
+    def _render_page(self, part: int | None, listener: str, encoded: dict[str, str]) -> str:
+        """Return the page for all listeners, or for one with a part; sounds in ``encoded`` are taken from there."""
+        mine = {trial.id for trial in (self._key.trials if part is None else self._key.select_trials(part))}
         trials = [trial for trial in self.trials if trial["id"] in mine]
         played = {
             token for trial in trials for token in (*trial["sounds"], trial.get("x"), trial.get("reference"))
@@ -327,10 +338,10 @@ class ListeningTest(LiveWidget):
         state |= {"trials": trials, "design": {**self.design, "part": part, "listener": listener}}
         data = {
             "state": state,
-            "sounds": encoded_sounds(self._stimuli, sounds, encoded, progress=self._progress),
+            "sounds": encode_sounds(self._stimuli, sounds, encoded, progress=self._progress),
         }
-        held, lang = {"data": json_text(data)}, self.words["lang"]
-        return page_of(self.title, self._esm, _BROWSER / "page.js", self._css, held, lang=lang)
+        held, lang = {"data": to_json_text(data)}, self.words["lang"]
+        return render_widget_page(self.title, self._esm, _BROWSER / "page.js", self._css, held, lang=lang)
 
     # -- from the browser
 
@@ -340,7 +351,7 @@ class ListeningTest(LiveWidget):
         if stimulus is None:
             return None
         try:
-            return {}, self._stimuli.data(stimulus)
+            return {}, self._stimuli.encode_sound(stimulus)
         except InvalidRequestError:  # whose message names the system
             return {"error": "The recording can no longer be read. Please tell the author of this test."}
 
@@ -356,25 +367,25 @@ class ListeningTest(LiveWidget):
                 "finished": None,
                 "answers": [],
             }
-            begun = self._file({**fresh, "part": len(self._sessions)})
+            begun = self._to_answer_file({**fresh, "part": len(self._sessions)})
             session = self._sessions.setdefault(listener, begun)
-        self.session = shown_session(session)
+        self.session = to_browser_session(session)
         return {"session": self.session}
 
     def _on_keep(self, asked: dict[str, Any]) -> dict[str, Any] | None:
         if not isinstance(asked["session"], dict):
             return None
-        answered = self._file(asked["session"])
-        tidy_answers(answered, self._key)  # refuses what is not from the page of this test
+        answered = self._to_answer_file(asked["session"])
+        build_answer_table(answered, self._key)  # refuses what is not from the page of this test
         with self._lock:
-            session = joined_sessions(self._sessions.get(answered.listener), answered)
+            session = merge_sessions(self._sessions.get(answered.listener), answered)
             self._sessions[session.listener] = session
-        self.session = shown_session(session)
+        self.session = to_browser_session(session)
         return {}
 
     def _on_next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
 
 
-def _counted(count: int, what: str) -> str:
+def _format_count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

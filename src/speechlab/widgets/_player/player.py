@@ -15,18 +15,18 @@ from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._player.recordings import (
     FORMATS,
     MAX_COLUMNS,
-    OVERVIEW,
+    OVERVIEW_BINS,
     PIECE_S,
-    described,
-    figure_of,
-    piece_of,
-    readers_of,
-    spectrogram_of,
+    describe_recordings,
+    render_figure,
+    encode_piece,
+    open_readers,
+    draw_spectrogram,
 )
-from speechlab.widgets._player.tiers import Tier, tier_html, tiers_of
-from speechlab.widgets._shared.browser import module_source, style_sheet
+from speechlab.widgets._player.tiers import Tier, render_tier, to_tiers
+from speechlab.widgets._shared.browser import read_module, read_style_sheets
 from speechlab.widgets._shared.live import LiveWidget
-from speechlab.widgets._shared.sounds import small_peaks
+from speechlab.widgets._shared.sounds import to_int8_peaks
 
 if TYPE_CHECKING:
     from speechlab.audio import SoundReader
@@ -41,9 +41,9 @@ class Player(LiveWidget):
 
     A click seeks, a drag selects, and a click on a segment plays that segment. A recording of hours opens at once,
     because the browser loads only the sound that it plays and the waveform that it shows. Position, selection and the
-    other attributes are synchronised in both directions::
+    other attributes are synchronized in both directions::
 
-        player = sl.widgets.Player(clip, {"reference": reference, "recogniser": transcript, "VAD": spans})
+        player = sl.widgets.Player(clip, {"reference": reference, "recognizer": transcript, "VAD": spans})
         player  # shows it
         player.selection  # (1.52, 2.40) after a drag
         player.loop = True  # the selection repeats
@@ -94,8 +94,8 @@ class Player(LiveWidget):
         [{'start': 0.2, 'end': 0.8, 'text': 'hello'}]
     """
 
-    _esm = module_source(_BROWSER / "player.js")
-    _css = style_sheet(_BROWSER / "player.css")
+    _esm = read_module(_BROWSER / "player.js")
+    _css = read_style_sheets(_BROWSER / "player.css")
 
     clips = traitlets.List(traitlets.Dict()).tag(sync=True)
     peaks = traitlets.Bytes().tag(sync=True)
@@ -133,19 +133,20 @@ class Player(LiveWidget):
         self._format = str(format)
         if self._format not in FORMATS:
             raise AudioError(f"format is {format!r}; it has to be 'flac', 'wav', 'ogg' or 'mp3' for a player")
-        self._readers = readers_of(audio, title)
+        self._readers = open_readers(audio, title)
         self._sounds = list(self._readers.values())
         self._figures: list[Html] | None = None
         self._lang = str(lang or getattr(audio, "language", None) or "")
         duration = max(reader.duration_s for reader in self._sounds)
         alone = next(iter(self._readers)) if len(self._sounds) == 1 else ""
         super().__init__(
-            clips=described(self._readers, self._format),
+            clips=describe_recordings(self._readers, self._format),
             peaks=b"".join(
-                small_peaks(reader.outline(0.0, reader.duration_s, OVERVIEW)) for reader in self._sounds
+                to_int8_peaks(reader.read_outline(0.0, reader.duration_s, OVERVIEW_BINS))
+                for reader in self._sounds
             ),
             duration=duration,
-            layers=tiers_of(segments, duration, self._lang),
+            layers=to_tiers(segments, duration, self._lang),
             title=title or alone,
             view=(0.0, duration),
             spectrogram=bool(spectrogram),
@@ -155,35 +156,35 @@ class Player(LiveWidget):
         """Return the figures of the clips, and their first segments."""
         if self._figures is None:
             self._figures = [
-                figure_of(name, reader, clip["facts"])
+                render_figure(name, reader, clip["facts"])
                 for (name, reader), clip in zip(self._readers.items(), self.clips, strict=True)
             ]
         return element(
-            "div", *self._figures, *[block for tier in self._all_tiers() for block in tier_html(tier)]
+            "div", *self._figures, *[block for tier in self._list_tiers() for block in render_tier(tier)]
         )
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""
         clips = f"{len(self.clips)} clips, " if len(self.clips) > 1 else ""
-        count = sum(len(tier["segments"]) for tier in self._all_tiers())
+        count = sum(len(tier["segments"]) for tier in self._list_tiers())
         segments = f"{count:,} segment{'' if count == 1 else 's'}"
         return f"{type(self).__name__}({name}{clips}{self.duration:.2f} s, {segments})"
 
     # -- segments
 
-    def _all_tiers(self) -> list[Tier]:
-        """All displayed tiers, in order."""
+    def _list_tiers(self) -> list[Tier]:
+        """Return all displayed tiers, in order."""
         return self.layers
 
     @property
     def segments(self) -> list[dict[str, Any]]:
         """The segments of the listed tier. They can be set to any ``segments`` of ``Player``."""
-        tiers = self._all_tiers()
+        tiers = self._list_tiers()
         return list(tiers[self.tier]["segments"]) if self.tier < len(tiers) else []
 
     @segments.setter
     def segments(self, segments: Any) -> None:
-        layers = tiers_of(segments, self.duration, self._lang)
+        layers = to_tiers(segments, self.duration, self._lang)
         with self.hold_sync():
             self.tier, self.selected, self.layers = 0, -1, layers
 
@@ -191,7 +192,7 @@ class Player(LiveWidget):
     def tiers(self) -> dict[str, pd.DataFrame]:
         """The tiers as tables with ``start``, ``end`` and ``text``, by name."""
         columns = ["start", "end", "text"]
-        return {tier["name"]: pd.DataFrame(tier["segments"], columns=columns) for tier in self._all_tiers()}
+        return {tier["name"]: pd.DataFrame(tier["segments"], columns=columns) for tier in self._list_tiers()}
 
     # -- commands
 
@@ -202,7 +203,7 @@ class Player(LiveWidget):
             InvalidRequestError: A time is not a number, or the end is before the start.
         """
         first, last = (
-            None if seconds is None else _seconds(name, seconds)
+            None if seconds is None else _check_seconds(name, seconds)
             for name, seconds in (("start", start), ("end", end))
         )
         if first is not None and last is not None and last < first:
@@ -219,10 +220,10 @@ class Player(LiveWidget):
         Raises:
             InvalidRequestError: The time is not a number.
         """
-        self.current_time = min(max(_seconds("seconds", seconds), 0.0), self.duration)
+        self.current_time = min(max(_check_seconds("seconds", seconds), 0.0), self.duration)
 
     @traitlets.validate("selection", "view")
-    def _ordered(self, proposal: Any) -> tuple[float, ...]:
+    def _check_span(self, proposal: Any) -> tuple[float, ...]:
         value, name = tuple(proposal["value"]), proposal["trait"].name
         if value and not (len(value) == 2 and all(map(is_number, value)) and 0 <= value[0] <= value[1]):
             raise traitlets.TraitError(f"{name} is {value!r}; give (start, end) in seconds, or () for none")
@@ -232,22 +233,22 @@ class Player(LiveWidget):
         return (start, end) if value else ()
 
     @traitlets.validate("current_time")
-    def _within(self, proposal: Any) -> float:
+    def _clip_time(self, proposal: Any) -> float:
         if math.isnan(proposal["value"]):
             raise traitlets.TraitError(f"current_time is {proposal['value']!r}; give a time in seconds")
         return min(max(float(proposal["value"]), 0.0), self.duration)
 
     @traitlets.validate("speed")
-    def _bounded(self, proposal: Any) -> float:
+    def _check_speed(self, proposal: Any) -> float:
         slowest, fastest = _SPEEDS
         if not slowest <= proposal["value"] <= fastest:
             raise traitlets.TraitError(f"speed is {proposal['value']!r}; give {slowest} to {fastest}")
         return float(proposal["value"])
 
     @traitlets.validate("heard", "tier")
-    def _there(self, proposal: Any) -> int:
+    def _check_index(self, proposal: Any) -> int:
         name = proposal["trait"].name
-        count = len(self.clips) if name == "heard" else max(len(self._all_tiers()), 1)
+        count = len(self.clips) if name == "heard" else max(len(self._list_tiers()), 1)
         if not 0 <= proposal["value"] < count:
             raise traitlets.TraitError(f"{name} is {proposal['value']!r}; give 0 to {count - 1}")
         return int(proposal["value"])
@@ -255,23 +256,23 @@ class Player(LiveWidget):
     # -- from the browser
 
     def _on_sound(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        return piece_of(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
+        return encode_piece(self._sounds[asked["clip"]], int(asked["piece"]), self._format)
 
     def _on_peaks(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        reader, start_s, end_s, count = self._part(asked)
-        return {}, small_peaks(reader.outline(start_s, end_s, count))
+        reader, start_s, end_s, count = self._parse_part(asked)
+        return {}, to_int8_peaks(reader.read_outline(start_s, end_s, count))
 
     def _on_spectrogram(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        data, top = spectrogram_of(*self._part(asked))
+        data, top = draw_spectrogram(*self._parse_part(asked))
         return {"top": top}, data
 
-    def _part(self, asked: dict[str, Any]) -> tuple[SoundReader, float, float, int]:
-        """The recording, start, end and number of columns of a message."""
+    def _parse_part(self, asked: dict[str, Any]) -> tuple[SoundReader, float, float, int]:
+        """Return the recording, start, end and number of columns of a message."""
         count = min(max(int(asked["count"]), 1), MAX_COLUMNS)
         return self._sounds[asked["clip"]], float(asked["start"]), float(asked["end"]), count
 
 
-def _seconds(name: str, value: object) -> float:
+def _check_seconds(name: str, value: object) -> float:
     if not is_number(value) or math.isnan(value):
         raise InvalidRequestError(f"{name} {value!r} must be a time in seconds", parameter=name)
     return float(value)

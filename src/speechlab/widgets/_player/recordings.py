@@ -9,57 +9,57 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.audio import SoundReader, clip_figure, sound_preview, waveform_png
+from speechlab.audio import SoundReader, build_sound_preview, draw_clip, draw_waveform
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
-from speechlab.widgets._shared.sounds import recording_in
+from speechlab.widgets._shared.sounds import resolve_recording
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Length of a piece of audio in seconds: short enough to arrive soon, and far below ten million bytes.
 PIECE_S = 10.0
-"""Length of a piece of audio in seconds: short enough to arrive soon, and far below ten million bytes."""
-OVERVIEW = 1_500
+OVERVIEW_BINS = 1_500
 FORMATS = {"flac": "", "wav": "", "mp3": "lossy (MP3)", "ogg": "lossy preview (Opus)"}
 MAX_COLUMNS = 4_000
 MAX_SPECTROGRAM_S = 300.0
+# Extra seconds at both ends of an encoded piece, because lossy codecs fade in and out.
 _LEAD_S = 0.1
-"""Extra seconds at both ends of an encoded piece, because lossy codecs fade in and out."""
 _WINDOW_S = 0.02
 _TOP_HZ = 8_000.0
 _RANGE_DB = 65.0
 _ROWS = 128
-_WHOLE_S = 120.0
-_BEGINNING_S = 30.0
-"""Length of the preview of longer recordings."""
+_MAX_WHOLE_S = 120.0
+# Length of the preview of longer recordings.
+_PREVIEW_S = 30.0
 _WIDTH = 480
 
 
-def readers_of(audio: Any, title: str | None) -> dict[str, SoundReader]:
+def open_readers(audio: Any, title: str | None) -> dict[str, SoundReader]:
     """Return the recordings by their names; ``title`` names a single one."""
     if isinstance(audio, Mapping):
         if not audio:
             raise AudioError("the mapping of clips is empty; give at least one name with its clip")
-        return {str(name): _reader(recording) for name, recording in audio.items()}
-    reader = _reader(audio)
+        return {str(name): _open_reader(recording) for name, recording in audio.items()}
+    reader = _open_reader(audio)
     return {title or reader.title or "": reader}
 
 
-def _reader(audio: Any) -> SoundReader:
-    recording = recording_in(audio)
+def _open_reader(audio: Any) -> SoundReader:
+    recording = resolve_recording(audio)
     reader = SoundReader(recording)
     if reader.frames == 0:
         raise AudioError(f"{recording!r} is empty; there is nothing to play")
     return reader
 
 
-def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
+def describe_recordings(readers: Mapping[str, SoundReader], sound_format: str) -> list[dict[str, Any]]:
     """Describe each recording for the browser; its ``gain`` leads to the level of the quietest that is not silent."""
     levels = [reader.rms_dbfs() for reader in readers.values()]
     quietest = min((level for level in levels if math.isfinite(level)), default=0.0)
     descriptions = []
     for (name, reader), level in zip(readers.items(), levels, strict=True):
-        facts = [_length(reader), f"{reader.sample_rate} Hz"]
+        facts = [_format_length(reader), f"{reader.sample_rate} Hz"]
         facts += ["silent"] if not math.isfinite(level) else []
         facts += [f"{level:.0f} dBFS"] if len(levels) > 1 and math.isfinite(level) else []
         facts += [FORMATS[sound_format]] if FORMATS[sound_format] else []
@@ -75,7 +75,7 @@ def described(readers: Mapping[str, SoundReader], sound_format: str) -> list[dic
     return descriptions
 
 
-def _length(reader: SoundReader) -> str:
+def _format_length(reader: SoundReader) -> str:
     if reader.frames == 1:
         return "1 sample"
     seconds = reader.duration_s
@@ -87,7 +87,7 @@ def _length(reader: SoundReader) -> str:
     )
 
 
-def piece_of(reader: SoundReader, number: int, sound_format: str) -> tuple[dict[str, float], bytes]:
+def encode_piece(reader: SoundReader, number: int, sound_format: str) -> tuple[dict[str, float], bytes]:
     """Return a file of ten seconds, and where its played part begins in the recording and in the file, in seconds."""
     start, end = number * PIECE_S, min((number + 1) * PIECE_S, reader.duration_s)
     if not 0 <= start < end:
@@ -95,11 +95,11 @@ def piece_of(reader: SoundReader, number: int, sound_format: str) -> tuple[dict[
     lead = min(_LEAD_S, start) if FORMATS[sound_format] else 0.0
     clip = reader.read(start - lead, end + lead)
     clip = clip if clip.channels <= 2 else clip.to_mono()
-    data = sound_preview(clip).data if sound_format == "ogg" else clip.encode(sound_format)
+    data = build_sound_preview(clip).data if sound_format == "ogg" else clip.encode(sound_format)
     return {"start": start, "lead": lead}, data
 
 
-def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
+def draw_spectrogram(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:
     """Return a PNG of the upper 65 dB, dark on transparent, a Hann window of 20 ms a column; and its top in Hz."""
     from PIL import Image
 
@@ -110,9 +110,9 @@ def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: i
     margin = size / rate
     samples = reader.read(start_s - margin, end_s + margin).to_mono().samples
     first = round(max(start_s - margin, 0) * rate)
-    centres = np.round(np.linspace(start_s, end_s, columns) * rate).astype(np.int64) - first
+    centers = np.round(np.linspace(start_s, end_s, columns) * rate).astype(np.int64) - first
     padded = np.pad(samples, size)
-    frames = padded[(centres + size - size // 2)[:, None] + np.arange(size)]
+    frames = padded[(centers + size - size // 2)[:, None] + np.arange(size)]
     top = min(_TOP_HZ, rate / 2)
     power = np.abs(np.fft.rfft(frames * np.hanning(size).astype(np.float32), max(size, 512)))
     bins = max(int(top / (rate / 2) * (power.shape[1] - 1)), 1)
@@ -126,16 +126,16 @@ def spectrogram_of(reader: SoundReader, start_s: float, end_s: float, columns: i
     return buffer.getvalue(), top
 
 
-def figure_of(name: str, reader: SoundReader, facts: str) -> Html:
+def render_figure(name: str, reader: SoundReader, facts: str) -> Html:
     """Return the figure of a recording, with a preview of its sound."""
     try:
-        if reader.duration_s <= _WHOLE_S:
-            return clip_figure(reader.read(0.0, reader.duration_s), title=name or None)
-        preview = sound_preview(reader.read(0.0, _BEGINNING_S))
-        outline = reader.outline(0.0, reader.duration_s, _WIDTH).reshape(-1)
+        if reader.duration_s <= _MAX_WHOLE_S:
+            return draw_clip(reader.read(0.0, reader.duration_s), title=name or None)
+        preview = build_sound_preview(reader.read(0.0, _PREVIEW_S))
+        outline = reader.read_outline(0.0, reader.duration_s, _WIDTH).reshape(-1)
     except (AudioError, OSError) as error:
         return audio_figure(None, title=name or None, facts=[facts, f"no sound: {error}"])
-    picture = waveform_png(outline, width=_WIDTH, height=48, scale=1)
+    picture = draw_waveform(outline, width=_WIDTH, height=48, scale=1)
     return audio_figure(
         preview.url,
         title=name or None,

@@ -10,11 +10,11 @@ from speechlab.display import Html, element, table
 from speechlab.errors import AudioError
 
 _MAX_SEGMENTS = 50
+# A tier in the form of the browser: ``name``, ``lang`` and ``segments``.
 Tier = dict[str, Any]
-"""A tier in the form of the browser: ``name``, ``lang`` and ``segments``."""
 
 
-def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
+def to_tiers(segments: Any, duration_s: float, lang: str) -> list[Tier]:
     """Return a tier for each name of a mapping, or one without a name; segments end with the recording."""
     if segments is None:
         return []
@@ -23,13 +23,13 @@ def tiers_of(segments: Any, duration_s: float, lang: str) -> list[Tier]:
         {
             "name": str(name),
             "lang": str(getattr(given, "language", None) or lang),
-            "segments": _segments_of(given, duration_s),
+            "segments": _to_segments(given, duration_s),
         }
         for name, given in (segments if named else {"": segments}).items()
     ]
 
 
-def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
+def _to_segments(segments: Any, duration_s: float) -> list[dict[str, Any]]:
     inner = getattr(segments, "segments", segments)
     if inner is None:
         return []
@@ -39,10 +39,10 @@ def _segments_of(segments: Any, duration_s: float) -> list[dict[str, Any]]:
         raise AudioError(
             f"segments are a {type(inner).__name__}; give a DataFrame, or (start, end, text) for each"
         )
-    return [_segment(item, duration_s) for item in inner]
+    return [_to_segment(item, duration_s) for item in inner]
 
 
-def _segment(item: Any, duration_s: float) -> dict[str, Any]:
+def _to_segment(item: Any, duration_s: float) -> dict[str, Any]:
     try:
         if isinstance(item, Mapping):
             start, end, text = item["start"], item["end"], item.get("text", "")
@@ -57,12 +57,12 @@ def _segment(item: Any, duration_s: float) -> dict[str, Any]:
     if not (0 <= first <= last and math.isfinite(last)):
         raise AudioError(f"segment from {first!r} to {last!r} s; give 0 <= start <= end, in seconds")
     empty = text is None or (isinstance(text, float) and math.isnan(text))
-    # Recognisers round: the last segment often ends a few milliseconds after the recording.
+    # Recognizers round: the last segment often ends a few milliseconds after the recording.
     start, end = min(first, duration_s), min(last, duration_s)
     return {"start": start, "end": end, "text": "" if empty else str(text)}
 
 
-def tier_html(tier: Tier) -> list[Html | str | None]:
+def render_tier(tier: Tier) -> list[Html | str | None]:
     """Return the first segments of a tier for the saved notebook."""
     segments = tier["segments"]
     listed = segments[:_MAX_SEGMENTS]

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from speechlab._arguments import is_whole_number, refused
+from speechlab._arguments import is_whole_number, build_argument_error
 from speechlab.display import Html, element, notebook_output, table
-from speechlab.widgets._shared.browser import module_source, style_sheet
-from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
     from speechlab.batch import Counts, Outcome
 
 _HERE = Path(__file__).parent
-_EVERY_S = 0.2
-_KEPT_EVERY_S = 5.0
+_UPDATE_S = 0.2
+_REFRESH_S = 5.0
 _MAX_ROWS = 50
 _MAX_CHARACTERS = 300
 _MAX_EARLIER = 20
@@ -31,7 +31,7 @@ _SOFT = "opacity:.74"
 _TITLES = {"synthesize": "Synthesis", "transcribe": "Recognition", "translate": "Translation"}
 
 
-class BatchPreview(RefreshedWidget):
+class BatchPreview(RefreshableWidget):
     """A preview of a running batch: its last finished rows, and a line with its progress.
 
     Display the preview first, then pass it to a batch as ``progress``::
@@ -40,7 +40,7 @@ class BatchPreview(RefreshedWidget):
         display(preview)
         table = sl.batch.transcribe(frame, lab, progress=preview)
 
-    A row has its status, its text (the synthesised text, the hypothesis, the translation or the error) and its
+    A row has its status, its text (the synthesized text, the hypothesis, the translation or the error) and its
     latency. Stored results and invalid rows are counted, but not shown. The same preview can be passed to several
     batches in turn, and a study passes it to each of its stages; each finished batch keeps a line.
 
@@ -53,8 +53,8 @@ class BatchPreview(RefreshedWidget):
         InvalidRequestError: ``rows`` is not allowed.
     """
 
-    _esm = module_source(_HERE / "preview.js")
-    _css = style_sheet(_HERE / "preview.css")
+    _esm = read_module(_HERE / "preview.js")
+    _css = read_style_sheets(_HERE / "preview.css")
 
     title = traitlets.Unicode("Batch").tag(sync=True)
     summary = traitlets.Unicode("not begun").tag(sync=True)
@@ -66,7 +66,7 @@ class BatchPreview(RefreshedWidget):
 
     def __init__(self, rows: int = 5) -> None:
         if not is_whole_number(rows) or not 1 <= rows <= _MAX_ROWS:
-            raise refused("rows", rows, f"a whole number from 1 to {_MAX_ROWS}")
+            raise build_argument_error("rows", rows, f"a whole number from 1 to {_MAX_ROWS}")
         super().__init__()
         self._last: deque[dict[str, str]] = deque(maxlen=rows)
         self._counts: Counts | None = None
@@ -114,35 +114,35 @@ class BatchPreview(RefreshedWidget):
         self._counts = None
         self._reasons.clear()
         self.title = _TITLES.get(operation, operation)
-        self._push(running=True)
+        self._update_traits(running=True)
         self._pushed = -math.inf  # the first rows need not wait
         self._kept = time.monotonic()
         if ended:
-            self._show_again(with_view=True)
+            self._refresh_output(with_view=True)
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
         """Show the calls that ended; called by the batch. The browser is updated at most five times a second."""
-        self._last.extend(_entry(outcome) for outcome in outcomes)
+        self._last.extend(_to_entry(outcome) for outcome in outcomes)
         self._counts = counts
-        self._reasons.update(_entry(outcome)["text"] for outcome in outcomes if outcome.status == "error")
-        if time.monotonic() - self._pushed >= _EVERY_S:
-            self._push(running=True)
-            if self._pushed - self._kept >= _KEPT_EVERY_S:  # a kernel may die before the end
+        self._reasons.update(_to_entry(outcome)["text"] for outcome in outcomes if outcome.status == "error")
+        if time.monotonic() - self._pushed >= _UPDATE_S:
+            self._update_traits(running=True)
+            if self._pushed - self._kept >= _REFRESH_S:  # a kernel may die before the end
                 self._kept = self._pushed
-                self._show_again()
+                self._refresh_output()
 
     def end(self) -> None:
         """Note the end of a run; called by the batch."""
-        self._push(running=False)
-        self._show_again(with_view=True)
+        self._update_traits(running=False)
+        self._refresh_output(with_view=True)
 
-    def _push(self, *, running: bool) -> None:
+    def _update_traits(self, *, running: bool) -> None:
         counts = self._counts
         with self.hold_sync():
             self.running = running
             self.recent = list(self._last)
             self.done, self.total = (counts.done, counts.total) if counts else (0, 0)
-            text = _summary(counts, running=running) if counts else "begins"
+            text = _format_summary(counts, running=running) if counts else "begins"
             if reason := next(iter(self._reasons.most_common(1)), None):
                 more = "…" if len(reason[0]) > _MAX_REASON else ""
                 text = f"{text} · most often: {reason[0][:_MAX_REASON]}{more}"
@@ -150,14 +150,14 @@ class BatchPreview(RefreshedWidget):
         self._pushed = time.monotonic()
 
 
-def _entry(outcome: Outcome) -> dict[str, str]:
+def _to_entry(outcome: Outcome) -> dict[str, str]:
     """Return a call for the page: short plain texts, without audio."""
     text, lang = outcome.error_text or "", ""
     if outcome.error is not None:
         text = str(outcome.error)
     elif outcome.stored is not None:
         request, response = outcome.stored.request, outcome.stored.response
-        # the reply of a synthesis has no text, so the row shows the synthesised text
+        # the reply of a synthesis has no text, so the row shows the synthesized text
         text = str(response.get("text", request.get("text")) or "(no text)")
         lang = str(response.get("language") or request.get("target_lang") or "")
     if len(text) > _MAX_CHARACTERS:
@@ -168,7 +168,7 @@ def _entry(outcome: Outcome) -> dict[str, str]:
     return {"status": outcome.status, "text": text, "lang": lang, "latency": latency}
 
 
-def _summary(counts: Counts, *, running: bool) -> str:
+def _format_summary(counts: Counts, *, running: bool) -> str:
     facts = ["no calls to make"]
     if counts.total:
         facts = [f"{counts.done:,} of {counts.total:,} calls"]
@@ -180,14 +180,14 @@ def _summary(counts: Counts, *, running: bool) -> str:
         facts.append(f"{rate:.1f} calls/s")
     if not running:
         facts.append(
-            f"{'ended' if counts.done >= counts.total else 'stopped'} after {_time(counts.elapsed_s)}"
+            f"{'ended' if counts.done >= counts.total else 'stopped'} after {_format_time(counts.elapsed_s)}"
         )
     elif rate:
-        facts.append(f"{_time((counts.total - counts.done) / rate)} left")
+        facts.append(f"{_format_time((counts.total - counts.done) / rate)} left")
     return " · ".join(facts)
 
 
-def _time(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     rounded = round(max(seconds, 0.0))
     if rounded < 60:
         return f"{rounded} s"

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 import traitlets
 
-from speechlab._arguments import check_text, is_bool, is_number, is_whole_number, refused
-from speechlab.audio import AudioClip, clip_figure, sound_preview
+from speechlab._arguments import build_argument_error, check_text, is_bool, is_number, is_whole_number
+from speechlab.audio import AudioClip, build_sound_preview, draw_clip
 from speechlab.display import Html, element
-from speechlab.widgets._shared.browser import module_source, style_sheet
-from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.live import RefreshableWidget
 
 _BROWSER = Path(__file__).parent / "browser"
 _LONGEST_S = 3_600.0
 _MAX_UNDER_WAY = 4
 _MAX_SENT_BYTES = 8_000_000
 _MAX_STATIC = 10
-_OUTLINE = 240
+_OUTLINE_BINS = 240
 _FULL_SCALE = 32_767 / 32_768
 _MAX_CHUNK_BYTES = 2_000_000
 _RATES = (8_000, 384_000)
 
 
-class Recorder(RefreshedWidget):
+class Recorder(RefreshableWidget):
     """A microphone in the notebook, which records takes as clips.
 
     Press *Record*, speak, press *Stop*. Each take becomes an :class:`~speechlab.AudioClip` without loss::
@@ -48,7 +48,7 @@ class Recorder(RefreshedWidget):
         max_s: Maximum length of a take in seconds, at most an hour. A longer take is stopped.
         sample_rate: Sample rate of the clips in Hz; None for that of the microphone, usually 48,000.
         processing: Whether the browser removes echo and noise and controls the gain. Leave it off for measurements
-            and recognisers.
+            and recognizers.
         title: Title above the widget, and beginning of the names of takes.
 
     Attributes:
@@ -60,8 +60,8 @@ class Recorder(RefreshedWidget):
         InvalidRequestError: An argument has a wrong type or is out of its range.
     """
 
-    _esm = module_source(_BROWSER / "recorder.js")
-    _css = style_sheet(_BROWSER / "recorder.css")
+    _esm = read_module(_BROWSER / "recorder.js")
+    _css = read_style_sheets(_BROWSER / "recorder.css")
 
     title = traitlets.Unicode().tag(sync=True)
     max_s = traitlets.Float(60.0).tag(sync=True)
@@ -78,9 +78,9 @@ class Recorder(RefreshedWidget):
         title: str = "Recording",
     ) -> None:
         if not is_bool(processing):
-            raise refused("processing", processing, "True or False")
+            raise build_argument_error("processing", processing, "True or False")
         if sample_rate is not None and not is_rate(sample_rate):
-            raise refused("sample_rate", sample_rate, "8000 to 384000 Hz, or None")
+            raise build_argument_error("sample_rate", sample_rate, "8000 to 384000 Hz, or None")
         check_text(title, "title")
         self._lock = threading.RLock()
         self._sample_rate = None if sample_rate is None else int(sample_rate)
@@ -88,7 +88,7 @@ class Recorder(RefreshedWidget):
         self._figures: dict[str, Html] = {}
         self._under_way: dict[str, IncomingTake] = {}
         self._count = 0
-        super().__init__(title=title, max_s=_take_s(max_s), processing=processing)
+        super().__init__(title=title, max_s=_check_length_s(max_s), processing=processing)
 
     def __repr__(self) -> str:
         seconds = sum(clip.duration_s for clip in self._clips.values())
@@ -113,7 +113,7 @@ class Recorder(RefreshedWidget):
             self._clips.clear()
             self._figures.clear()
             self.takes = []
-        self._show_again()
+        self._refresh_output()
 
     def static_html(self) -> Html:
         """Return the figures of the last takes."""
@@ -121,52 +121,52 @@ class Recorder(RefreshedWidget):
             last = list(self._clips.items())[-_MAX_STATIC:]
             for name, clip in last:
                 if name not in self._figures:
-                    self._figures[name] = clip_figure(clip, title=clip.title)
+                    self._figures[name] = draw_clip(clip, title=clip.title)
             more = len(self._clips) - len(last)
             figures = [self._figures[name] for name, _ in last]
         head = element("p", element("strong", self.title, dir="auto"), "" if last else " · no take yet")
         return element("div", head, f"Earlier takes that are not shown: {more}" if more else None, *figures)
 
     @traitlets.validate("max_s")
-    def _bounded(self, proposal: Any) -> float:
-        return _take_s(proposal["value"])
+    def _check_max_s(self, proposal: Any) -> float:
+        return _check_length_s(proposal["value"])
 
     # -- from the browser
 
     def _on_chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
-        take, number = _id_in(chunk), chunk["number"]
+        take, number = _check_take_id(chunk), chunk["number"]
         with self._lock:
             if take not in self._clips:
                 if take not in self._under_way:
                     for old in list(self._under_way)[: 1 - _MAX_UNDER_WAY]:
                         del self._under_way[old]
                     self._under_way[take] = IncomingTake(self.max_s)
-                self._under_way[take].add(number, chunk["rate"], bytes(chunk["buffers"][0]))
+                self._under_way[take].add_chunk(number, chunk["rate"], bytes(chunk["buffers"][0]))
         return {}
 
     def _on_end(self, ended: dict[str, Any]) -> dict[str, Any]:
-        take, count, rate = _id_in(ended), int(ended["count"]), ended["rate"]
+        take, count, rate = _check_take_id(ended), int(ended["count"]), ended["rate"]
         if not is_rate(rate):
             raise ValueError(f"{rate!r} is not a sample rate of a microphone")
         with self._lock:
             if take in self._clips:
                 return {"missing": False}
             incoming = self._under_way.get(take)
-            data = None if incoming is None else incoming.samples(count)
+            data = None if incoming is None else incoming.join_chunks(count)
             if data is None:
                 return {"missing": True}
-            facts = self._keep(take, data, int(rate), str(ended.get("device", ""))[:200])
+            facts = self._add_take(take, data, int(rate), str(ended.get("device", ""))[:200])
             del self._under_way[take]
             self.takes = [*self.takes, facts]
-        self._show_again()
+        self._refresh_output()
         return {"missing": False}
 
-    def _keep(self, take: str, data: bytes, rate: int, device: str) -> dict[str, Any]:
+    def _add_take(self, take: str, data: bytes, rate: int, device: str) -> dict[str, Any]:
         """Make a clip of a take, and return its facts for ``takes``."""
         self._count += 1
         name = f"{self.title} {self._count}".strip()
         recorded = AudioClip.from_pcm(data, rate)
-        clip = recorded.resample(self._sample_rate or rate).named(name)
+        clip = recorded.resample(self._sample_rate or rate).with_title(name)
         self._clips[take] = clip
         return {
             "take": take,
@@ -177,7 +177,9 @@ class Recorder(RefreshedWidget):
             "clipped": int(np.count_nonzero(np.abs(recorded.samples) >= _FULL_SCALE)),
             "level_dbfs": recorded.rms_dbfs if recorded.peak else None,
             "peak_dbfs": 20 * math.log10(recorded.peak) if recorded.peak else None,
-            "outline": np.rint(recorded.peaks(min(_OUTLINE, recorded.frames)) * 100).astype(int).tolist(),
+            "outline": np.rint(recorded.peaks(min(_OUTLINE_BINS, recorded.frames)) * 100)
+            .astype(int)
+            .tolist(),
         }
 
     def _on_drop(self, dropped: dict[str, Any]) -> None:
@@ -185,7 +187,7 @@ class Recorder(RefreshedWidget):
             self._clips.pop(dropped["take"], None)
             self._figures.pop(dropped["take"], None)
             self.takes = [take for take in self.takes if take["take"] != dropped["take"]]
-        self._show_again()
+        self._refresh_output()
 
     def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes]:
         clip = self._clips.get(asked["take"])
@@ -194,7 +196,7 @@ class Recorder(RefreshedWidget):
         data = clip.encode("flac")
         if len(data) <= _MAX_SENT_BYTES:
             return {}, data
-        data, seconds = sound_preview(clip)
+        data, seconds = build_sound_preview(clip)
         return {"note": f"A lossy preview, which plays the first {seconds:.0f} s only"}, data
 
 
@@ -206,7 +208,7 @@ class IncomingTake:
         self._chunks: dict[int, bytes] = {}
         self._bytes = 0
 
-    def add(self, number: Any, rate: Any, data: bytes) -> None:
+    def add_chunk(self, number: Any, rate: Any, data: bytes) -> None:
         """Keep a chunk of 16-bit samples, unless it was received before. ValueError: it is not valid."""
         if not is_whole_number(number) or not 0 <= number < 1_000_000:
             raise ValueError(f"{number!r} is not the number of a chunk")
@@ -219,7 +221,7 @@ class IncomingTake:
         self._chunks[int(number)] = data
         self._bytes += len(data)
 
-    def samples(self, count: int) -> bytes | None:
+    def join_chunks(self, count: int) -> bytes | None:
         """Return the first ``count`` chunks as one; None if there are none, or not all have arrived."""
         if count < 1 or not all(number in self._chunks for number in range(count)):
             return None
@@ -227,18 +229,18 @@ class IncomingTake:
 
 
 def is_rate(rate: Any) -> bool:
-    """Whether a sample rate in Hz is one of microphones."""
+    """Return whether a sample rate in Hz is one of microphones."""
     return is_whole_number(rate) and _RATES[0] <= rate <= _RATES[1]
 
 
-def _id_in(message: dict[str, Any]) -> str:
+def _check_take_id(message: dict[str, Any]) -> str:
     if not isinstance(message["take"], str):
         raise TypeError("the id of a take is a text")
     return message["take"]
 
 
-def _take_s(given: object) -> float:
+def _check_length_s(given: object) -> float:
     """Return the maximum length of a take in seconds, or refuse it."""
     if not is_number(given) or not 0 < given <= _LONGEST_S:
-        raise refused("max_s", given, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
+        raise build_argument_error("max_s", given, f"more than 0 and at most {_LONGEST_S:.0f} seconds")
     return float(given)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from speechlab.display import Html, escape, page_style
+from speechlab.display import Html, escape, read_page_style
 
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
@@ -29,7 +29,7 @@ style-src 'sha256-{style_hash}';{more} media-src blob:; base-uri 'none'; form-ac
 {held}<script type="module" async>{script}</script>
 {later}</body></html>
 """
-_HELD = '<script type="application/json" id="{name}">{text}</script>\n'
+_DATA_ELEMENT = '<script type="application/json" id="{name}">{text}</script>\n'
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 16px; background: #fff; }
@@ -51,38 +51,38 @@ main figcaption { margin-top: 4px; color: var(--soft); font-size: .9rem; }
   main figure img { filter: invert(.93) hue-rotate(180deg); mix-blend-mode: lighten; }
 }
 """
-_WITH_MORE = " style-src-attr 'unsafe-inline'; img-src data:;"
-"""Additions to the policy for markup around the widget: style attributes and figures."""
+# Additions to the policy for markup around the widget: style attributes and figures.
+_EXTRA_POLICY = " style-src-attr 'unsafe-inline'; img-src data:;"
 
 
 @cache
-def module_source(entry: Path) -> str:
+def read_module(entry: Path) -> str:
     """Return an ES module with the modules that it imports, each once and before its users.
 
     Names are not changed, so top-level names of joined modules have to differ. Comments and indents are removed,
     because every widget sends its source to the browser.
     """
     texts: dict[Path, str] = {}
-    _collect(entry.resolve(), texts)
+    _collect_modules(entry.resolve(), texts)
     return _INDENT.sub("", _COMMENT.sub("", "\n".join(texts.values())))
 
 
-def _collect(path: Path, texts: dict[Path, str]) -> None:
+def _collect_modules(path: Path, texts: dict[Path, str]) -> None:
     text = path.read_text(encoding="utf-8")
     for statement in _IMPORT.finditer(text):
         imported = (path.parent / statement["path"]).resolve()
         if imported not in texts:
-            _collect(imported, texts)
+            _collect_modules(imported, texts)
     texts[path] = _EXPORT.sub("", _IMPORT.sub("", text))
 
 
 @cache
-def style_sheet(*sheets: Path) -> str:
-    """Return the shared colours of all widgets, and the style sheets of one widget."""
+def read_style_sheets(*sheets: Path) -> str:
+    """Return the shared colors of all widgets, and the style sheets of one widget."""
     return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "colors.css", *sheets))
 
 
-def page_of(
+def render_widget_page(
     title: str,
     module: str,
     stand_in: Path,  # a module that replaces the kernel
@@ -96,39 +96,39 @@ def page_of(
     below: Html | None = None,
 ) -> str:
     """Return the page, whose content security policy forbids all requests."""
-    script = module.replace("export default ", "const widget = ") + "\n" + module_source(stand_in)
-    css = _STYLE + style if above is None else f"{page_style()}{_WIDE}{style}"  # none of it is escaped
+    script = module.replace("export default ", "const widget = ") + "\n" + read_module(stand_in)
+    css = _STYLE + style if above is None else f"{read_page_style()}{_WIDE}{style}"  # none of it is escaped
     return _PAGE.format(
         lang=lang,
         title=escape(title),
         script=script,
-        script_hash=_hash_of(script),
+        script_hash=_hash_text(script),
         style=css,
-        style_hash=_hash_of(css),
-        more="" if above is None else _WITH_MORE,
+        style_hash=_hash_text(css),
+        more="" if above is None else _EXTRA_POLICY,
         above=above or "",
         below=below or "",
         noscript=noscript,
-        held=_held(held),
-        later=_held(later or {}),
+        held=_render_data_elements(held),
+        later=_render_data_elements(later or {}),
     )
 
 
-def _held(texts: Mapping[str, str]) -> str:
-    return "".join(_HELD.format(name=name, text=text) for name, text in texts.items())
+def _render_data_elements(texts: Mapping[str, str]) -> str:
+    return "".join(_DATA_ELEMENT.format(name=name, text=text) for name, text in texts.items())
 
 
-def json_text(value: object) -> str:
+def to_json_text(value: object) -> str:
     """Return JSON that ends neither its HTML element nor, with U+2028 or U+2029, a line."""
     data = orjson.dumps(value).decode()
     return data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def base64_text(data: bytes) -> str:
+def to_base64(data: bytes) -> str:
     """Return bytes as a text for a page."""
     return base64.b64encode(data).decode("ascii")
 
 
-def _hash_of(text: str) -> str:
+def _hash_text(text: str) -> str:
     """Return the hash of a script or a style sheet for the policy."""
-    return base64_text(hashlib.sha256(text.encode("utf-8")).digest())
+    return to_base64(hashlib.sha256(text.encode("utf-8")).digest())

@@ -15,12 +15,12 @@ import traitlets
 
 from speechlab.display import Html, notebook_output
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.widgets._shared.sounds import reason
+from speechlab.widgets._shared.sounds import describe_error
 
+# Connections of notebooks close without an error above ten million, some hosts at five.
 _MAX_MESSAGE_BYTES = 4_000_000
-"""Connections of notebooks close without an error above ten million, some hosts at five."""
-_SETTLED_S = 1.5
-"""Time without changes after which the HTML in the notebook is made anew."""
+# Time without changes after which the HTML in the notebook is made anew.
+_QUIET_S = 1.5
 
 
 class LiveWidget(anywidget.AnyWidget):
@@ -35,9 +35,9 @@ class LiveWidget(anywidget.AnyWidget):
     def __init__(self, **traits: Any) -> None:
         # in the first message, because the script in the browser looks for its place at once
         super().__init__(_place=f"speechlab-place-{uuid4().hex}", **traits)
-        self.on_msg(self._asked)
+        self.on_msg(self._answer_message)
 
-    def _asked(self, _widget: object, content: Any, buffers: Any) -> None:
+    def _answer_message(self, _widget: object, content: Any, buffers: Any) -> None:
         """Answer a message of the browser by the method ``_on_`` and its type. An invalid one is dropped.
 
         A method gets the message, with its ``buffers``. It returns None, the facts of an answer, or facts and bytes.
@@ -49,7 +49,7 @@ class LiveWidget(anywidget.AnyWidget):
         try:
             facts = method({**content, "buffers": buffers})
         except (AudioError, OSError) as error:
-            facts = {"error": reason(error)}
+            facts = {"error": describe_error(error)}
         except (KeyError, IndexError, TypeError, ValueError, InvalidRequestError) as error:
             frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
             if any(frame.f_globals.get("__name__", "").startswith("traitlets.") for frame in frames):
@@ -72,7 +72,7 @@ class LiveWidget(anywidget.AnyWidget):
         raise NotImplementedError("a live widget must define static_html()")
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
-        form = _output_form()
+        form = _choose_output_form()
         html = notebook_output(self.static_html(), class_="" if form == "still" else self._place)
         bundle = {"text/html": str(html), "text/plain": repr(self)}
         if form != "live":
@@ -82,7 +82,7 @@ class LiveWidget(anywidget.AnyWidget):
         return ({**live[0], **bundle}, live[1]) if isinstance(live, tuple) else {**live, **bundle}
 
 
-class RefreshedWidget(LiveWidget):
+class RefreshableWidget(LiveWidget):
     """A live widget whose HTML in the notebook is updated when its content changes."""
 
     _shown: Any = None
@@ -94,39 +94,39 @@ class RefreshedWidget(LiveWidget):
         from IPython.display import display
 
         # one display id for all outputs: a notebook updates every output with this id
-        bundle, metadata = self._output()
+        bundle, metadata = self._build_output()
         handle = display(bundle, metadata=metadata, raw=True, display_id=self._place)  # type: ignore[no-untyped-call]  # IPython's display has no types
         if handle is not None:  # without a kernel there is no output to update
             self._shown = handle
 
-    def _show_later(self) -> None:
+    def _schedule_refresh(self) -> None:
         """Replace the HTML in the notebook after a while without changes."""
-        self._due = time.monotonic() + _SETTLED_S
+        self._due = time.monotonic() + _QUIET_S
         if self._shown is not None and (self._later is None or not self._later.is_alive()):
-            self._wait()
+            self._refresh_when_due()
 
-    def _wait(self) -> None:
+    def _refresh_when_due(self) -> None:
         remaining_s = self._due - time.monotonic()
         if remaining_s <= 0.01:
             self._later = None
-            self._show_again()
+            self._refresh_output()
             return
-        self._later = threading.Timer(remaining_s, self._wait)
+        self._later = threading.Timer(remaining_s, self._refresh_when_due)
         self._later.daemon = True
         self._later.start()
 
-    def _show_again(self, *, with_view: bool = False) -> None:
+    def _refresh_output(self, *, with_view: bool = False) -> None:
         """Replace the HTML in the notebook; ``with_view`` also where the host shows the widget, which begins anew."""
-        if self._shown is not None and (with_view or _output_form() != "live"):
-            bundle, metadata = self._output()
+        if self._shown is not None and (with_view or _choose_output_form() != "live"):
+            bundle, metadata = self._build_output()
             self._shown.update(bundle, raw=True, **({"metadata": metadata} if metadata else {}))
 
-    def _output(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _build_output(self) -> tuple[dict[str, Any], dict[str, Any]]:
         bundle = self._repr_mimebundle_()
         return bundle if isinstance(bundle, tuple) else (bundle, {})
 
 
-def _output_form() -> str:
+def _choose_output_form() -> str:
     """What the output of a widget has: ``html``; ``live``, the HTML and the widget; or ``still``, HTML that stays.
 
     Colab and Visual Studio Code start a widget only for a widget output. ``SPEECHLAB_WIDGETS`` decides for others.

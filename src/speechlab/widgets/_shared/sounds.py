@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_missing
-from speechlab._files import user_path
-from speechlab.audio import AudioClip, DecodeLimits, sniff, sound_preview
+from speechlab._files import expand_user_path
+from speechlab.audio import AudioClip, DecodeLimits, build_sound_preview, detect_format
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.errors import AudioError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Loudness at which sounds are compared; source: EBU R128, section 1.
 LEVEL_LUFS = -23.0
-"""Loudness at which sounds are compared; source: EBU R128, section 1."""
+# Maximum of a sample after a gain.
 PEAK = 0.99
-"""Maximum of a sample after a gain."""
+# Maximum size in bytes of sound that is sent unchanged; larger sound is sent as a preview.
 _MAX_EXACT_BYTES = 8_000_000
-"""Maximum size in bytes of sound that is sent unchanged; larger sound is sent as a preview."""
-_DRAWN = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
-"""Limit above which recordings are played but not drawn, because drawing needs all samples."""
-_MAX_KEPT = 20_000
+# Limit above which recordings are played but not drawn, because drawing needs all samples.
+_OUTLINE_LIMITS = DecodeLimits(max_seconds=1_200.0, max_decoded_bytes=2**28)
+_MAX_OUTLINES = 20_000
 _MAX_PREVIEWS = 50
 
 
@@ -55,7 +55,7 @@ class Outline(NamedTuple):
     error: str = ""
 
 
-def recording_in(cell: Any) -> AudioClip | bytes | Path:
+def resolve_recording(cell: Any) -> AudioClip | bytes | Path:
     """Return the clip, the bytes or the path in a cell, of a transcript its audio. AudioError: it has none."""
     inner = getattr(cell, "audio", cell)
     if isinstance(inner, AudioClip):
@@ -69,10 +69,10 @@ def recording_in(cell: Any) -> AudioClip | bytes | Path:
     if not isinstance(inner, str | os.PathLike):
         message = "is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
         raise AudioError(f"a {type(cell).__name__} {message}")
-    return user_path(inner)
+    return expand_user_path(inner)
 
 
-def reason(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return a short description of an error, for a cell of a table."""
     if isinstance(error, FileNotFoundError):
         return "the file is gone"
@@ -81,7 +81,7 @@ def reason(error: Exception) -> str:
     return str(error)
 
 
-def small_peaks(peaks: NDArray[np.float32]) -> bytes:
+def to_int8_peaks(peaks: NDArray[np.float32]) -> bytes:
     """Return an outline as int8: minimum and maximum of each section in turn."""
     return np.rint(peaks * 127).astype(np.int8).tobytes()
 
@@ -94,7 +94,7 @@ class Sounds:
         self._outlines: OrderedDict[tuple[int, int], Outline] = OrderedDict()
         self._previews: OrderedDict[tuple[int, int], str] = OrderedDict()
 
-    def missing(self, row: int) -> NoSound | None:
+    def find_missing_reason(self, row: int) -> NoSound | None:
         """Return the reason why a row has no sound, if its cell has one."""
         cell = self._cells[row]
         return cell if isinstance(cell, NoSound) else None
@@ -108,31 +108,31 @@ class Sounds:
                 if key[0] == row:
                     cache.pop(key, None)
 
-    def sound(self, row: int, *, preview: bool = False) -> Sound:
+    def read_sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row, or its preview. AudioError, OSError: it has none, or it cannot be read."""
-        exact = None if preview else _exact(recording_in(self._cells[row]))
+        exact = None if preview else _to_exact_sound(resolve_recording(self._cells[row]))
         if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
             return exact
-        clip = self.clip(row)
-        data, seconds = sound_preview(clip, max_bytes=_MAX_EXACT_BYTES)
+        clip = self.read_clip(row)
+        data, seconds = build_sound_preview(clip, max_bytes=_MAX_EXACT_BYTES)
         note = "preview"
         if seconds < clip.duration_s:
             note = f"preview of the first {seconds:.0f} s of {clip.duration_s:.0f} s"
         return Sound(data, CONTENT_TYPES[AudioFormat.OGG], note)
 
-    def preview_url(self, row: int, max_bytes: int) -> str:
+    def build_preview_url(self, row: int, max_bytes: int) -> str:
         """Return the preview of a row as a data URL, which is kept for the next HTML of a notebook."""
         key = row, max_bytes
         url = self._previews.get(key)
         if url is None:
-            url = self._previews[key] = sound_preview(self.clip(row), max_bytes=max_bytes).url
+            url = self._previews[key] = build_sound_preview(self.read_clip(row), max_bytes=max_bytes).url
             if len(self._previews) > _MAX_PREVIEWS:
                 self._previews.popitem(last=False)
         return url
 
-    def clip(self, row: int, limits: DecodeLimits | None = None) -> AudioClip:
+    def read_clip(self, row: int, limits: DecodeLimits | None = None) -> AudioClip:
         """Return the sound of a row as a clip. AudioError, OSError: it has none, or it cannot be read."""
-        recording = recording_in(self._cells[row])
+        recording = resolve_recording(self._cells[row])
         if isinstance(recording, bytes):
             clip = AudioClip.from_bytes(recording, limits)
         elif isinstance(recording, AudioClip):
@@ -143,28 +143,28 @@ class Sounds:
             raise AudioError("the clip is empty")
         return clip
 
-    def outline(self, row: int, bins: int) -> Outline:
+    def compute_outline(self, row: int, bins: int) -> Outline:
         """Return the waveform of a row, or the reason for its absence."""
         key = row, bins
         outline = self._outlines.get(key)
         if outline is not None:
             return outline
         try:
-            clip = self.clip(row, _DRAWN)
+            clip = self.read_clip(row, _OUTLINE_LIMITS)
         except (AudioError, OSError) as error:
-            outline = Outline(b"", 0.0, reason(error))
+            outline = Outline(b"", 0.0, describe_error(error))
         else:
             peaks = np.zeros((bins, 2), np.float32)
             count = min(bins, clip.frames)
             peaks[:count] = clip.peaks(count)
-            outline = Outline(small_peaks(peaks), clip.duration_s)
+            outline = Outline(to_int8_peaks(peaks), clip.duration_s)
         self._outlines[key] = outline
-        if len(self._outlines) > _MAX_KEPT:
+        if len(self._outlines) > _MAX_OUTLINES:
             self._outlines.popitem(last=False)
         return outline
 
 
-def _exact(recording: AudioClip | bytes | Path) -> Sound | None:
+def _to_exact_sound(recording: AudioClip | bytes | Path) -> Sound | None:
     """Return the original sound if a browser can play it, else None."""
     if isinstance(recording, AudioClip):
         if not recording.frames or recording.samples.size > _MAX_EXACT_BYTES:
@@ -175,4 +175,4 @@ def _exact(recording: AudioClip | bytes | Path) -> Sound | None:
         if recording.stat().st_size > _MAX_EXACT_BYTES:
             return None
         recording = recording.read_bytes()
-    return Sound(recording, CONTENT_TYPES[AudioFormat(sniff(recording))])
+    return Sound(recording, CONTENT_TYPES[AudioFormat(detect_format(recording))])

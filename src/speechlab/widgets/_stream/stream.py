@@ -14,22 +14,22 @@ import numpy as np
 import traitlets
 
 from speechlab._arguments import check_text
-from speechlab.audio import AudioClip, clip_figure
+from speechlab.audio import AudioClip, draw_clip
 from speechlab.batch import Arrivals, TimedCall
 from speechlab.display import Html, audio_figure
-from speechlab.widgets._shared.browser import module_source, style_sheet
-from speechlab.widgets._shared.live import RefreshedWidget
+from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
     from speechlab.client import AsyncSpeechEvents, AsyncSpeechStream, SpeechEvents, SpeechStream
 
 _BROWSER = Path(__file__).parent / "browser"
+# Time in which the browser may still be loading the view. Until then the state has all sound, not a message.
 _OPENING_S = 3.0
-"""Time in which the browser may still be loading the view. Until then the state has all sound, not a message."""
 _numbers = itertools.count(1)
 
 
-class StreamPlayer(RefreshedWidget):
+class StreamPlayer(RefreshableWidget):
     """A player of speech that is still being made: it sounds with the first piece.
 
     ``play()`` of a stream, of a session and of a session's events makes one and shows it in the cell::
@@ -54,8 +54,8 @@ class StreamPlayer(RefreshedWidget):
         frames: Number of frames at the end; 0 before.
     """
 
-    _esm = module_source(_BROWSER / "stream.js")
-    _css = style_sheet(_BROWSER / "stream.css")
+    _esm = read_module(_BROWSER / "stream.js")
+    _css = read_style_sheets(_BROWSER / "stream.css")
 
     title = traitlets.Unicode().tag(sync=True)
     state = traitlets.Unicode("waiting").tag(sync=True)
@@ -86,13 +86,13 @@ class StreamPlayer(RefreshedWidget):
         self.clip: AudioClip | None = None
         self.error: Exception | None = None
         super().__init__(title=title, _after=StreamPlayer._last() if StreamPlayer._last else "")
-        StreamPlayer._last = self._still_sounding
+        StreamPlayer._last = self._find_sounding_place
         if hasattr(stream, "__aiter__"):
             self._loop = asyncio.get_running_loop()
-            self._task = self._loop.create_task(self._read_async())
+            self._task = self._loop.create_task(self._read_async_stream())
         else:
             name = f"speechlab-stream-{next(_numbers)}"
-            threading.Thread(target=self._read, name=name, daemon=True).start()
+            threading.Thread(target=self._read_stream, name=name, daemon=True).start()
 
     def __repr__(self) -> str:
         return f"StreamPlayer({self.state}{', ' if self.facts else ''}{self.facts})"
@@ -100,8 +100,10 @@ class StreamPlayer(RefreshedWidget):
     def static_html(self) -> Html:
         """Return the sound that came, or what is waited for."""
         if self.clip is not None:
-            return clip_figure(self.clip, title=self.title or self.clip.title, text=self._words() or None)
-        return audio_figure(None, title=self.title or "Speech", facts=[self._words()])
+            return draw_clip(
+                self.clip, title=self.title or self.clip.title, text=self._describe_state() or None
+            )
+        return audio_figure(None, title=self.title or "Speech", facts=[self._describe_state()])
 
     # -- for the user
 
@@ -147,7 +149,7 @@ class StreamPlayer(RefreshedWidget):
 
     def show(self) -> StreamPlayer:
         """Show the player in the cell that runs. As the last line of that cell it is not shown again."""
-        shell = _shell()
+        shell = _find_shell()
         if shell is not None:
             self._ipython_display_()
             self._echoed = shell.execution_count
@@ -156,40 +158,40 @@ class StreamPlayer(RefreshedWidget):
     _echoed = -1
 
     def _ipython_display_(self) -> None:
-        shell = _shell()
+        shell = _find_shell()
         echo, self._echoed = shell is not None and self._echoed == shell.execution_count, -1
         if not echo:
             super()._ipython_display_()
 
     # -- reading
 
-    def _read(self) -> None:
+    def _read_stream(self) -> None:
         try:
             for piece in self._stream.clips():
-                self._add(piece)
+                self._add_piece(piece)
             clip = self._stream.collect()
         except Exception as error:  # noqa: BLE001 - the reader of the notebook gets it, and so does wait()
-            self._end(None, error)
+            self._end_stream(None, error)
         else:
-            self._end(clip)
+            self._end_stream(clip)
         finally:
             self._stream.close()
 
-    async def _read_async(self) -> None:
+    async def _read_async_stream(self) -> None:
         try:
             async for piece in self._stream.clips():
-                self._add(piece)
+                self._add_piece(piece)
             clip = await self._stream.collect()
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - as above; a cancelled task is stopped
             self._stopping |= isinstance(error, asyncio.CancelledError)
             await self._stream.aclose()
-            self._end(None, error if isinstance(error, Exception) else None)
+            self._end_stream(None, error if isinstance(error, Exception) else None)
         else:
             await self._stream.aclose()
-            self._end(clip)
+            self._end_stream(clip)
 
-    def _add(self, piece: AudioClip) -> None:
-        self._arrivals.sound(piece.frames)
+    def _add_piece(self, piece: AudioClip) -> None:
+        self._arrivals.add_sound(piece.frames)
         data = np.rint(piece.to_mono().samples.reshape(-1) * 32_767).astype("<i2").tobytes()
         start, self._frames = self._frames, self._frames + len(data) // 2
         self._pieces.append(data)
@@ -203,11 +205,11 @@ class StreamPlayer(RefreshedWidget):
         else:
             self.send({"type": "sound", "start": start}, [data])
 
-    def _end(self, clip: AudioClip | None, error: Exception | None = None) -> None:
+    def _end_stream(self, clip: AudioClip | None, error: Exception | None = None) -> None:
         if clip is None and self._pieces:
             clip = AudioClip.from_pcm(b"".join(self._pieces), self.rate)
         self.clip, self.error = clip, None if self._stopping else error
-        self._times = TimedCall(self._arrivals.elapsed_s, self._arrivals, result=clip).times()
+        self._times = TimedCall(self._arrivals.elapsed_s, self._arrivals, result=clip).to_columns()
         facts = [] if self.error is None else [str(self.error)]
         for name, words in (("first_byte_s", "first byte"), ("first_audible_s", "first sound")):
             if self._times.get(name) is not None:
@@ -221,12 +223,12 @@ class StreamPlayer(RefreshedWidget):
             self.facts, self.frames = " · ".join(facts), self._frames
             self.state = "stopped" if self._stopping else "failed" if error is not None else "ended"
         self._over.set()
-        self._show_again()
+        self._refresh_output()
 
-    def _words(self) -> str:
+    def _describe_state(self) -> str:
         return " · ".join(filter(None, ("" if self.state == "ended" else self.state, self.facts)))
 
-    def _still_sounding(self) -> str:
+    def _find_sounding_place(self) -> str:
         """Return the place of this player if its sound still comes, or came less than its length ago."""
         rest_s = self._frames / (self.rate or 1) - (time.monotonic() - (self._opened or 0.0))
         sounds = not self._over.is_set() or (
@@ -242,7 +244,7 @@ class StreamPlayer(RefreshedWidget):
         return {"start": start}, b"".join(self._pieces)[2 * start :]
 
 
-def _shell() -> Any:
+def _find_shell() -> Any:
     from IPython.core.getipython import get_ipython
 
     shell: Any = get_ipython()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from speechlab._arguments import column_names, is_missing, is_number, plain_number, require_columns
-from speechlab.audio import AudioClip, sniff
+from speechlab._arguments import is_missing, is_number, require_columns, to_column_names, to_python_number
+from speechlab.audio import AudioClip, detect_format
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.text import language_code
 
@@ -28,11 +28,11 @@ _HYPOTHESIS_TEXT = re.compile(r"hyp(othesis)?\d?|transcript|translation.*", re.I
 _REFERENCES = ("reference", "text", "sentence")
 _LANGUAGE_SUFFIX = re.compile(r"_([a-z]{2})$")
 # The bookkeeping of a batch and identifiers of files: available, but not visible at first.
-_FOLDED = re.compile(
+_COLUMNS_TO_HIDE = re.compile(
     r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
-    r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|licence)$"
+    r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|license)$"
 )
-_SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = {"s": "s", "ms": "ms", "db": "dB", "dbfs": "dBFS", "lufs": "LUFS", "hz": "Hz", "bytes": "bytes"}
 _WORDS = {
     **{
@@ -49,16 +49,16 @@ _MAX_CATEGORIES = 24
 _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
 _MAX_CHARACTERS = 5_000
-_MAX_LISTED = 100
+_MAX_LIST_ITEMS = 100
+# Largest whole number that JavaScript represents exactly.
 MAX_WHOLE = 2**53
-"""Largest whole number that JavaScript represents exactly."""
 # Names and ids have neither spaces nor letters of scripts without spaces.
-_GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
-_LOOKED_AT = 50
+_WORD_GAP = re.compile(r"[\s\u3040-\u30ff\u4e00-\u9fff]")
+_SAMPLE_ROWS = 50
 
 
 @dataclass(frozen=True)
-class ShownColumn:
+class ColumnView:
     """A column of the widget."""
 
     name: Any
@@ -69,7 +69,7 @@ class ShownColumn:
     compared: bool = False  # whether it is shown as differences from the reference
     decimals: int = 0
 
-    def described(self) -> dict[str, Any]:
+    def to_browser_state(self) -> dict[str, Any]:
         """Return the description of the column for the browser."""
         names = ("kind", "shown", "lang", "compared", "decimals", "label")
         return {"name": self.title, **{name: getattr(self, name) for name in names}}
@@ -77,7 +77,7 @@ class ShownColumn:
     @property
     def label(self) -> str:
         """The name in words: ``Error rate`` for ``error_rate``, ``Latency (s)`` for ``latency_s``."""
-        if not _SNAKE.fullmatch(self.title):
+        if not _SNAKE_CASE.fullmatch(self.title):
             return self.title
         words = self.title.split("_")
         unit = _UNITS.get(words[-1]) if len(words) > 1 else None
@@ -91,11 +91,11 @@ class Layout:
     """The columns of a table by their roles."""
 
     audio: Any  # name of the column of recordings, or None
-    columns: tuple[ShownColumn, ...]
+    columns: tuple[ColumnView, ...]
     reference: str = ""  # title of the column
     language: Any = None  # name of the column with the language of each row
     lang: str = ""  # language of all rows
-    by_title: Mapping[str, ShownColumn] = field(init=False)
+    by_title: Mapping[str, ColumnView] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_title", {column.title: column for column in self.columns})
@@ -111,7 +111,7 @@ class ColumnRoles(TypedDict, total=False):
     language: Any
 
 
-def layout_of(
+def build_layout(
     frame: pd.DataFrame,
     *,
     audio: Any = None,
@@ -125,12 +125,12 @@ def layout_of(
 ) -> Layout:
     """Determine the roles of the columns; ``categories`` have any number of texts, ``aside`` are left out."""
     _check_names(frame)
-    sound = _audio_column(frame, audio, silent=silent)
-    visible = None if columns is None else column_names(columns, "columns")
-    compared = None if hypotheses is None else column_names(hypotheses, "hypotheses")
+    sound = _find_audio_column(frame, audio, silent=silent)
+    visible = None if columns is None else to_column_names(columns, "columns")
+    compared = None if hypotheses is None else to_column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
     require_columns(frame, *(visible or ()), *texts)
-    languages, lang = _language(frame, language)
+    languages, lang = _find_language(frame, language)
     names = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
     if visible is not None:
         names = [
@@ -139,8 +139,8 @@ def layout_of(
         ]
     kinds: dict[Any, Kind] = dict.fromkeys(categories, "category")
     kinds.update(dict.fromkeys(texts, "text"))
-    described = [_column(frame[name], name, visible, compared, kinds.get(name)) for name in names]
-    return Layout(sound, tuple(described), _reference(described, reference), languages, lang)
+    described = [_build_column(frame[name], name, visible, compared, kinds.get(name)) for name in names]
+    return Layout(sound, tuple(described), _find_reference(described, reference), languages, lang)
 
 
 def _check_names(frame: pd.DataFrame) -> None:
@@ -158,35 +158,35 @@ def _check_names(frame: pd.DataFrame) -> None:
         raise InvalidRequestError(message, parameter=twice)
 
 
-def _column(
+def _build_column(
     series: pd.Series[Any],
     name: Any,
     visible: list[Any] | None,
     compared: list[Any] | None,
     known: Kind | None,
-) -> ShownColumn:
+) -> ColumnView:
     title = str(name)
-    kind, decimals = _kind(series)
+    kind, decimals = _infer_kind(series)
     # A few sentences spoken by many voices are texts, not categories.
     if known is None and (title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
         known = "text"
     if known is not None and kind not in {"number", "list"}:
         kind = known
-    chosen = not _FOLDED.match(title) and not series.isna().all()
+    chosen = not _COLUMNS_TO_HIDE.match(title) and not series.isna().all()
     matches = bool(_HYPOTHESIS.match(title)) if compared is None else name in compared
     suffix = _LANGUAGE_SUFFIX.search(title)
-    return ShownColumn(
+    return ColumnView(
         name,
         title,
         kind,
         shown=chosen if visible is None else name in visible,
-        lang=known_language(suffix[1]) if kind == "text" and suffix else "",
+        lang=normalize_language(suffix[1]) if kind == "text" and suffix else "",
         compared=kind == "text" and matches,
         decimals=decimals,
     )
 
 
-def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
+def _find_language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
     """Name of the column with the language of each row, and the language of all rows; one of them, or neither."""
     if given is None:
         return ("language" if "language" in frame.columns else None), ""
@@ -195,14 +195,14 @@ def _language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
     return None, language_code(given)
 
 
-def cell_value(value: Any, kind: Kind) -> Any:
+def to_json_value(value: Any, kind: Kind) -> Any:
     """Return a cell as JSON: a text, a number, a list of texts, or None; infinities are ``∞`` and ``-∞``."""
     if kind == "list" and _is_list(value):
-        return [cell_value(str(item), "text") for item in list(value)[:_MAX_LISTED]]
+        return [to_json_value(str(item), "text") for item in list(value)[:_MAX_LIST_ITEMS]]
     if is_missing(value):
         return None
     if kind == "number":
-        number = plain_number(value)
+        number = to_python_number(value)
         if not isinstance(number, int) or abs(number) > MAX_WHOLE:
             number = float(number)
         return number if math.isfinite(number) else "∞" if number > 0 else "-∞"
@@ -211,7 +211,7 @@ def cell_value(value: Any, kind: Kind) -> Any:
     return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
 
 
-def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
+def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     if given is not None:
         require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
         return given
@@ -219,11 +219,11 @@ def _audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     # Names of files are no sound beside recordings that are all missing.
     others = () if silent and any(frame[name].isna().all() for name in likely) else frame.columns
     for name in [*likely, *others]:
-        values = [value for value in frame[name].head(_LOOKED_AT) if not is_missing(value)]
+        values = [value for value in frame[name].head(_SAMPLE_ROWS) if not is_missing(value)]
         if values and all(map(_is_sound, values)):
             return name
     for name in likely:  # its rows have the reasons for missing recordings
-        if any(_is_sound(value) for value in frame[name].head(_LOOKED_AT)):
+        if any(_is_sound(value) for value in frame[name].head(_SAMPLE_ROWS)):
             return name
     if silent:
         return None
@@ -240,7 +240,7 @@ def _is_sound(value: Any) -> bool:
         return True
     if isinstance(value, bytes | bytearray | memoryview):
         try:
-            return bool(sniff(bytes(value[:4096])))
+            return bool(detect_format(bytes(value[:4096])))
         except AudioError:
             return False
     if isinstance(value, PurePath) or (isinstance(value, str) and len(value) < 4_096):
@@ -248,7 +248,7 @@ def _is_sound(value: Any) -> bool:
     return False
 
 
-def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
+def _infer_kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     values = [
         value
         for value in series.tolist()
@@ -257,10 +257,10 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     if values and all(_is_list(value) for value in values):
         return "list", 0
     if values and all(is_number(value) for value in values):
-        numbers = [plain_number(value) for value in values]
+        numbers = [to_python_number(value) for value in values]
         if all(isinstance(number, int) for number in numbers) and max(map(abs, numbers)) > MAX_WHOLE:
             return "label", 0  # ids, whose last digits a browser would change
-        return "number", _decimals(numbers)
+        return "number", _choose_decimals(numbers)
     if not values and str(series.dtype) in {"float64", "Int64"}:
         return "number", 2 if series.dtype.kind == "f" else 0  # to be filled later
     if str(series.dtype) in {"category", "bool", "boolean"}:
@@ -273,31 +273,33 @@ def _kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     short = all(len(text) <= _MAX_CATEGORY_CHARACTERS for text in kinds)
     if few and short and len(texts) > 2:
         return "category", 0
-    name = bool(kinds) and all(len(text) <= _MAX_LABEL_CHARACTERS and not _GAP.search(text) for text in kinds)
+    name = bool(kinds) and all(
+        len(text) <= _MAX_LABEL_CHARACTERS and not _WORD_GAP.search(text) for text in kinds
+    )
     return ("label" if name else "text"), 0
 
 
 def _is_list(value: object) -> bool:
-    """Whether a cell is a list of texts for a filter, or such an array, which Parquet returns for a list."""
+    """Return whether a cell is a list of texts for a filter, or such an array, which Parquet returns for a list."""
     return isinstance(value, list | tuple | np.ndarray) and all(isinstance(item, str) for item in value)
 
 
-def _decimals(numbers: list[float]) -> int:
+def _choose_decimals(numbers: list[float]) -> int:
     if all(float(number).is_integer() for number in numbers):
         return 0
     largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0.0) or 1.0
     return min(max(2 - math.floor(math.log10(largest)), 0), 4)
 
 
-def known_language(code: Any) -> str:
-    """The code of a language in its usual form; empty for anything else."""
+def normalize_language(code: Any) -> str:
+    """Return the code of a language in its usual form; empty for anything else."""
     try:
         return language_code(code)
     except InvalidRequestError:
         return ""
 
 
-def _reference(columns: list[ShownColumn], given: Any) -> str:
+def _find_reference(columns: list[ColumnView], given: Any) -> str:
     texts = [column for column in columns if column.kind == "text"]
     if given is not None:
         return str(given)

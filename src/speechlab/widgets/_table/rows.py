@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from speechlab._arguments import is_missing, is_number, plain_number
+from speechlab._arguments import is_missing, is_number, to_python_number
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import Sounds
-from speechlab.widgets._table.columns import Layout, cell_value, known_language
+from speechlab.widgets._table.columns import Layout, to_json_value, normalize_language
 from speechlab.widgets._table.differences import Piece, differences
 
-NOTED = ("mark", "rating", "note")
-"""Columns that are filled in the browser."""
-NOTHING: dict[str, Any] = {"mark": False, "rating": None, "note": ""}
-"""Their values without a mark, a rating or a note."""
+# Columns that are filled in the browser.
+ANNOTATIONS = ("mark", "rating", "note")
+# Their values without a mark, a rating or a note.
+NO_ANNOTATION: dict[str, Any] = {"mark": False, "rating": None, "note": ""}
 
 
 class Rows:
@@ -32,13 +32,15 @@ class Rows:
         self.sounds = Sounds([None] * len(frame) if silent else frame[layout.audio].tolist())
         self._langs = [] if layout.language is None else frame[layout.language].tolist()
         self.noted: dict[str, list[Any]] = {
-            name: self._taken_over(frame, name) if name in frame.columns else [NOTHING[name]] * len(frame)
-            for name in NOTED
+            name: self._check_column(frame, name)
+            if name in frame.columns
+            else [NO_ANNOTATION[name]] * len(frame)
+            for name in ANNOTATIONS
         }
 
-    def _taken_over(self, frame: pd.DataFrame, name: str) -> list[Any]:
+    def _check_column(self, frame: pd.DataFrame, name: str) -> list[Any]:
         try:
-            return [self.checked(name, value) for value in frame[name].tolist()]
+            return [self.check_annotation(name, value) for value in frame[name].tolist()]
         except InvalidRequestError as error:
             message = (
                 f"column {name!r} is filled in the browser, and its values are not allowed: {error.message}"
@@ -58,24 +60,24 @@ class Rows:
         failures = [(self.frame[f"{step}status"] == "error").to_numpy() for step in prefixes]
         return np.flatnonzero(np.logical_or.reduce(failures)).tolist() if failures else []
 
-    def keys(self) -> list[str]:
+    def list_keys(self) -> list[str]:
         """Return the key of each row: its index label as text, or its position if labels occur twice."""
         keys = [str(label) for label in self.frame.index]
         return keys if len(set(keys)) == len(keys) else [str(row) for row in range(len(keys))]
 
-    def named(self, row: int) -> str:
+    def get_first_text(self, row: int) -> str:
         """Return the beginning of a row's first text, by which a file of marks is compared with the table."""
         column = next((column for column in self.layout.columns if column.kind == "text"), None)
-        text = " ".join((self.text(row, column.title) or "").split()) if column else ""
+        text = " ".join((self.get_text(row, column.title) or "").split()) if column else ""
         return text.lstrip("=+-@")[:80]
 
-    def lang_of(self, row: int) -> str:
+    def find_language(self, row: int) -> str:
         """Return the language code of a row; empty if it is unknown."""
         if self.layout.lang or not self._langs:
             return self.layout.lang
-        return known_language(self._langs[row])
+        return normalize_language(self._langs[row])
 
-    def replace(self, row: int, cells: Mapping[Any, Any], sound: Any = None) -> dict[str, Any]:
+    def replace_cells(self, row: int, cells: Mapping[Any, Any], sound: Any = None) -> dict[str, Any]:
         """Replace some cells of a row, its sound too. Return those that are shown as plain JSON, by title."""
         if sound is not None or self.layout.audio in cells:
             self.sounds.replace(row, cells[self.layout.audio] if sound is None else sound)
@@ -83,55 +85,62 @@ class Rows:
             self.frame.iat[row, list(self.frame.columns).index(name)] = value
         columns = {name: self.layout.by_title.get(str(name)) for name in cells}
         return {
-            column.title: cell_value(cells[name], column.kind) for name, column in columns.items() if column
+            column.title: to_json_value(cells[name], column.kind)
+            for name, column in columns.items()
+            if column
         }
 
-    def piece(self, start: int, end: int) -> dict[str, list[Any]]:
+    def slice_cells(self, start: int, end: int) -> dict[str, list[Any]]:
         """Return the cells of some rows, by column, as plain JSON."""
         frame = self.frame.iloc[start:end]
         cells = {
-            f"c:{column.title}": [cell_value(value, column.kind) for value in frame[column.name].tolist()]
+            f"c:{column.title}": [to_json_value(value, column.kind) for value in frame[column.name].tolist()]
             for column in self.layout.columns
         }
         noted = {f"n:{name}": values[start:end] for name, values in self.noted.items()}
-        return {**cells, **noted, "lang": [self.lang_of(row) for row in range(start, min(end, len(self)))]}
+        return {
+            **cells,
+            **noted,
+            "lang": [self.find_language(row) for row in range(start, min(end, len(self)))],
+        }
 
-    def text(self, row: int, title: str) -> str | None:
+    def get_text(self, row: int, title: str) -> str | None:
         """Return the text of a cell, or None if the cell is empty or the column does not exist."""
         column = self.layout.by_title.get(title)
-        value = None if column is None else cell_value(self.frame[column.name].iloc[row], "text")
+        value = None if column is None else to_json_value(self.frame[column.name].iloc[row], "text")
         return value if value is None else str(value)
 
-    def differences(
+    def compare_column(
         self, rows: Iterable[int], reference: str, title: str, *, classes: bool = True
     ) -> list[list[Piece] | None]:
         """Return texts of a column as differences from another; ``classes`` loads dictionaries to classify them."""
         column = self.layout.by_title.get(title)
         lang = "" if column is None else column.lang
         texts = (
-            (self.text(row, reference), self.text(row, title), lang or self.lang_of(row)) for row in rows
+            (self.get_text(row, reference), self.get_text(row, title), lang or self.find_language(row))
+            for row in rows
         )
         return differences(texts, classes=classes)
 
-    def checked(self, name: str, value: Any) -> Any:
+    def check_annotation(self, name: str, value: Any) -> Any:
         """Return a mark, a rating (a whole number from 1) or a note in the form in which it is kept."""
         if is_missing(value):
-            return NOTHING[name]
+            return NO_ANNOTATION[name]
         if name == "mark":
             if not (is_number(value) or isinstance(value, bool | np.bool_)) or value not in (0, 1):
                 raise InvalidRequestError(f"mark {value!r:.60} must be True or False", parameter="mark")
             return bool(value)
         if name == "note":
             return str(value)
-        number = plain_number(value) if is_number(value) else -1
+        number = to_python_number(value) if is_number(value) else -1
         if not 0 <= number <= self.max_rating or number != int(number):
             message = f"rating {value!r:.60} must be a whole number from 1 to {self.max_rating}, or None"
             raise InvalidRequestError(message, parameter="rating")
         return int(value) or None
 
-    def with_notes(self) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """Return the table with the columns ``mark``, ``rating`` and ``note``."""
-        frame = self.frame.drop(columns=[name for name in NOTED if name in self.frame.columns])
+        frame = self.frame.drop(columns=[name for name in ANNOTATIONS if name in self.frame.columns])
         text = text_dtype()
         return frame.assign(
             mark=pd.Series(self.noted["mark"], index=frame.index, dtype="bool"),

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from speechlab.audio import waveform_png
+from speechlab.audio import draw_waveform
 from speechlab.display import Html, data_url, diff, element, join
 from speechlab.errors import AudioError
-from speechlab.widgets._shared.sounds import reason
-from speechlab.widgets._table.columns import MAX_WHOLE, ShownColumn, cell_value
-from speechlab.widgets._table.marks import marks_text
-from speechlab.widgets._table.rows import NOTED, Rows
+from speechlab.widgets._shared.sounds import describe_error
+from speechlab.widgets._table.columns import MAX_WHOLE, ColumnView, to_json_value
+from speechlab.widgets._table.marks import format_marks
+from speechlab.widgets._table.rows import ANNOTATIONS, Rows
 
 if TYPE_CHECKING:
     from speechlab.widgets._table.differences import Piece
@@ -29,14 +29,14 @@ _ROW = "display:flex;flex-wrap:wrap;gap:2px 14px;padding:6px 0;border-top:1px so
 _SOUND = "flex:0 0 190px;min-height:32px;display:flex;align-items:center;gap:8px"
 _TEXTS = "flex:1 1 300px;min-width:0;overflow-wrap:anywhere"
 _BUTTON = "flex:none;width:32px;height:32px;border-radius:16px;overflow:clip"
+# Without scripts only the browser's own player plays; of it, the round button shows its beginning alone.
 _PLAYER = "display:block;width:150px;height:32px;margin-left:-11px"
-"""Without scripts only the browser's own player plays; of it, the round button shows its beginning alone."""
 _WAVE = "display:block;flex:1 1 auto;min-width:0;width:150px;height:28px"
 _SOFT = "opacity:.74"
 _NAME = "opacity:.74;font-size:.88em"
 
 
-def static_table(
+def render_static_table(
     rows: Rows,
     count: int,
     title: str,
@@ -57,7 +57,9 @@ def static_table(
     else:
         failed = set(rows.failed)
         noted = (
-            row for row in range(len(rows)) if row in failed or any(rows.noted[name][row] for name in NOTED)
+            row
+            for row in range(len(rows))
+            if row in failed or any(rows.noted[name][row] for name in ANNOTATIONS)
         )
         first = first or list(islice(noted, count))
         order = [*first, *(row for row in range(min(count, len(rows))) if row not in set(first))]
@@ -69,16 +71,16 @@ def static_table(
         if reference and column.compared and column.title != reference
         for row, pieces in zip(
             order[:count],
-            rows.differences(order[:count], reference, column.title, classes=False),
+            rows.compare_column(order[:count], reference, column.title, classes=False),
             strict=True,
         )
     }
     for row in order[:count]:
-        texts = _texts(rows, row, columns, differences)
+        texts = _render_texts(rows, row, columns, differences)
         if rows.layout.audio is None:
             lines.append(element("div", texts, style=_ROW))
             continue
-        sound, size = _sound(rows, row, min(room, _MAX_CLIP_BYTES))
+        sound, size = _render_sound(rows, row, min(room, _MAX_CLIP_BYTES))
         room -= size
         lines.append(element("div", element("div", sound, style=_SOUND), texts, style=_ROW))
     facts = [f"{view['count']:,} of {len(rows):,} rows" if view else f"{len(rows):,} rows"]
@@ -90,12 +92,12 @@ def static_table(
         facts.append("lossy previews (Opus)")
     head = element("div", element("strong", title), element("span", " · ", " · ".join(facts), style=_SOFT))
     style = "font-size:13px;line-height:1.45;max-width:1100px"
-    return element("div", head, *lines, _all_noted(rows), style=style)
+    return element("div", head, *lines, _render_annotations(rows), style=style)
 
 
-def _all_noted(rows: Rows) -> Html | None:
+def _render_annotations(rows: Rows) -> Html | None:
     """Return the marks, ratings and notes of all rows as the text of a file for ``sl.show(frame, marks=file)``."""
-    file = marks_text(rows)
+    file = format_marks(rows)
     summary = f"Marks, ratings and notes of {file.rows:,} rows, as a file for sl.show(frame, marks=file)"
     left_out = {"further rows": file.rows_left, "notes": file.notes_left}
     words = " and ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
@@ -109,67 +111,67 @@ def _all_noted(rows: Rows) -> Html | None:
     return element("details", element("summary", summary), block)
 
 
-def _sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
+def _render_sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     try:
-        url = rows.sounds.preview_url(row, room) if room > 2_000 else ""
+        url = rows.sounds.build_preview_url(row, room) if room > 2_000 else ""
     except (AudioError, OSError) as error:
-        return element("em", reason(error)), 0
+        return element("em", describe_error(error)), 0
     if not url:
         return None, 0
     sound = element("audio", src=url, controls=True, preload="none", style=_PLAYER)
-    outline = rows.sounds.outline(row, _BINS)
+    outline = rows.sounds.compute_outline(row, _BINS)
     peaks = np.frombuffer(outline.peaks, np.int8) / np.float32(127)
-    picture = data_url(waveform_png(peaks, width=_BINS, height=28, scale=1), "image/png")
+    picture = data_url(draw_waveform(peaks, width=_BINS, height=28, scale=1), "image/png")
     wave = element("img", src=picture, alt=f"waveform, {outline.seconds:.1f} s", style=_WAVE)
     return join("", [element("div", sound, style=_BUTTON), wave]), len(url) + len(picture)
 
 
-def _texts(rows: Rows, row: int, columns: list[ShownColumn], differences: _Differences) -> Html:
+def _render_texts(rows: Rows, row: int, columns: list[ColumnView], differences: _Differences) -> Html:
     """Return the cells of a row: short values in one line, and each text in its own line."""
-    short = [_judged(rows, row)]
-    short += [_named(rows, row, column, differences) for column in columns if column.kind != "text"]
-    texts = [_named(rows, row, column, differences) for column in columns if column.kind == "text"]
+    short = [_render_judgment(rows, row)]
+    short += [_render_cell(rows, row, column, differences) for column in columns if column.kind != "text"]
+    texts = [_render_cell(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
     below = [element("div", cell) for cell in texts if cell is not None]
     return element("div", element("div", line) if line else None, *below, style=_TEXTS)
 
 
-def _judged(rows: Rows, row: int) -> Html | None:
+def _render_judgment(rows: Rows, row: int) -> Html | None:
     """Return the mark, the rating and the note of a row, or None without any."""
-    mark, rating, note = (rows.noted[name][row] for name in NOTED)
-    judgements = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]
-    judged = " · ".join(judgement for judgement in judgements if judgement)
+    mark, rating, note = (rows.noted[name][row] for name in ANNOTATIONS)
+    judgments = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]
+    judged = " · ".join(judgment for judgment in judgments if judgment)
     if not (judged or note):
         return None
     words = element("span", f" “{note}”", dir="auto", style="unicode-bidi:isolate") if note else None
     return element("strong", judged, words)
 
 
-def _named(rows: Rows, row: int, column: ShownColumn, differences: _Differences) -> Html | None:
-    value: Any = cell_value(rows.frame[column.name].iloc[row], column.kind)
+def _render_cell(rows: Rows, row: int, column: ColumnView, differences: _Differences) -> Html | None:
+    value: Any = to_json_value(rows.frame[column.name].iloc[row], column.kind)
     if value is None or value == []:
         return None
-    lang, pieces = column.lang or rows.lang_of(row), differences.get((row, column.title))
+    lang, pieces = column.lang or rows.find_language(row), differences.get((row, column.title))
     cell: object = value
     if column.kind == "number":
-        cell = value if isinstance(value, str) else _number(value, column.decimals)
+        cell = value if isinstance(value, str) else _format_number(value, column.decimals)
     elif column.kind == "list":
         each = [element("span", text, dir="auto", style="unicode-bidi:isolate") for text in value]
         cell = join(", ", each)
     elif pieces is not None:
-        cell = _difference(pieces, lang)
+        cell = _render_difference(pieces, lang)
     else:
         cell = element("span", value, lang=lang or None, dir="auto")
     return element("span", element("span", column.label, " ", style=_NAME), cell)
 
 
-def _number(value: float, decimals: int) -> str:
+def _format_number(value: float, decimals: int) -> str:
     """Format a number with its decimals, or with three significant digits if those would mislead."""
     fixed = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
     return f"{value:.{decimals}f}" if fixed else f"{value:.3g}"
 
 
-def _difference(pieces: list[Piece], lang: str) -> Html:
+def _render_difference(pieces: list[Piece], lang: str) -> Html:
     steps: list[tuple[Literal["equal", "substitute", "delete", "insert"], str, str]] = []
     for kind, text, _ in pieces:
         if kind == "insert" and steps and steps[-1][0] == "delete":

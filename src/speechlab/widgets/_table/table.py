@@ -13,13 +13,13 @@ import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
 
-from speechlab._arguments import refused, require_columns
-from speechlab._files import user_path, whole_file
+from speechlab._arguments import build_argument_error, require_columns
+from speechlab._files import expand_user_path, write_atomically
 from speechlab.errors import InvalidRequestError
-from speechlab.widgets._shared.live import RefreshedWidget
-from speechlab.widgets._table.marks import take_marks
-from speechlab.widgets._table.rows import NOTED, Rows
-from speechlab.widgets._table.shown import MODULE, STYLE, ShownTable, TableOptions, naming
+from speechlab.widgets._shared.live import RefreshableWidget
+from speechlab.widgets._table.marks import load_marks
+from speechlab.widgets._table.rows import ANNOTATIONS, Rows
+from speechlab.widgets._table.shown import MODULE, STYLE, TableOptions, TableView, expose_options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from speechlab.display import Html
 
 _FIRST_ROWS = 200
-_MAX_ASKED = 400
+_MAX_REQUEST_ROWS = 400
 _MAX_BINS = 2_000
 
 
-class AudioTable(RefreshedWidget):
+class AudioTable(RefreshableWidget):
     """A table of recordings that can be played, searched, sorted, compared, marked and rated in the notebook.
 
     The table is any DataFrame with a column of clips, paths or bytes::
@@ -98,25 +98,25 @@ class AudioTable(RefreshedWidget):
     edits = traitlets.Int(0)
     _controls = traitlets.List(traitlets.Instance(Widget)).tag(sync=True, **widget_serialization)
 
-    @naming(ShownTable.__init__, "audio columns reference hypotheses language max_rating static_rows")
+    @expose_options(TableView.__init__, "audio columns reference hypotheses language max_rating static_rows")
     def __init__(
         self,
-        frame: pd.DataFrame | ShownTable,
+        frame: pd.DataFrame | TableView,
         *,
         marks: str | os.PathLike[str] | None = None,
         **options: Unpack[TableOptions],
     ) -> None:
-        if not isinstance(frame, ShownTable):
-            frame = ShownTable(frame, title="Sounds", silent=False, **options)
+        if not isinstance(frame, TableView):
+            frame = TableView(frame, title="Sounds", silent=False, **options)
         if marks is not None:
-            take_marks(frame.rows, marks)
+            load_marks(frame.rows, marks)
         self._table = frame
         self._lock = threading.RLock()
         title, failed = frame.title, len(self._rows.failed)
         if failed:
             title += f": {failed:,} of {len(self._rows):,} rows failed, sl.batch.failures(table) lists why"
-        super().__init__(max_rating=self._rows.max_rating, title=title, **frame.described())
-        self.observe(lambda _: self._show_later(), "view")
+        super().__init__(max_rating=self._rows.max_rating, title=title, **frame.to_browser_state())
+        self.observe(lambda _: self._schedule_refresh(), "view")
 
     @property
     def _rows(self) -> Rows:
@@ -128,34 +128,34 @@ class AudioTable(RefreshedWidget):
 
     def static_html(self) -> Html:
         """Return the first rows as plain HTML."""
-        return self._table.static(self._table.static_rows, title=self.title, view=self.view)
+        return self._table.render_static(self._table.static_rows, title=self.title, view=self.view)
 
     # -- selection, marks, ratings and notes
 
     @property
     def selected(self) -> Any:
         """Index label of the selected row, or None. Setting it selects and shows a row. See :attr:`frame`."""
-        return self._label(self.chosen) if 0 <= self.chosen < len(self._rows) else None
+        return self._row_to_label(self.chosen) if 0 <= self.chosen < len(self._rows) else None
 
     @selected.setter
     def selected(self, label: Any) -> None:
-        self.chosen = -1 if label is None else self._position(label)
+        self.chosen = -1 if label is None else self._label_to_row(label)
 
     @property
     def marked(self) -> list[Any]:
         """Index labels of the marked rows, in the order of the table; setting it shows the marks."""
-        return [self._label(row) for row, mark in enumerate(self._rows.noted["mark"]) if mark]
+        return [self._row_to_label(row) for row, mark in enumerate(self._rows.noted["mark"]) if mark]
 
     @marked.setter
     def marked(self, labels: Iterable[Any]) -> None:
         given: object = labels
         if not isinstance(given, Iterable) or isinstance(given, str):
-            raise refused("marked", labels, "a list of index labels, empty for none")
-        positions = {self._position(label) for label in labels}
+            raise build_argument_error("marked", labels, "a list of index labels, empty for none")
+        positions = {self._label_to_row(label) for label in labels}
         with self._lock:
             for row, mark in enumerate(self._rows.noted["mark"]):
                 if mark != (row in positions):
-                    self._note(row, "mark", not mark)
+                    self._set_annotation(row, "mark", not mark)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -164,18 +164,18 @@ class AudioTable(RefreshedWidget):
         If an index label occurs twice, positions identify the rows instead of labels.
         """
         with self._lock:
-            return self._rows.with_notes()
+            return self._rows.to_frame()
 
     @frame.setter
     def frame(self, frame: pd.DataFrame) -> None:
         with self._lock:
-            self._table.rows = self._table.read(frame, self.max_rating)
+            self._table.rows = self._table.build_rows(frame, self.max_rating)
         with self.hold_sync():
-            for name, value in self._table.described().items():
+            for name, value in self._table.to_browser_state().items():
                 setattr(self, name, value)
             self.chosen, self.view = -1, {}
             self.revision += 1
-        self._show_later()
+        self._schedule_refresh()
 
     def rate(self, label: Any, rating: int | None) -> None:
         """Rate a row, as a click does; None removes the rating.
@@ -184,7 +184,7 @@ class AudioTable(RefreshedWidget):
             InvalidRequestError: The row does not exist, or the rating is not allowed.
         """
         with self._lock:
-            self._note(self._position(label), "rating", rating)
+            self._set_annotation(self._label_to_row(label), "rating", rating)
 
     def note(self, label: Any, text: str) -> None:
         """Write the note of a row.
@@ -193,7 +193,7 @@ class AudioTable(RefreshedWidget):
             InvalidRequestError: The row does not exist.
         """
         with self._lock:
-            self._note(self._position(label), "note", text)
+            self._set_annotation(self._label_to_row(label), "note", text)
 
     def update(self, label: Any, cells: Mapping[Any, Any], *, sound: Any = None, heard: bool = False) -> None:
         """Replace some cells of a row, its sound too, and show them at once.
@@ -208,13 +208,13 @@ class AudioTable(RefreshedWidget):
             InvalidRequestError: The row or a column does not exist.
         """
         with self._lock:
-            row, rows = self._position(label), self._rows
+            row, rows = self._label_to_row(label), self._rows
             require_columns(rows.frame, *cells)
-            changed = rows.replace(row, cells, sound)
+            changed = rows.replace_cells(row, cells, sound)
         self.send(
             {"type": "changed", "row": row, "cells": changed, "heard": heard, "revision": self.revision}
         )
-        self._show_later()
+        self._schedule_refresh()
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one page with the table and its sounds, which needs no kernel and no network.
@@ -230,22 +230,22 @@ class AudioTable(RefreshedWidget):
             InvalidRequestError: The table is too large for a page.
             OSError: The file cannot be written.
         """
-        file = user_path(path)
-        page = self._table.page(self.title, editable=True)
-        with whole_file(file) as draft:
+        file = expand_user_path(path)
+        page = self._table.render_page(self.title, editable=True)
+        with write_atomically(file) as draft:
             draft.write_text(page, encoding="utf-8")
         return file
 
     # -- from and to the browser
 
-    def _label(self, row: int) -> Any:
+    def _row_to_label(self, row: int) -> Any:
         index = self._rows.frame.index
         if not index.is_unique:
             return row
         label = index[row]
         return label.item() if isinstance(label, np.generic) else label
 
-    def _position(self, label: Any) -> int:
+    def _label_to_row(self, label: Any) -> int:
         index = self._rows.frame.index
         try:
             position: Any = index.get_loc(label) if index.is_unique else range(len(index))[label]
@@ -254,50 +254,54 @@ class AudioTable(RefreshedWidget):
             raise InvalidRequestError(message, parameter="label") from None
         return int(position)
 
-    def _note(self, row: int, name: str, value: Any) -> None:
+    def _set_annotation(self, row: int, name: str, value: Any) -> None:
         """Keep marks, ratings and notes set in Python, and show them in the browser."""
-        checked = self._rows.checked(name, value)
+        checked = self._rows.check_annotation(name, value)
         self._rows.noted[name][row] = checked
         self.send({"type": "noted", "row": row, "name": name, "value": checked})
-        self._show_later()
+        self._schedule_refresh()
 
-    def _asked(self, widget: object, content: Any, buffers: Any) -> None:
+    def _answer_message(self, widget: object, content: Any, buffers: Any) -> None:
         if isinstance(content, dict) and content.get("revision") == self.revision:
-            super()._asked(widget, content, buffers)
+            super()._answer_message(widget, content, buffers)
 
     def _on_rows(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         start = int(asked["start"])
         end = min(start + (_FIRST_ROWS if start == 0 else 5_000), len(self._rows))
-        return {"start": start, "end": end}, orjson.dumps(self._rows.piece(start, end))
+        return {"start": start, "end": end}, orjson.dumps(self._rows.slice_cells(start, end))
 
     def _on_sound(self, asked: dict[str, Any]) -> dict[str, Any] | tuple[dict[str, Any], bytes]:
         row = int(asked["row"])
-        silence = self._rows.sounds.missing(row)
+        silence = self._rows.sounds.find_missing_reason(row)
         if silence is not None:
             return {"error": silence.words, "makeable": silence.makeable, "coming": silence.coming}
-        sound = self._rows.sounds.sound(row, preview=bool(asked.get("preview")))
+        sound = self._rows.sounds.read_sound(row, preview=bool(asked.get("preview")))
         return {"content_type": sound.content_type, "note": sound.note}, sound.data
 
     def _on_outlines(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         bins = min(max(int(asked["bins"]), 1), _MAX_BINS)
-        outlines = [self._rows.sounds.outline(int(row), bins) for row in asked["rows"][:_MAX_ASKED]]
+        outlines = [
+            self._rows.sounds.compute_outline(int(row), bins) for row in asked["rows"][:_MAX_REQUEST_ROWS]
+        ]
         facts = [[outline.seconds, outline.error, len(outline.peaks)] for outline in outlines]
         return {"facts": facts}, b"".join(outline.peaks for outline in outlines)
 
     def _on_differences(self, asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        rows = [int(row) for row in asked["rows"][:_MAX_ASKED]]
+        rows = [int(row) for row in asked["rows"][:_MAX_REQUEST_ROWS]]
         compared = [
             {"row": row, "column": title, "pieces": pieces}
             for title in asked["columns"]
-            for row, pieces in zip(rows, self._rows.differences(rows, asked["reference"], title), strict=True)
+            for row, pieces in zip(
+                rows, self._rows.compare_column(rows, asked["reference"], title), strict=True
+            )
         ]
         return {}, orjson.dumps(compared)
 
     def _on_noted(self, noted: dict[str, Any]) -> dict[str, Any]:
         name, row = noted["name"], int(noted["row"])
-        if name in NOTED and 0 <= row < len(self._rows):
+        if name in ANNOTATIONS and 0 <= row < len(self._rows):
             with self._lock:  # also sent to the browser, which may show the table twice
-                self._note(row, name, noted["value"])
+                self._set_annotation(row, name, noted["value"])
             self.edits += 1
         return {}
 
@@ -308,7 +312,7 @@ class ShowOptions(TableOptions, total=False):
     marks: str | os.PathLike[str] | None
 
 
-@naming(AudioTable.__init__)
+@expose_options(AudioTable.__init__)
 def show(frame: pd.DataFrame, **options: Unpack[ShowOptions]) -> AudioTable:
     """Show any DataFrame with a column of recordings as an :class:`AudioTable`, which has the same arguments.
 

@@ -15,18 +15,18 @@ from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import NoSound
 from speechlab.widgets._stream.stream import StreamPlayer
-from speechlab.widgets._table.shown import ShownTable
+from speechlab.widgets._table.shown import TableView
 from speechlab.widgets._table.table import AudioTable
 from speechlab.widgets._voices.speaking import (
-    Spoken,
+    SpeechResult,
     StoppedError,
-    asked_for,
-    cells_of,
-    frame_of,
-    sample_of,
-    seen_at_first,
-    speak,
-    spoken_so_far,
+    build_voice_frame,
+    choose_sample,
+    choose_visible_columns,
+    describe_results,
+    format_button_label,
+    speak_sentence,
+    to_cells,
 )
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from speechlab.display import Html
 
-_UNSPOKEN = NoSound("not spoken yet", makeable=True)
-_COMING = NoSound("being spoken …", coming=True)
-_STOPPED = NoSound("stopped", makeable=True)
+_NOT_SPOKEN_YET = NoSound("not spoken yet", makeable=True)
+_IN_PROGRESS = NoSound("being spoken …", coming=True)
+_STOP_NOTICE = NoSound("stopped", makeable=True)
 _MAX_CHARACTERS = 5_000
 
 
@@ -93,9 +93,9 @@ class VoiceExplorer(AudioTable):
             message = f"a {type(given).__name__} is not a client; give the result of sl.connect()"
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
-        self._catalogue = _catalogue(lab, voices)
-        self._done: dict[tuple[int, str], Spoken] = {}
-        self._now: list[Spoken | None] = [None] * len(self._catalogue)
+        self._catalogue = _check_catalogue(lab, voices)
+        self._done: dict[tuple[int, str], SpeechResult] = {}
+        self._now: list[SpeechResult | None] = [None] * len(self._catalogue)
         self._queue: deque[tuple[int, str]] = deque()
         self._aloud: set[int] = set()  # rows that are to be heard while they are made
         self._player: StreamPlayer | None = None
@@ -105,23 +105,23 @@ class VoiceExplorer(AudioTable):
         self._idle.set()
         self._stopping = False
         self._asked_for = 0
-        frame = frame_of(self._catalogue)
-        table = ShownTable(
+        frame = build_voice_frame(self._catalogue)
+        table = TableView(
             frame,
             audio="audio",
-            columns=seen_at_first(frame),
+            columns=choose_visible_columns(frame),
             max_rating=max_rating,
             static_rows=static_rows,
             title="Voices",
             categories=("voice",),
         )
         for row in range(len(frame)):
-            table.rows.replace(row, {}, _UNSPOKEN)
+            table.rows.replace_cells(row, {}, _NOT_SPOKEN_YET)
         super().__init__(table)
         self._shown_table = table
         self._make_controls(equal_level=equal_level)
         self.text = text
-        self._tell()
+        self._update_status()
 
     def __repr__(self) -> str:
         count = sum(result is not None and result.clip is not None for result in self._now)
@@ -133,7 +133,7 @@ class VoiceExplorer(AudioTable):
         answered_rows = [row for _, row in sorted(answered)]
         first = [*answered_rows, *(row for row in self.marked if row not in answered_rows)]
         title = f"{self.title}: {self.text}" if self.text else self.title
-        return self._shown_table.static(self._shown_table.static_rows, title=title, first=first)
+        return self._shown_table.render_static(self._shown_table.static_rows, title=title, first=first)
 
     # -- selection
 
@@ -149,7 +149,7 @@ class VoiceExplorer(AudioTable):
 
     @voice.setter
     def voice(self, voice: Voice | str | None) -> None:
-        self.chosen = -1 if voice is None else self._row_of(voice)
+        self.chosen = -1 if voice is None else self._resolve_row(voice)
 
     @property
     def voices(self) -> list[Voice]:
@@ -158,8 +158,8 @@ class VoiceExplorer(AudioTable):
 
     @voices.setter
     def voices(self, voices: Iterable[Voice | str]) -> None:
-        self.marked = [self._row_of(voice) for voice in voices]
-        self._tell()
+        self.marked = [self._resolve_row(voice) for voice in voices]
+        self._update_status()
 
     @property
     def text(self) -> str:
@@ -210,14 +210,14 @@ class VoiceExplorer(AudioTable):
         """
         if text is not None:
             self.text = text
-        rows = self._meant() if voices is None else [self._row_of(voice) for voice in voices]
+        rows = self._choose_rows() if voices is None else [self._resolve_row(voice) for voice in voices]
         if not rows:
             message = "no voice is selected; mark some, or give voices="
             raise InvalidRequestError(message, parameter="voices")
         try:
-            self._start(rows)
+            self._start_speaking(rows)
             self._idle.wait()
-            self._tell()  # the thread may still be about to
+            self._update_status()  # the thread may still be about to
         except BaseException:
             self.stop()
             raise
@@ -225,23 +225,23 @@ class VoiceExplorer(AudioTable):
 
     def stop(self) -> None:
         """Stop the voices that have not finished."""
-        waiting = self._left(stop=True)
+        waiting = self._empty_queue(stop=True)
         if self._player is not None:
             self._player.stop()
         for row, _ in waiting:
-            self._show_row(row, None, _STOPPED)
+            self._show_row(row, None, _STOP_NOTICE)
 
-    def _left(self, *, stop: bool = False) -> list[tuple[int, str]]:
+    def _empty_queue(self, *, stop: bool = False) -> list[tuple[int, str]]:
         """Remove voices that have not begun from the queue. The stop is set in the same step, so that none begins."""
         with self._turns:
             self._stopping |= stop
             waiting, self._queue = list(self._queue), deque()
         return waiting
 
-    def _meant(self) -> list[int]:
+    def _choose_rows(self) -> list[int]:
         return self.marked or ([self.chosen] if self.chosen >= 0 else [])
 
-    def _row_of(self, voice: Voice | str) -> int:
+    def _resolve_row(self, voice: Voice | str) -> int:
         searched = voice if isinstance(voice, Voice) else self._catalogue.one(voice)
         for row, candidate in enumerate(self._catalogue):
             if candidate.id == searched.id:
@@ -249,12 +249,12 @@ class VoiceExplorer(AudioTable):
         message = f"voice {searched.short_name!r} is not among the displayed voices"
         raise InvalidRequestError(message, parameter="voice")
 
-    def _sentence_of(self, row: int) -> str:
-        return self.text.strip() or sample_of(self._catalogue[row])
+    def _get_sentence(self, row: int) -> str:
+        return self.text.strip() or choose_sample(self._catalogue[row])
 
-    def _start(self, rows: Iterable[int]) -> None:
+    def _start_speaking(self, rows: Iterable[int]) -> None:
         """Have the voices of some rows speak, in a separate thread."""
-        pairs = [(row, self._sentence_of(row)) for row in rows]
+        pairs = [(row, self._get_sentence(row)) for row in rows]
         with self._turns:
             pairs = [pair for pair in pairs if pair not in self._done and pair not in self._queue]
             self._queue.extend(pairs)
@@ -263,12 +263,12 @@ class VoiceExplorer(AudioTable):
             if begins:
                 self._idle.clear()
         for row, _ in pairs:
-            self._show_row(row, None, _COMING)
+            self._show_row(row, None, _IN_PROGRESS)
         if begins:
-            threading.Thread(target=self._work, name="speechlab-voices", daemon=True).start()
-        self._tell()
+            threading.Thread(target=self._speak_queue, name="speechlab-voices", daemon=True).start()
+        self._update_status()
 
-    def _work(self) -> None:
+    def _speak_queue(self) -> None:
         try:
             while True:
                 with self._turns:
@@ -277,30 +277,30 @@ class VoiceExplorer(AudioTable):
                         self._idle.set()
                         break
                     row, text = self._queue.popleft()
-                self._speak_turn(row, text)
-                self._tell()
+                self._speak_row(row, text)
+                self._update_status()
         except BaseException:
             self._idle.set()  # ends every wait
             raise
-        self._tell()
-        self._show_again()  # the saved notebook gets the new clips
+        self._update_status()
+        self._refresh_output()  # the saved notebook gets the new clips
 
-    def _speak_turn(self, row: int, text: str) -> None:
+    def _speak_row(self, row: int, text: str) -> None:
         try:
-            play = self._play if row in self._aloud else None
-            spoken = speak(self._lab, self._catalogue[row], text, lambda: self._stopping, play)
+            play = self._show_player if row in self._aloud else None
+            spoken = speak_sentence(self._lab, self._catalogue[row], text, lambda: self._stopping, play)
         except StoppedError:
-            self._show_row(row, None, _STOPPED)
+            self._show_row(row, None, _STOP_NOTICE)
         except Exception as error:  # noqa: BLE001 - the row gets the error, and the other voices continue
             words = f"{type(error).__name__}: {error}"
-            self._finish(row, Spoken(text, error=words, words=words))
+            self._finish_row(row, SpeechResult(text, error=words, words=words))
         else:
-            self._finish(row, spoken)
+            self._finish_row(row, spoken)
             if spoken.gone:  # each further voice would wait as long
-                for waiting_row, sentence in self._left():
-                    self._finish(waiting_row, replace(spoken, text=sentence))
+                for waiting_row, sentence in self._empty_queue():
+                    self._finish_row(waiting_row, replace(spoken, text=sentence))
 
-    def _play(self, stream: SpeechStream) -> StreamPlayer:
+    def _show_player(self, stream: SpeechStream) -> StreamPlayer:
         """Show a player of a voice that speaks, in place of the last one."""
         last, self._player = self._player, StreamPlayer(stream)
         self._controls = [*self._form, self._player]
@@ -308,23 +308,23 @@ class VoiceExplorer(AudioTable):
             last.close()
         return self._player
 
-    def _finish(self, row: int, spoken: Spoken) -> None:
+    def _finish_row(self, row: int, spoken: SpeechResult) -> None:
         if spoken.clip is not None:
             self._done[row, spoken.text] = spoken
-        if spoken.text == self._sentence_of(row):
+        if spoken.text == self._get_sentence(row):
             self._show_row(row, spoken)
         else:  # another sentence was typed in the meantime
-            self._show_row(row, self._done.get((row, self._sentence_of(row))))
+            self._show_row(row, self._done.get((row, self._get_sentence(row))))
 
-    def _show_row(self, row: int, spoken: Spoken | None, instead: NoSound = _UNSPOKEN) -> None:
+    def _show_row(self, row: int, spoken: SpeechResult | None, instead: NoSound = _NOT_SPOKEN_YET) -> None:
         self._now[row] = spoken
         sound: Any = instead
         if spoken is not None:
-            sound = spoken.sound(level=self.equal_level) or NoSound(spoken.words, makeable=True)
-        if instead is not _COMING:
+            sound = spoken.to_clip(level=self.equal_level) or NoSound(spoken.words, makeable=True)
+        if instead is not _IN_PROGRESS:
             self._aloud.discard(row)
         played = spoken is not None and spoken.heard and self._player is not None and self._player.settle()
-        self.update(row, cells_of(spoken), sound=sound, heard=played)
+        self.update(row, to_cells(spoken), sound=sound, heard=played)
 
     # -- the form
 
@@ -338,40 +338,40 @@ class VoiceExplorer(AudioTable):
         level: dict[str, Any] = {"value": bool(equal_level), "description": "equal loudness", "indent": False}
         self._level = ipywidgets.Checkbox(**level, layout=layout(width="auto"))
         self._status = ipywidgets.Label(layout=layout(width="auto", flex="1 1 100%"))
-        self._sentence.observe(lambda _: self._another_sentence(), "value")
-        self._speak.on_click(lambda _: self._start(self._meant()))
+        self._sentence.observe(lambda _: self._apply_sentence(), "value")
+        self._speak.on_click(lambda _: self._start_speaking(self._choose_rows()))
         self._stop.on_click(lambda _: self.stop())
-        self._level.observe(lambda _: self._another_level(), "value")
-        self.observe(lambda _: self._tell(), ["chosen", "edits"])
+        self._level.observe(lambda _: self._apply_level(), "value")
+        self.observe(lambda _: self._update_status(), ["chosen", "edits"])
         self._controls = self._form = [self._sentence, self._speak, self._stop, self._level, self._status]
 
-    def _tell(self) -> None:
+    def _update_status(self) -> None:
         """Update the label of the button and the progress."""
         with self._telling:  # otherwise an older state could overwrite a newer one
-            pairs = [(row, self._sentence_of(row)) for row in self._meant()]
+            pairs = [(row, self._get_sentence(row)) for row in self._choose_rows()]
             open_pairs = [pair for pair in pairs if pair not in self._done]
-            self._speak.description = asked_for(open_pairs, any_meant=bool(pairs))
+            self._speak.description = format_button_label(open_pairs, any_meant=bool(pairs))
             self._speak.disabled = not open_pairs
             working = not self._idle.is_set()
             self._stop.disabled = not working
             ended = max(self._asked_for - len(self._queue) - 1, 0)
             doing = f"Speaking: {ended} of {self._asked_for} done."
             sentences = list(self._done)  # another thread may add to them
-            self._status.value = doing if working else spoken_so_far(self._now, sentences)
+            self._status.value = doing if working else describe_results(self._now, sentences)
 
-    def _another_sentence(self) -> None:
+    def _apply_sentence(self) -> None:
         with self._turns:
             coming = {row for row, _ in self._queue}
         for row, now in enumerate(self._now):
-            text = self._sentence_of(row)
+            text = self._get_sentence(row)
             if row in coming or (now is not None and now.text == text):
                 continue
             result = self._done.get((row, text))
             if now is not None or result is not None:
                 self._show_row(row, result)
-        self._tell()
+        self._update_status()
 
-    def _another_level(self) -> None:
+    def _apply_level(self) -> None:
         for row, spoken in enumerate(self._now):
             if spoken is not None and spoken.clip is not None:
                 self._show_row(row, spoken)
@@ -382,10 +382,10 @@ class VoiceExplorer(AudioTable):
         row = int(asked["row"])
         if 0 <= row < len(self._now):
             self._aloud.add(row)
-            self._start([row])
+            self._start_speaking([row])
 
 
-def _catalogue(lab: Client, voices: Iterable[Voice] | None) -> VoiceCatalogue:
+def _check_catalogue(lab: Client, voices: Iterable[Voice] | None) -> VoiceCatalogue:
     if voices is None:
         return lab.voices()
     given = list(voices)

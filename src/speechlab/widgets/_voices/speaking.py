@@ -12,10 +12,10 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip
-from speechlab.batch import Arrivals, timed
+from speechlab.batch import Arrivals, time_call
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
 from speechlab.metrics import loudness
-from speechlab.text import ANY_LANGUAGE, languages_in
+from speechlab.text import ANY_LANGUAGE, find_languages
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from speechlab.contract import Voice
     from speechlab.widgets._stream.stream import StreamPlayer
 
-_IN_PIECES = ("wav", "pcm")
-_WHOLE = ("wav", "flac", "pcm", "ogg", "mp3")
+_STREAM_FORMATS = ("wav", "pcm")
+_FILE_FORMATS = ("wav", "flac", "pcm", "ogg", "mp3")
 _TIMEOUT_S = 60.0
 _MAX_WORDS = 300
-_RESULTS = {
+# Columns of what a voice has said, and their types.
+_RESULT_COLUMNS = {
     "audio": "object",
     "text": "object",
     "first_audible_s": "float64",
@@ -37,21 +38,20 @@ _RESULTS = {
     "characters": "Int64",
     "error": "object",
 }
-"""Columns of what a voice has said, and their types."""
-_CHOSEN_BY = ("languages", "gender", "streaming", "formats")
-_COMPARED = ("first_audible_s", "characters")
-_COST = "The embedded service is free; others may bill characters."
+_CHOICE_COLUMNS = ("languages", "gender", "streaming", "formats")
+_COMPARISON_COLUMNS = ("first_audible_s", "characters")
+_COST_NOTE = "The embedded service is free; others may bill characters."
 
+# The same question in each language; from the prompts of ``sl.datasets``.
 SAMPLES: Mapping[str, str] = {
     "ja": "すみません、この近くに郵便局はありますか。",
     "en": "Excuse me, is there a post office anywhere near here?",
     "zh": "您好，请问这附近有没有邮局？",
 }
-"""The same question in each language; from the prompts of ``sl.datasets``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpeechResult:
     """The result of a call to a voice."""
 
     text: str
@@ -70,7 +70,7 @@ class Spoken:
         """Number of spoken characters, as services count them; None if nothing was spoken."""
         return None if self.clip is None else len(self.text)
 
-    def sound(self, *, level: bool) -> AudioClip | None:
+    def to_clip(self, *, level: bool) -> AudioClip | None:
         """Return the clip, at the common loudness on request."""
         if self.clip is None or not level:
             return self.clip
@@ -83,32 +83,32 @@ class StoppedError(Exception):
     """The call was stopped, because the sentence is no longer needed."""
 
 
-def speak(
+def speak_sentence(
     lab: Client,
     voice: Voice,
     text: str,
     stopped: Callable[[], bool],
     play: Callable[[SpeechStream], StreamPlayer] | None = None,
-) -> Spoken:
+) -> SpeechResult:
     """Have a sentence spoken, with a player if ``play`` makes one. Errors of the service are texts of the result."""
     formats = set(map(str, voice.formats))
-    streamed = next((name for name in _IN_PIECES if name in formats), None) if voice.streaming else None
+    streamed = next((name for name in _STREAM_FORMATS if name in formats), None) if voice.streaming else None
     options: dict[str, Any] = {"voice": voice, "timeout": _TIMEOUT_S}
 
-    def after_each() -> None:
+    def check_stopped() -> None:
         if stopped():
             raise StoppedError
 
-    def whole(arrivals: Arrivals) -> SpeechClip:
+    def synthesize_whole(arrivals: Arrivals) -> SpeechClip:
         if streamed is not None:
             # A provider may stream other formats only. A refused request costs nothing.
             with (
                 contextlib.suppress(BadRequestError),
                 lab.stream_speech(text, format=streamed, **options) as stream,
             ):
-                return arrivals.listen(stream, after_each)
+                return arrivals.read_stream(stream, check_stopped)
         return lab.synthesize(
-            text, format=next((name for name in _WHOLE if name in formats), "wav"), **options
+            text, format=next((name for name in _FILE_FORMATS if name in formats), "wav"), **options
         )
 
     if play is not None and streamed is not None:
@@ -118,82 +118,85 @@ def speak(
         except BadRequestError:
             pass  # as above
         except Exception as error:  # noqa: BLE001 - the row gets the error
-            return _failed(text, error)
+            return _build_failure(text, error)
         else:
             if player.state == "stopped":
                 raise StoppedError
-            return _spoken(text, clip, player.times, heard=True)
-    call = timed(whole, patience_s=0)
+            return _build_result(text, clip, player.times, heard=True)
+    call = time_call(synthesize_whole, patience_s=0)
     if call.result is None:
-        return _failed(text, call.error)
-    return _spoken(text, call.result, call.times())
+        return _build_failure(text, call.error)
+    return _build_result(text, call.result, call.to_columns())
 
 
-def _spoken(text: str, clip: AudioClip, times: dict[str, Any], *, heard: bool = False) -> Spoken:
+def _build_result(text: str, clip: AudioClip, times: dict[str, Any], *, heard: bool = False) -> SpeechResult:
     level_lufs, first_s = loudness(clip.to_mono()), times.get("first_audible_s")
     gain_db = 0.0
     if not math.isnan(level_lufs) and clip.peak:
         gain_db = min(LEVEL_LUFS - level_lufs, 20 * math.log10(PEAK / clip.peak))
     first_s = math.nan if first_s is None else first_s
-    return Spoken(text, clip, first_s, times["total_s"], level_lufs, gain_db, heard=heard)
+    return SpeechResult(text, clip, first_s, times["total_s"], level_lufs, gain_db, heard=heard)
 
 
-def _failed(text: str, error: Exception | None) -> Spoken:
+def _build_failure(text: str, error: Exception | None) -> SpeechResult:
     alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
     unreachable = type(error) is APIConnectionError and not error.possibly_metered
-    return Spoken(text, error=_short(str(error)), words=_short(alone), gone=unreachable)
+    return SpeechResult(text, error=_shorten(str(error)), words=_shorten(alone), gone=unreachable)
 
 
-def _short(words: str) -> str:
+def _shorten(words: str) -> str:
     return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
 
 
-def languages_of(voice: Voice) -> list[str]:
+def list_languages(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
     tag = voice.language.casefold()
-    codes = [code for code in languages_in(voice.language) if len(code) <= 3 and tag != ANY_LANGUAGE]
+    codes = [code for code in find_languages(voice.language) if len(code) <= 3 and tag != ANY_LANGUAGE]
     codes.sort(key=lambda code: (tag.find(code) < 0, tag.find(code), code))
     return codes or [voice.language]
 
 
-def sample_of(voice: Voice) -> str:
+def choose_sample(voice: Voice) -> str:
     """Return the sample sentence of a voice: in the first of its languages that has one, else in English."""
-    return next((SAMPLES[code] for code in languages_of(voice) if code in SAMPLES), SAMPLES["en"])
+    return next((SAMPLES[code] for code in list_languages(voice) if code in SAMPLES), SAMPLES["en"])
 
 
-def frame_of(voices: Sequence[Voice]) -> pd.DataFrame:
+def build_voice_frame(voices: Sequence[Voice]) -> pd.DataFrame:
     """Return one row for each voice, with empty columns for its future results."""
     properties = {
         "voice": [voice.short_name for voice in voices],
         "description": [voice.description for voice in voices],
-        "languages": [languages_of(voice) for voice in voices],
+        "languages": [list_languages(voice) for voice in voices],
         "gender": pd.Categorical([str(voice.gender) for voice in voices]),
         "streaming": [voice.streaming for voice in voices],
         "formats": [list(map(str, voice.formats)) for voice in voices],
         "sample_rates": [list(map(str, voice.sample_rates or ())) for voice in voices],
         "id": [voice.id for voice in voices],
     }
-    results = {name: pd.Series([_missing(kind)] * len(voices), dtype=kind) for name, kind in _RESULTS.items()}
+    results = {
+        name: pd.Series([_get_missing_value(kind)] * len(voices), dtype=kind)
+        for name, kind in _RESULT_COLUMNS.items()
+    }
     return pd.DataFrame(properties | results)
 
 
-def seen_at_first(frame: pd.DataFrame) -> list[str]:
+def choose_visible_columns(frame: pd.DataFrame) -> list[str]:
     """Return the columns that are visible at first: properties in which voices differ, and results."""
-    differ = [name for name in _CHOSEN_BY if len({str(value) for value in frame[name]}) > 1]
-    return ["voice", "description", *differ, *_COMPARED]
+    differ = [name for name in _CHOICE_COLUMNS if len({str(value) for value in frame[name]}) > 1]
+    return ["voice", "description", *differ, *_COMPARISON_COLUMNS]
 
 
-def cells_of(spoken: Spoken | None) -> dict[str, Any]:
+def to_cells(spoken: SpeechResult | None) -> dict[str, Any]:
     """Return the values in the row of a voice, before or after it has spoken."""
-    cells = {name: getattr(spoken, name, _missing(kind)) for name, kind in _RESULTS.items()}
+    cells = {name: getattr(spoken, name, _get_missing_value(kind)) for name, kind in _RESULT_COLUMNS.items()}
     return cells if spoken is None else {**cells, "audio": spoken.clip, "error": spoken.error or None}
 
 
-def _missing(kind: str) -> float | None:
+def _get_missing_value(kind: str) -> float | None:
     return math.nan if kind == "float64" else None
 
 
-def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
+def format_button_label(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
     """Label of the button, from the row and sentence of each voice that is still to speak."""
     if not left:
         return "Spoken already" if any_meant else "Speak: mark voices first"
@@ -201,14 +204,14 @@ def asked_for(left: Sequence[tuple[int, str]], *, any_meant: bool) -> str:
     return f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
 
 
-def spoken_so_far(now: Sequence[Spoken | None], done: Sequence[tuple[int, str]]) -> str:
+def describe_results(now: Sequence[SpeechResult | None], done: Sequence[tuple[int, str]]) -> str:
     """Return a sentence on the results that are shown, with the characters of all that were spoken."""
     results = [result for result in now if result is not None]
     if not results:
-        return _COST
+        return _COST_NOTE
     failed = sum(result.clip is None for result in results)
     characters = sum(len(text) for _, text in done)
-    sentences = [f"{len(results) - failed} spoken.", f"{characters:,} characters in all.", _COST]
+    sentences = [f"{len(results) - failed} spoken.", f"{characters:,} characters in all.", _COST_NOTE]
     if failed:
         sentences.insert(1, f"{failed} failed: their rows say why.")
     return " ".join(sentences)

@@ -16,9 +16,17 @@ import typer
 from rich.markup import escape
 
 from speechlab._platform import text_dtype
-from speechlab.cli._commands._studies.systems import connected, in_python, own_columns
-from speechlab.cli._console import console, errors, headline, say, stages, stoppable, warnings_told
-from speechlab.cli._options import arguments_told, check_writable
+from speechlab.cli._commands._studies.systems import connect_services, parse_columns, to_study_arguments
+from speechlab.cli._console import (
+    console,
+    errors,
+    exit_on_interrupt,
+    print_headline,
+    print_warnings,
+    say,
+    show_stages,
+)
+from speechlab.cli._options import check_writable, parse_argument_help
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
@@ -26,22 +34,25 @@ if TYPE_CHECKING:
 
     from speechlab.evaluate import Report
 
+# Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows
+# failed).
 WORSE = 4
-"""Exit status where ``--fail-if`` has found something: it goes before 2 (nothing can be said) and 1 (rows failed)."""
-_UNPAIRED = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
-_UNTIMED = "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
-_KINDS_OF_ERRORS = 3
-_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow."""
+_NO_COMMON_ROWS = "no row is in both reports, so nothing can be said of what is worse; run the same rows"
+_NO_COMMON_TIMES = (
+    "not both reports timed the same items, so nothing can be said of speed; give --speed 6 to both"
+)
+_MAX_ERROR_KINDS = 3
+# Characters that XML does not allow.
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# Columns that a code for all rows can stand for.
 CODES = ("language", "source_lang", "target_lang")
-"""Columns that a code for all rows can stand for."""
-_STAGES = {"synthesize": "speaking", "transcribe": "recognising", "translate": "translating"}
-"""What the stages of studies are called here."""
+# What the stages of studies are called here.
+_STAGE_NAMES = {"synthesize": "speaking", "transcribe": "recognizing", "translate": "translating"}
 
 
-def columns_of(study: Callable[..., Any]) -> dict[str, bool]:
+def list_study_columns(study: Callable[..., Any]) -> dict[str, bool]:
     """Columns that a study reads, as its docstring says, and whether it needs them."""
-    descriptions = arguments_told(study)
+    descriptions = parse_argument_help(study)
     columns = [
         parameter
         for parameter in inspect.signature(study).parameters.values()
@@ -52,7 +63,7 @@ def columns_of(study: Callable[..., Any]) -> dict[str, bool]:
     return needed_by_name | ({"speaker": False, "duration_s": False} if "audio" in needed_by_name else {})
 
 
-def performed(
+def perform_study(
     study: Callable[..., Report],
     source: Path,
     out: Path,
@@ -72,38 +83,44 @@ def performed(
     if earlier is None and fail_if:
         message = f"--fail-if {fail_if[0]} needs something to compare with; give --earlier REPORT"
         raise InvalidRequestError(message, parameter="earlier")
-    before: Report | None = None if earlier is None else saved(earlier)
+    before: Report | None = None if earlier is None else load_report(earlier)
     if "slower" in (fail_if or ()) and not (options.get("speed") and len(getattr(before, "speed", ()))):
-        raise InvalidRequestError(_UNTIMED, parameter="speed")
-    report = made(study, source, before, **options)
+        raise InvalidRequestError(_NO_COMMON_TIMES, parameter="speed")
+    report = make_study(study, source, before, **options)
     written = report.save(out)
     changes = None if before is None else report.compare(before)
     if junit is not None:
-        junit.write_text(as_junit(report, changes), encoding="utf-8")
+        junit.write_text(to_junit(report, changes), encoding="utf-8")
     if markdown is not None:
         with markdown.open("a", encoding="utf-8") as file:
             file.write("\n".join(each.to_markdown() for each in (report, changes) if each is not None))
-    _end(report, written, changes, fail_if or ())
+    _print_end_and_exit(report, written, changes, fail_if or ())
 
 
-def made(study: Callable[..., Report], source: Path, before: Report | None = None, **options: Any) -> Report:
+def make_study(
+    study: Callable[..., Report], source: Path, before: Report | None = None, **options: Any
+) -> Report:
     """Read the table, and make the study with the options of the command, to be compared with an earlier one."""
     from speechlab import datasets
 
-    def taken(*names: str) -> list[Any]:
+    def pop_options(*names: str) -> list[Any]:
         return [options.pop(name, None) for name in names]
 
-    columns = columns_of(study)
-    services, adapters, renamed = (texts or () for texts in taken("service", "openai", "columns"))
-    split, n = taken("split", "n")
-    column_names = own_columns(renamed, (*columns, "split"))
-    recorded = _recorded(column_names, services, *taken("audio_column", "voice_column"))
+    columns = list_study_columns(study)
+    services, adapters, renamed = (texts or () for texts in pop_options("service", "openai", "columns"))
+    split, n = pop_options("split", "n")
+    column_names = parse_columns(renamed, (*columns, "split"))
+    recorded = _resolve_recording_columns(
+        column_names, services, *pop_options("audio_column", "voice_column")
+    )
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
-    options = in_python(study.__name__, options, services)
+    options = to_study_arguments(study.__name__, options, services)
     if before is not None:
-        _check_comparable(before, study.__name__, _systems(study.__name__, options.get("settings"), services))
-    with warnings_told():
+        _check_comparable(
+            before, study.__name__, _list_systems(study.__name__, options.get("settings"), services)
+        )
+    with print_warnings():
         had = options.get("hypotheses") or {}
         files = {name: place for name, place in had.items() if Path(place).exists()}
         code = codes.get("language")
@@ -120,13 +137,13 @@ def made(study: Callable[..., Report], source: Path, before: Report | None = Non
     _check_columns(source, rows, needed)
     if "audio" not in columns and not recorded:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-    with _at_work(services, adapters, alone=alone) as (lab, progress):
+    with _connect_with_progress(services, adapters, alone=alone) as (lab, progress):
         if recorded:
-            recorded["recogniser"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
+            recorded["recognizer"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
         return study(None if recorded else lab, rows, progress=progress, **options, **recorded)
 
 
-def asked_again(
+def repeat_study(
     path: Path,
     out: Path,
     services: Sequence[str],
@@ -134,10 +151,10 @@ def asked_again(
     fail_if: Sequence[str],
 ) -> None:
     """Make the study of a saved report again, write its report, and say what has changed."""
-    from speechlab.evaluate import Report, opened
+    from speechlab.evaluate import Report, open_report
 
     try:
-        before = opened(path)
+        before = open_report(path)
     except StoreError as error:
         raise InvalidRequestError(str(error), parameter="from") from error
     Report.check_path(out)
@@ -150,36 +167,36 @@ def asked_again(
         names = ", ".join(questions["services"])
         message = f"--service {several[0]}= is missing: the report is of the services {names}"
         raise InvalidRequestError(message, parameter="service")
-    with _at_work(services, adapters, alone=bool(questions.get("alone"))) as (lab, progress):
+    with _connect_with_progress(services, adapters, alone=bool(questions.get("alone"))) as (lab, progress):
         report = before.rerun(lab, store=str(store), progress=progress)
     written = report.save(out)
     shutil.rmtree(store, ignore_errors=True)
-    _end(report, written, report.compare(before), fail_if)
+    _print_end_and_exit(report, written, report.compare(before), fail_if)
 
 
 @contextmanager
-def _at_work(
+def _connect_with_progress(
     services: Sequence[str], adapters: Sequence[str], *, alone: bool
 ) -> Iterator[tuple[Any, Callable[[str, int, int], None]]]:
     """The clients of a study, none if it needs none, and its progress: the estimate, and stages in our words."""
     with (
-        stoppable(),
-        warnings_told(),
-        nullcontext() if alone else connected(services, adapters) as lab,
-        stages() as show_stage,
+        exit_on_interrupt(),
+        print_warnings(),
+        nullcontext() if alone else connect_services(services, adapters) as lab,
+        show_stages() as show_stage,
     ):
 
-        def shown(stage: str, done: int, total: int) -> None:
+        def show_progress(stage: str, done: int, total: int) -> None:
             if not total and stage.startswith("estimate: "):
                 say(stage)
                 return
             name, comma, details = stage.partition(",")
-            show_stage(_STAGES.get(name, name) + comma + details, done, total)
+            show_stage(_STAGE_NAMES.get(name, name) + comma + details, done, total)
 
-        yield lab, shown
+        yield lab, show_progress
 
 
-def _recorded(
+def _resolve_recording_columns(
     named: dict[str, str], services: Sequence[str], audio: str | None, voice: str | None
 ) -> dict[str, Any]:
     """The columns of recordings that exist, as arguments of a study, and in the names of columns; none without."""
@@ -189,13 +206,13 @@ def _recorded(
             raise InvalidRequestError(f"--voice-column {message}", parameter="voice_column")
         return {}
     if len(services) > 1:
-        message = "--audio-column takes one recogniser; give one --service, or none for the usual one"
+        message = "--audio-column takes one recognizer; give one --service, or none for the usual one"
         raise InvalidRequestError(message, parameter="service")
     named["audio"] = audio
     return {"audio": "audio", "voice": voice or "voice"}
 
 
-def _systems(study: str, settings: Mapping[str, object] | None, services: Sequence[str]) -> set[str]:
+def _list_systems(study: str, settings: Mapping[str, object] | None, services: Sequence[str]) -> set[str]:
     """Names of the systems that the report will have; none for one system without a name."""
     sides = [text.partition("=")[0].strip() for text in services] or [""]
     names = {", ".join(filter(None, pair)) for pair in product(sides, settings or [""])}
@@ -212,18 +229,18 @@ def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
     before = set(earlier.table["system"].astype(str)) if "system" in earlier.table.columns else set()
     if (before or systems) and not before & systems:
         message = (
-            f"the earlier report has {_listed(before)}, and this study {_listed(systems)}; give both the same "
+            f"the earlier report has {_format_systems(before)}, and this study {_format_systems(systems)}; give both the same "
             "services and settings"
         )
         raise InvalidRequestError(message, parameter="earlier")
 
 
-def _listed(systems: set[str]) -> str:
+def _format_systems(systems: set[str]) -> str:
     names = ", ".join(map(repr, sorted(systems)))
     return f"the system{'s' if len(systems) > 1 else ''} {names}" if systems else "one system without a name"
 
 
-def saved(folder: Path) -> Any:
+def load_report(folder: Path) -> Any:
     """Read a report that was saved."""
     from speechlab.evaluate import Report
 
@@ -250,9 +267,9 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
             raise InvalidRequestError(message, parameter="column")
 
 
-def as_junit(report: Report, changes: Report | None) -> str:
+def to_junit(report: Report, changes: Report | None) -> str:
     """A study as JUnit XML: a case for each row of the summary and of the changes, and one for the failed rows."""
-    suite = ET.Element("testsuite", name=_plain(f"speechlab study: {report.title}"))
+    suite = ET.Element("testsuite", name=_replace_invalid_characters(f"speechlab study: {report.title}"))
     cases: list[tuple[str, str, str, str]] = []
     failed = report.table[report.table["status"] == "error"]
     failure = f"{len(failed):,} of {len(report.table):,} rows failed" if len(failed) else ""
@@ -275,26 +292,32 @@ def as_junit(report: Report, changes: Report | None) -> str:
             facts = "\n".join(f"{name}: {value}" for name, value in row.items())
             cases.append((kind, ", ".join(words[:4]), bad, facts))
     for kind, name, failure, text in cases:
-        case = ET.SubElement(suite, "testcase", classname=f"study.{kind}", name=_plain(name))
-        tag, message = ("failure", {"message": _plain(failure)}) if failure else ("system-out", {})
+        case = ET.SubElement(
+            suite, "testcase", classname=f"study.{kind}", name=_replace_invalid_characters(name)
+        )
+        tag, message = (
+            ("failure", {"message": _replace_invalid_characters(failure)}) if failure else ("system-out", {})
+        )
         if text:
-            ET.SubElement(case, tag, message).text = _plain(text)
+            ET.SubElement(case, tag, message).text = _replace_invalid_characters(text)
     suite.set("tests", str(len(cases)))
     suite.set("failures", str(sum(bool(failure) for _, _, failure, _ in cases)))
-    ET.SubElement(suite, "system-out").text = _plain(report.answer)
+    ET.SubElement(suite, "system-out").text = _replace_invalid_characters(report.answer)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _plain(text: str) -> str:
-    """A text without characters that XML does not allow."""
-    return _XML.sub("\ufffd", text)
+def _replace_invalid_characters(text: str) -> str:
+    """Return a text without characters that XML does not allow."""
+    return _NOT_XML.sub("\ufffd", text)
 
 
-def _end(report: Report, written: Path, changes: Report | None, fail_if: Sequence[str]) -> None:
+def _print_end_and_exit(
+    report: Report, written: Path, changes: Report | None, fail_if: Sequence[str]
+) -> None:
     """Say what was found, and end with the status of the answer."""
     say(report.answer)
-    headline(report.title, report.headline())
+    print_headline(report.title, report.headline())
     for sentence in (*report.findings, *report.notes):
         say(str(sentence))
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
@@ -302,25 +325,27 @@ def _end(report: Report, written: Path, changes: Report | None, fail_if: Sequenc
     if len(failed):
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
         for error, count in (
-            failed["error"].astype(text_dtype()).value_counts().head(_KINDS_OF_ERRORS).items()
+            failed["error"].astype(text_dtype()).value_counts().head(_MAX_ERROR_KINDS).items()
         ):
             errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
     if changes is not None:
-        ended_with(changes, None, fail_if)
+        print_changes_and_exit(changes, None, fail_if)
     if len(failed):
         raise typer.Exit(1)
 
 
-def ended_with(changes: Report, out: Path | None, fail_if: Sequence[str]) -> None:
+def print_changes_and_exit(changes: Report, out: Path | None, fail_if: Sequence[str]) -> None:
     """Print the changes, and end with their exit status."""
     say(changes.answer)
-    headline("What changed", changes.headline())
+    print_headline("What changed", changes.headline())
     for finding in changes.findings:
         say(str(finding))
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
-    unknown = [_UNPAIRED] if "worse" in fail_if and not changes.paired else []
-    unknown += [_UNTIMED] if "slower" in fail_if and "ratio" not in set(changes.differences["unit"]) else []
+    unknown = [_NO_COMMON_ROWS] if "worse" in fail_if and not changes.paired else []
+    unknown += (
+        [_NO_COMMON_TIMES] if "slower" in fail_if and "ratio" not in set(changes.differences["unit"]) else []
+    )
     if ("worse" in fail_if and changes.worse) or ("slower" in fail_if and changes.slower):
         for message in unknown:
             errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)

@@ -15,17 +15,24 @@ import typer
 from rich.markup import escape
 
 from speechlab._pandas import pd
-from speechlab.cli._console import console, headline, say, stages, stoppable, warnings_told
+from speechlab.cli._console import (
+    console,
+    print_headline,
+    say,
+    show_stages,
+    exit_on_interrupt,
+    print_warnings,
+)
 from speechlab.errors import StoreError
 
 if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.evaluate import Report
 
-_NEEDED_BYTES = 50_000_000
-_SENTENCES = 3
+_MIN_FREE_BYTES = 50_000_000
+_SENTENCES_PER_VOICE = 3
+# Three sentences with more voices would take longer than anybody waits for a first look.
 _MANY_VOICES = 12
-"""Three sentences with more voices would take longer than anybody waits for a first look."""
 
 
 def quickstart(
@@ -37,34 +44,34 @@ def quickstart(
         ),
     ] = None,
 ) -> None:
-    """Hear every voice, read what a recogniser makes of it, and see the error rates.
+    """Hear every voice, read what a recognizer makes of it, and see the error rates.
 
-    Starts the embedded service if no other is configured, speaks a few sentences with each voice, recognises and
+    Starts the embedded service if no other is configured, speaks a few sentences with each voice, recognizes and
     translates them, scores everything, and leaves tables, recordings and a page that plays. A second run reuses what
     is already computed.
     """
     started = time.perf_counter()
     _check_space(out)
-    with stoppable():
-        speech, translated = _work(out, sentences)
+    with exit_on_interrupt():
+        speech, translated = _make_reports(out, sentences)
     for report in (speech, translated):
         say(f"\n{report.answer}")
-        headline(report.title, report.headline())
-    _print_end(speech, translated, out, time.perf_counter() - started)
+        print_headline(report.title, report.headline())
+    _print_summary(speech, translated, out, time.perf_counter() - started)
 
 
-def _work(out: Path, sentences: int | None) -> tuple[Report, Report]:
+def _make_reports(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
 
-    with warnings_told(), stages() as show_stage:
+    with print_warnings(), show_stages() as show_stage:
         show_stage("starting the service", 0, 1)
         from speechlab.client import connect
 
         with connect() as lab:
             show_stage("starting the service", 1, 1)
-            sentences = sentences or (_SENTENCES if len(lab.voices()) <= _MANY_VOICES else 1)
-            speech, translated = _study(
+            sentences = sentences or (_SENTENCES_PER_VOICE if len(lab.voices()) <= _MANY_VOICES else 1)
+            speech, translated = _run_studies(
                 lab, sentences, show_stage, concurrency=min(2, batch.DEFAULT_CONCURRENCY)
             )
         show_stage("writing the report", 0, 1)
@@ -85,20 +92,20 @@ def _check_space(out: Path) -> None:
     except OSError as error:
         message = f"cannot write into {out}: {error.strerror or error}; choose another --out"
         raise StoreError(message) from error
-    if free < _NEEDED_BYTES:
-        needed = f"{_NEEDED_BYTES / 1e6:.0f} MB are needed"
+    if free < _MIN_FREE_BYTES:
+        needed = f"{_MIN_FREE_BYTES / 1e6:.0f} MB are needed"
         message = f"only {free / 1e6:.0f} MB free at {out}, and {needed}; choose another --out"
         raise StoreError(message)
 
 
-def _study(
+def _run_studies(
     lab: Client, sentences: int, told: Callable[[str, int, int], None], *, concurrency: int
 ) -> tuple[Report, Report]:
     from speechlab import datasets, evaluate
 
-    names = {"synthesize": "speaking with every voice", "transcribe": "recognising what was said"}
+    names = {"synthesize": "speaking with every voice", "transcribe": "recognizing what was said"}
     quick = datasets.prompts(quick=True)
-    chosen = pd.concat([_spread(quick[quick["language"] == code], sentences) for code in ("ja", "en")])
+    chosen = pd.concat([_sample_evenly(quick[quick["language"] == code], sentences) for code in ("ja", "en")])
     voices_report = evaluate.round_trip(
         lab,
         chosen[["id", "language", "text"]],
@@ -107,10 +114,10 @@ def _study(
     )
     chinese = evaluate.recognition(
         lab,
-        _spread(datasets.zh_speech()[["id", "language", "text", "audio", "duration_s"]], sentences),
+        _sample_evenly(datasets.zh_speech()[["id", "language", "text", "audio", "duration_s"]], sentences),
         voice=None,
         concurrency=concurrency,
-        progress=lambda _, done, total: told("recognising Chinese recordings", done, total),
+        progress=lambda _, done, total: told("recognizing Chinese recordings", done, total),
     )
     texts = chosen[["id", "text"]].assign(
         source_lang=chosen["language"].astype(str),
@@ -124,17 +131,17 @@ def _study(
         title="Translations",
         progress=lambda _, done, total: told("translating", done, total),
     )
-    return evaluate.Report.joined("Voices and what was understood", [voices_report, chinese]), translated
+    return evaluate.Report.combine("Voices and what was understood", [voices_report, chinese]), translated
 
 
-def _spread(frame: pd.DataFrame, count: int) -> pd.DataFrame:
+def _sample_evenly(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     """Take rows from all over a table: its categories stand one after the other."""
     count = min(count, len(frame))
     return frame.iloc[[index * len(frame) // count for index in range(count)]]
 
 
-def _print_end(speech: Report, translated: Report, out: Path, seconds: float) -> None:
-    rows, failed = len(speech.table), len(speech.failed())
+def _print_summary(speech: Report, translated: Report, out: Path, seconds: float) -> None:
+    rows, failed = len(speech.table), len(speech.select_failures())
     reused = int((speech.table["status"] == "cached").sum()) + int(
         (translated.table["status"] == "cached").sum()
     )
@@ -142,7 +149,7 @@ def _print_end(speech: Report, translated: Report, out: Path, seconds: float) ->
     console.print(
         f"\n{rows} utterances, {audio_s:.0f} s of speech, {failed} failed, {reused} reused; {seconds:.0f} s in all."
     )
-    for error in speech.failed()["error"].dropna().unique():
+    for error in speech.select_failures()["error"].dropna().unique():
         console.print(f"[red]failed:[/] {escape(error)}", soft_wrap=True)
     # the whole path: who reads a log does not know where the command ran
     page, translations = (
@@ -153,12 +160,12 @@ def _print_end(speech: Report, translated: Report, out: Path, seconds: float) ->
     console.print(
         f"Use it:   pandas.read_parquet({escape(repr(str(out / 'results.parquet')))})", soft_wrap=True
     )
-    console.print(f"Go on:    {_next_step()}", soft_wrap=True)
+    console.print(f"Go on:    {_describe_next_step()}", soft_wrap=True)
     if failed:
         raise typer.Exit(1)
 
 
-def _next_step() -> str:
+def _describe_next_step() -> str:
     """Return how to open the notebook, as it has to be typed here."""
     called = Path(sys.argv[0])
     command = "speechlab" if shutil.which("speechlab") else os.path.relpath(called)

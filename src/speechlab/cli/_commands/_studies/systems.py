@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from speechlab.client import OpenAIAdapter, Secret
 
 _BAND = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
-_PLAIN = "plain"
-"""What the setting is called beside which others are put."""
-_COMPARED = {"recognition": ("hotwords",), "translation": ("keywords", "context")}
-"""Parameters that are compared with a setting without them."""
+# What the setting is called beside which others are put.
+_PLAIN_SETTING = "plain"
+# Parameters that are compared with a setting without them.
+_SETTING_PARAMETERS = {"recognition": ("hotwords",), "translation": ("keywords", "context")}
 _EXAMPLES = {
     "recognition": """'skipping={"vad": "on"}'""",
     "translation": """'formal={"context": "A letter."}'""",
@@ -31,15 +31,17 @@ _EXAMPLES = {
 
 
 @contextmanager
-def connected(services: Sequence[str], adapters: Sequence[str]) -> Iterator[Any]:
+def connect_services(services: Sequence[str], adapters: Sequence[str]) -> Iterator[Any]:
     """Connect to the usual service, or to several by name, each with a key of its own."""
     from speechlab import connect
 
-    adapter_of = _adapters(adapters)
-    addresses = _named("service", services, "NAME=URL, as in --service ours= --service theirs=https://…")
+    adapter_of = _parse_adapters(adapters)
+    addresses = _parse_pairs(
+        "service", services, "NAME=URL, as in --service ours= --service theirs=https://…"
+    )
     if without := [name for name in adapter_of if not addresses.get(name)]:
         first_name = without[0]
-        raise _refused(
+        raise _build_option_error(
             "openai",
             f"{first_name} is of no service; give its address as well: --service {first_name}=https://…/v1",
         )
@@ -49,62 +51,64 @@ def connected(services: Sequence[str], adapters: Sequence[str]) -> Iterator[Any]
             return
         labs = {}
         for name, url in addresses.items():
-            lab = connect(url or None, api_key=_key(name, url), adapter=adapter_of.get(name))
+            lab = connect(url or None, api_key=_find_key(name, url), adapter=adapter_of.get(name))
             labs[name] = opened.enter_context(lab)
         yield labs
 
 
-def in_python(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
+def to_study_arguments(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command as the arguments of its study."""
     argument_of: dict[str, Callable[[Any], Any]] = {
         "store": str,
         "groups": lambda column: None if column == "none" else column,
-        "band_hz": lambda bands: [_band(band) for band in bands],
-        "glossary": _glossary,
-        "hypotheses": partial(_named, "hypothesis", allowed="NAME=COLUMN, as in --hypothesis old=text_old"),
-        "voices": partial(_voices, services=services),
-        "voice": partial(_voice, services=services),
+        "band_hz": lambda bands: [_parse_band(band) for band in bands],
+        "glossary": _read_glossary,
+        "hypotheses": partial(
+            _parse_pairs, "hypothesis", allowed="NAME=COLUMN, as in --hypothesis old=text_old"
+        ),
+        "voices": partial(_parse_voices, services=services),
+        "voice": partial(_parse_voice, services=services),
     }
     present = {name: value for name, value in options.items() if value is not None}
     arguments = {name: argument_of.get(name, lambda same: same)(value) for name, value in present.items()}
-    if study in _COMPARED:
-        on = {name: {name: arguments.pop(name)} for name in _COMPARED[study] if name in arguments}
-        settings = _objects(
+    if study in _SETTING_PARAMETERS:
+        on = {name: {name: arguments.pop(name)} for name in _SETTING_PARAMETERS[study] if name in arguments}
+        settings = _parse_objects(
             "setting",
             arguments.pop("settings", ()),
             f"NAME=JSON with parameters of the call, as in --setting {_EXAMPLES[study]}",
         )
         if repeated := [name for name in on if name in settings]:
-            raise _refused(
+            raise _build_option_error(
                 "setting", f"{repeated[0]}: another option makes a setting called so; give yours another name"
             )
         if settings or on:
-            arguments["settings"] = {**(settings or {_PLAIN: {}}), **on}
+            arguments["settings"] = {**(settings or {_PLAIN_SETTING: {}}), **on}
     return arguments
 
 
-def own_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
+def parse_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str]:
     """Return the table's own names of columns, ``ROLE=NAME``, by what they hold; ``roles`` are those of the study."""
-    name_of = _named("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
+    name_of = _parse_pairs("column", columns, f"ROLE=NAME, as in --column {roles[0]}=NAME")
     if strange := [role for role in name_of if role not in roles]:
-        raise _refused(
+        raise _build_option_error(
             "column", f"{strange[0]}: this study has no such column; its columns are {', '.join(roles)}"
         )
     return name_of
 
 
-def _key(name: str, url: str) -> str | Secret | None:
-    """The key for a service; None for the usual one, whose key ``connect`` finds."""
-    from speechlab.client import BASE_URL_VARIABLE, plain_url, remembered_key
+def _find_key(name: str, url: str) -> str | Secret | None:
+    """Return the key for a service; None for the usual one, whose key ``connect`` finds."""
+    from speechlab.client import BASE_URL_VARIABLE, load_key, normalize_url
 
     usual_address = os.environ.get(BASE_URL_VARIABLE)
     variable = f"SPEECHLAB_API_KEY_{re.sub('[^A-Z0-9]', '_', name.upper())}"
     if url and (own_key := os.environ.get(variable)):
         return own_key
-    if not url or (usual_address and plain_url(url) == plain_url(usual_address)):
+    if not url or (usual_address and normalize_url(url) == normalize_url(usual_address)):
         return None
-    if (remembered := remembered_key(plain_url(url))) is None:
-        raise _refused(
+    if (remembered := load_key(normalize_url(url))) is None:
+        raise _build_option_error(
             "service",
             f"{name}: there is no key for it; set {variable} (to any word where none is asked for), or keep it by "
             f"`speechlab login --base-url {url}`: the key of the usual service is sent to no other",
@@ -112,34 +116,34 @@ def _key(name: str, url: str) -> str | Secret | None:
     return remembered
 
 
-def _adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
+def _parse_adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
     from speechlab.client import OpenAIAdapter
 
     allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
     field_names = {field.name for field in fields(OpenAIAdapter) if field.init}
-    facts_of = _objects("openai", given, allowed)
+    facts_of = _parse_objects("openai", given, allowed)
     for name, facts in facts_of.items():
         if strange := [fact for fact in facts if fact not in field_names]:
-            raise _refused(
+            raise _build_option_error(
                 "openai", f"{name}: there is no {strange[0]!r}; there are {', '.join(sorted(field_names))}"
             )
     return {name: OpenAIAdapter(**facts) for name, facts in facts_of.items()}
 
 
-def _glossary(file: Path) -> Any:
+def _read_glossary(file: Path) -> Any:
     """The terms of a file: JSON as it is; ``.csv`` and ``.tsv`` with a row for each word that will do; or lines."""
     try:
         text = file.read_text("utf-8-sig")
         if file.suffix.lower() == ".json":
             return orjson.loads(text)
     except (OSError, ValueError) as error:
-        raise _refused("glossary", f"{file}: it cannot be read ({error})") from error
+        raise _build_option_error("glossary", f"{file}: it cannot be read ({error})") from error
     if file.suffix.lower() not in {".csv", ".tsv"}:
         return [line.strip() for line in text.splitlines() if line.strip()]
     rows = csv.DictReader(text.splitlines(), delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
     if "term" not in (rows.fieldnames or ()):
         message = f"{file}: there is no column 'term'; name the columns term and target in the first line"
-        raise _refused("glossary", message)
+        raise _build_option_error("glossary", message)
     accepted: dict[str, list[str]] = {}
     for row in rows:
         if term := (row["term"] or "").strip():
@@ -147,8 +151,8 @@ def _glossary(file: Path) -> Any:
     return accepted
 
 
-def _voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
-    """The voices of one service, or of each of several, where each says of which it is."""
+def _parse_voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
+    """Return the voices of one service, or of each of several, where each says of which it is."""
     if not services:
         return list(voices)
     names = [text.partition("=")[0].strip() for text in services]
@@ -160,14 +164,14 @@ def _voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[
                 f"{text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in --voice "
                 f"{names[0]}=heart"
             )
-            raise _refused("voice", message)
+            raise _build_option_error("voice", message)
         voices_of[name.strip()] = [*(voices_of[name.strip()] or []), voice.strip()]
     return voices_of
 
 
-def _voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
-    """The voice of one service, or that of each of several."""
-    by_service = _voices(voices, services)
+def _parse_voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, str]:
+    """Return the voice of one service, or that of each of several."""
+    by_service = _parse_voices(voices, services)
     lists = by_service if isinstance(by_service, dict) else {"": by_service}
     chosen = {name: names[0] for name, names in lists.items() if names and len(names) == 1}
     if len(chosen) < len(lists):
@@ -178,38 +182,44 @@ def _voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[str, st
     return chosen if isinstance(by_service, dict) else chosen[""]
 
 
-def _band(text: str) -> tuple[float, float]:
+def _parse_band(text: str) -> tuple[float, float]:
     edges = _BAND.fullmatch(text.strip())
     if edges is None:
-        raise _refused("band", f"{text!r} is no band; give two frequencies in Hz, as in --band 300-3400")
+        raise _build_option_error(
+            "band", f"{text!r} is no band; give two frequencies in Hz, as in --band 300-3400"
+        )
     return float(edges[1]), float(edges[2])
 
 
-def _named(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
+def _parse_pairs(option: str, given: Sequence[str], allowed: str) -> dict[str, str]:
     value_of: dict[str, str] = {}
     for text in given:
         name, sign, value = text.partition("=")
         name = name.strip()
         if not sign or not name:
-            raise _refused(option, f"{text!r} has no name; give {allowed}")
+            raise _build_option_error(option, f"{text!r} has no name; give {allowed}")
         if name in value_of:
-            raise _refused(option, f"{name} is given twice; leave one out, or give it another name")
+            raise _build_option_error(
+                option, f"{name} is given twice; leave one out, or give it another name"
+            )
         value_of[name] = value.strip()
     return value_of
 
 
-def _objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
+def _parse_objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
     """Objects of JSON by name; nothing behind the sign is an empty one."""
     objects: dict[str, dict[str, Any]] = {}
-    for name, text in _named(option, given, allowed).items():
+    for name, text in _parse_pairs(option, given, allowed).items():
         try:
             objects[name] = orjson.loads(text or "{}")
         except orjson.JSONDecodeError as error:
-            raise _refused(option, f"{name}: {text!r} is no JSON ({error}); give {allowed}") from error
+            raise _build_option_error(
+                option, f"{name}: {text!r} is no JSON ({error}); give {allowed}"
+            ) from error
         if not isinstance(objects[name], dict):
-            raise _refused(option, f"{name}: {text!r} is no object; give {allowed}")
+            raise _build_option_error(option, f"{name}: {text!r} is no object; give {allowed}")
     return objects
 
 
-def _refused(option: str, message: str) -> InvalidRequestError:
+def _build_option_error(option: str, message: str) -> InvalidRequestError:
     return InvalidRequestError(f"--{option} {message}", parameter=option)

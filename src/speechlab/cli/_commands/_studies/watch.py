@@ -14,20 +14,20 @@ import typer
 from rich.markup import escape
 
 from speechlab._files import file_sha256
-from speechlab.cli._commands._studies.performing import WORSE, made
-from speechlab.cli._commands._studies.study import STUDIES, command_of
-from speechlab.cli._console import console, errors, headline, say
+from speechlab.cli._commands._studies.performing import WORSE, make_study
+from speechlab.cli._commands._studies.study import STUDIES, build_command
+from speechlab.cli._console import console, errors, print_headline, say
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.evaluate import Report
 
-_WATCHED = tuple(name for name in STUDIES if name != "speech-to-speech")
-_OWN = {"study", "input", "out"}
-_TAKEN = {"store", "earlier", "fail-if", "junit", "markdown"}
-"""Options of a study that a watch has no use for."""
+_STUDIES_TO_WATCH = tuple(name for name in STUDIES if name != "speech-to-speech")
+_WATCH_KEYS = {"study", "input", "out"}
+# Options of a study that a watch has no use for.
+_EXCESS_OPTIONS = {"store", "earlier", "fail-if", "junit", "markdown"}
 _EXAMPLE = 'study = "recognition", input = "set.csv" and out = "watched"'
-_PINNED = "pinned.json"
+_PIN_FILE = "pinned.json"
 
 
 def watch(
@@ -47,19 +47,19 @@ def watch(
     """
     from speechlab import evaluate
 
-    options = _read(study)
+    options = _read_watch_file(study)
     home = study.absolute().parent
     source, folder = (home / Path(str(options.pop(name))).expanduser() for name in ("input", "out"))
     name = str(options.pop("study"))
-    pinned = _pinned(source, folder)
+    pinned = _check_pin(source, folder)
     runs = [evaluate.Report.load(record.parent) for record in sorted(folder.glob("*/record.json"))]
-    failed = _asked(name, options, source, folder, runs) if again else 0
+    failed = _repeat_study(name, options, source, folder, runs) if again else 0
     if again:
-        (folder / _PINNED).write_bytes(orjson.dumps(pinned))
+        (folder / _PIN_FILE).write_bytes(orjson.dumps(pinned))
     report = evaluate.watch(runs, title=f"Watch: {study.stem}")
     written = report.save(folder / "report.html")
     say(report.answer)
-    headline(report.title, report.headline())
+    print_headline(report.title, report.headline())
     for sentence in (*(finding for finding in report.findings if finding.shown), *report.notes):
         say(str(sentence))
     console.print(f"report: {escape(str(written))}", soft_wrap=True)
@@ -68,8 +68,8 @@ def watch(
     return WORSE if report.summary["changed"].any() else int(bool(failed))
 
 
-def _read(study: Path) -> dict[str, Any]:
-    """The file of a watch: what is asked, and the options of the study by their long names."""
+def _read_watch_file(study: Path) -> dict[str, Any]:
+    """Return the file of a watch: what is asked, and the options of the study by their long names."""
     try:
         table = tomllib.loads(study.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -79,20 +79,22 @@ def _read(study: Path) -> dict[str, Any]:
     if absent := [name for name in ("study", "input", "out") if name not in options]:
         message = f"{study} has no {absent[0]!r}; a watch begins with {_EXAMPLE}"
         raise InvalidRequestError(message, parameter="study")
-    if options["study"] not in _WATCHED:
-        message = f"{study}: study = {options['study']!r} cannot be watched; {', '.join(_WATCHED)} can"
+    if options["study"] not in _STUDIES_TO_WATCH:
+        message = (
+            f"{study}: study = {options['study']!r} cannot be watched; {', '.join(_STUDIES_TO_WATCH)} can"
+        )
         raise InvalidRequestError(message, parameter="study")
-    if reserved := sorted(_TAKEN & set(options)):
+    if reserved := sorted(_EXCESS_OPTIONS & set(options)):
         message = f"{study}: {reserved[0]} is no option of a watch, which asks anew and compares by itself; remove it"
         raise InvalidRequestError(message, parameter="study")
     return options
 
 
-def _pinned(source: Path, folder: Path) -> dict[str, str]:
-    """The hash of the table; another than that of the first run is refused."""
+def _check_pin(source: Path, folder: Path) -> dict[str, str]:
+    """Return the hash of the table; another than that of the first run is refused."""
     if not source.exists():
         raise InvalidRequestError(f"{source} is not there; give the table as input", parameter="study")
-    pin, digest = folder / _PINNED, file_sha256(source) if source.is_file() else ""
+    pin, digest = folder / _PIN_FILE, file_sha256(source) if source.is_file() else ""
     if pin.is_file() and orjson.loads(pin.read_bytes()).get("sha256") != digest:
         message = (
             f"{source} is not the table of the first run any more; a watched set stays as it is, so put the old one "
@@ -102,13 +104,15 @@ def _pinned(source: Path, folder: Path) -> dict[str, str]:
     return {"input": source.name, "sha256": digest}
 
 
-def _asked(name: str, options: Mapping[str, Any], source: Path, folder: Path, runs: list[Report]) -> int:
+def _repeat_study(
+    name: str, options: Mapping[str, Any], source: Path, folder: Path, runs: list[Report]
+) -> int:
     """Make the study anew, keep it beside the earlier ones, and return how many rows failed."""
     from speechlab import evaluate
 
     store = folder / "unfinished"  # a run that was stopped goes on from there
-    words = [str(source), "--out", str(folder), "--store", str(store), *_words(options)]
-    command = command_of(name, _only_made)
+    words = [str(source), "--out", str(folder), "--store", str(store), *_format_arguments(options)]
+    command = build_command(name, _make_report)
     report = command.main(args=words, prog_name=f"speechlab study {name}", standalone_mode=False)
     evaluate.watch([*runs, report])  # refuses other rows, before they are kept
     report.save(folder / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}")
@@ -117,31 +121,31 @@ def _asked(name: str, options: Mapping[str, Any], source: Path, folder: Path, ru
     return len(report.failed())
 
 
-def _only_made(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
+def _make_report(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
     del out
-    named_arguments = {name.replace("-", "_") for name in _TAKEN - {"store"}}
-    return made(
+    named_arguments = {name.replace("-", "_") for name in _EXCESS_OPTIONS - {"store"}}
+    return make_study(
         study, source, **{name: value for name, value in options.items() if name not in named_arguments}
     )
 
 
-def _words(options: Mapping[str, Any]) -> list[str]:
+def _format_arguments(options: Mapping[str, Any]) -> list[str]:
     """Options as they are typed: a list repeats its option, a table has NAME=VALUE for each of its lines."""
     words: list[str] = []
     for name, value in options.items():
-        if name in _OWN:
+        if name in _WATCH_KEYS:
             continue
         if isinstance(value, bool):
             words.append(f"--{name}" if value else f"--no-{name}")
             continue
         pairs = value.items() if isinstance(value, dict) else ()
-        several = [f"{key}={_plain(item)}" for key, item in pairs] or (
+        several = [f"{key}={_format_value(item)}" for key, item in pairs] or (
             value if isinstance(value, list) else [value]
         )
         for item in several:
-            words += [f"--{name}", _plain(item)]
+            words += [f"--{name}", _format_value(item)]
     return words
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     return orjson.dumps(value).decode() if isinstance(value, dict) else str(value)

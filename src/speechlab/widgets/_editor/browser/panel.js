@@ -71,7 +71,7 @@ export class Panel {
     for (const name of FIELD_NAMES) {
       const field = this.fields[name];
       if (field.value !== this.filled[name]) field.value = this.filled[name];
-      this.filled[name] = field.value; // the field normalises or removes line breaks
+      this.filled[name] = field.value; // the field normalizes or removes line breaks
       field.disabled = !row;
     }
   }

@@ -25,7 +25,7 @@ class TestView extends View {
   /** Whether the same listener has answered in another window. */
   doubled = false;
   /** Whether the listener has passed the page between practice and test. */
-  practised = false;
+  practiced = false;
   /** Enables the button for the next question. */
   next = () => {};
 
@@ -74,7 +74,7 @@ class TestView extends View {
     this.doubled = false;
     this.session = { ...held, answers: [...held.answers] };
     this.questions = questionsFor(this.model.get("trials"), this.model.get("order_seed"), held, this.design);
-    this.practised = held.answers.some((answer) => this.counted.has(answer.trial));
+    this.practiced = held.answers.some((answer) => this.counted.has(answer.trial));
     this.go(focus);
   }
 
@@ -106,7 +106,7 @@ class TestView extends View {
     else if (!trial) {
       if (!session.finished) this.keep();
       this.end(focus);
-    } else if (!trial.practice && !this.practised && this.questions[0].practice) this.between(focus);
+    } else if (!trial.practice && !this.practiced && this.questions[0].practice) this.between(focus);
     else this.showTrial(trial, focus);
   }
 
@@ -182,10 +182,10 @@ class TestView extends View {
 
   /** @param {boolean} focus */
   between(focus) {
-    this.clear(this.words.practised, focus);
+    this.clear(this.words.practiced, focus);
     make(this.stage, "p", "sl-text", this.say("follow", { count: this.counted.size }));
     this.mainButton(this.words.start, () => {
-      this.practised = true;
+      this.practiced = true;
       this.go(true);
     });
     this.showListener();

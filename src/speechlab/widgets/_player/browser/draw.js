@@ -65,7 +65,7 @@ export function drawScene(canvas, scene) {
   if (!pen) return;
   const style = getComputedStyle(canvas);
   pen.font = `11px ${style.fontFamily}`;
-  // Look each colour up once: thousands of look-ups take longer than the drawing.
+  // Look each color up once: thousands of look-ups take longer than the drawing.
   /** @type {Map<string, string>} */
   const colors = new Map();
   /** @param {string} name */
@@ -205,7 +205,7 @@ function drawSpectrogram({ pen, width, color, x, places }, scene) {
   }
   const from = x(picture.start);
   const wide = x(picture.end) - from;
-  // The image is a mask, which is filled with the theme's text colour.
+  // The image is a mask, which is filled with the theme's text color.
   const mask = new OffscreenCanvas(picture.image.width, picture.image.height);
   const ink = mask.getContext("2d");
   if (!ink || wide < 1) return;

@@ -223,10 +223,10 @@ export class PlayerView extends View {
     const at = this.transport.now();
     const range = this.selection;
     const middle = range ? (range[0] + range[1]) / 2 : (start + end) / 2;
-    const centre = around ?? (!range && at >= start && at <= end ? at : middle);
-    const share = Math.min(Math.max((centre - start) / Math.max(end - start, 1e-9), 0), 1);
+    const center = around ?? (!range && at >= start && at <= end ? at : middle);
+    const share = Math.min(Math.max((center - start) / Math.max(end - start, 1e-9), 0), 1);
     const span = Math.min((end - start) * factor, this.duration);
-    this.look(centre - share * span, centre + (1 - share) * span);
+    this.look(center - share * span, center + (1 - share) * span);
   }
 
   paint() {

@@ -1,4 +1,4 @@
-// The level meter: a bar labelled in dBFS, and the outline of the recorded signal.
+// The level meter: a bar labeled in dBFS, and the outline of the recorded signal.
 
 import { make, penOf } from "../../_shared/dom.js";
 

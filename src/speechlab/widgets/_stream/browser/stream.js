@@ -184,7 +184,7 @@ class StreamView extends View {
     if (this.playing || !this.ended) this.frame = requestAnimationFrame(() => this.paint());
   }
 
-  /** Draws the waveform, which grows; the part that was heard in another colour. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
+  /** Draws the waveform, which grows; the part that was heard in another color. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
   draw(canvas, seconds, rate) {
     const { clientWidth: width, clientHeight: height } = canvas;
     const pen = penOf(canvas);

@@ -41,7 +41,7 @@ function showContent(cell, data, row, column, pieces) {
 }
 
 /** @param {Element} cell @param {number} row @param {number} max The best rating. */
-function addJudgement(cell, row, max) {
+function addJudgment(cell, row, max) {
   const line = make(cell, "span", "sl-judge");
   make(line, "button", "sl-star", { "aria-label": `Mark row ${row + 1}` });
   if (!max) return;
@@ -49,7 +49,7 @@ function addJudgement(cell, row, max) {
   for (let rating = 1; rating <= max; rating += 1) make(group, "button", "sl-rate", String(rating));
 }
 
-/** Draws the outline of a sound in the colour of the surrounding text. @param {Int8Array} peaks */
+/** Draws the outline of a sound in the color of the surrounding text. @param {Int8Array} peaks */
 export function waveform(peaks) {
   const bins = peaks.length / 2;
   let d = "";
@@ -89,7 +89,7 @@ export class Cells {
       make(play, "span", "sl-icon", { "aria-hidden": true });
       this.showThumb(make(sound, "span", "sl-thumb"), row, this.view.troubles.get(row) ?? "");
     }
-    if (this.view.editable) addJudgement(sound, row, this.view.model.get("max_rating"));
+    if (this.view.editable) addJudgment(sound, row, this.view.model.get("max_rating"));
     for (const column of this.view.shownColumns) {
       const cell = this.addCell(node, column.kind, column.name);
       cell.dataset.head = column.label;

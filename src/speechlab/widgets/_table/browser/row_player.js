@@ -25,7 +25,7 @@ export class RowPlayer {
   audio = new Audio();
   row = -1;
   wanted = -1;
-  /** The row whose sound is being synthesised, or -1. */
+  /** The row whose sound is being synthesized, or -1. */
   coming = -1;
   /** Whether the user asked for this row in particular. */
   meant = false;
@@ -46,7 +46,7 @@ export class RowPlayer {
       this.audio.addEventListener(name, () => this.tick());
     }
     this.audio.addEventListener("ended", () => {
-      const next = this.view.neighbour(this.row, 1);
+      const next = this.view.neighbor(this.row, 1);
       if (this.onwards.checked && next >= 0) {
         this.view.goTo(next);
         this.play(next, 0, false);
@@ -92,7 +92,7 @@ export class RowPlayer {
 
   /** @param {number} step */
   step(step) {
-    this.pass(this.view.neighbour(this.row, step));
+    this.pass(this.view.neighbor(this.row, step));
   }
 
   /** Goes on to a row, which plays if another one does. @param {number} row */
@@ -146,7 +146,7 @@ export class RowPlayer {
   /**
    * @param {number} row
    * @param {number} [from] Start in seconds.
-   * @param {boolean} [deliberate] Whether the user asked for this row in particular. Nothing is synthesised for rows in passing.
+   * @param {boolean} [deliberate] Whether the user asked for this row in particular. Nothing is synthesized for rows in passing.
    */
   play(row, from = 0, deliberate = true) {
     this.choose(row);
@@ -168,7 +168,7 @@ export class RowPlayer {
     this.audio.play().catch((error) => {
       if (error.name === "NotAllowedError") this.fail("The browser wants a click on Play first");
     });
-    this.prepare(this.view.neighbour(this.row, 1));
+    this.prepare(this.view.neighbor(this.row, 1));
     this.view.showPlaying();
   }
 

@@ -236,7 +236,7 @@ export class AudioTableView extends View {
   }
 
   /** @param {number} row @param {number} step */
-  neighbour(row, step) {
+  neighbor(row, step) {
     const position = this.positionOf(row);
     return this.rowAt(position < 0 ? (step > 0 ? 0 : -1) : position + step);
   }

@@ -1,4 +1,4 @@
-"""Each voice is understood by the recogniser, comes in pieces, and says the same thing twice the same way."""
+"""Each voice is understood by the recognizer, comes in pieces, and says the same thing twice the same way."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ BOUNDS = {"ja": 0.25, "en": 0.1}
 
 
 @pytest.mark.parametrize("language", VOICES)
-def test_the_recogniser_understands_the_voices(language, request, whisper, say, error_rate):
-    """Each voice has a sentence of its own, and all of a language are recognised in one window."""
+def test_the_recognizer_understands_the_voices(language, request, whisper, say, error_rate):
+    """Each voice has a sentence of its own, and all of a language are recognized in one window."""
     sounds = []
     for name, voice, text in VOICES[language]:
         engine = request.getfixturevalue(name)
@@ -144,7 +144,7 @@ def test_phonemes_beyond_the_limit_of_the_model_are_all_spoken(kokoro):
     loaded, engine._model = engine._model, _kokoro.KokoroModel(Session(), kokoro._model.vocabulary)
     assert loaded is kokoro._model
     text = "志" * 85
-    read = [char for char in _kokoro.phonemes(text, ReadHere()) if char in loaded.vocabulary]
+    read = [char for char in _kokoro.phonemize(text, ReadHere()) if char in loaded.vocabulary]
     list(engine.synthesize(text, "jf_alpha"))
     assert len(read) > _kokoro.TOKEN_LIMIT
     assert sum(spoken) == len(read)

@@ -1,4 +1,4 @@
-"""docs/licences.md lists every package that the toolkit and the embedded service bring along."""
+"""docs/licenses.md lists every package that the toolkit and the embedded service bring along."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-LICENCES = (Path(__file__).parents[1] / "docs" / "licences.md").read_text(encoding="utf-8")
+LICENseS = (Path(__file__).parents[1] / "docs" / "licenses.md").read_text(encoding="utf-8")
 
 
 def canonical(name: str) -> str:
@@ -37,7 +37,7 @@ def brought_along(extra: str) -> set[str]:
 
 @pytest.mark.parametrize("extra", ["", "local"])
 def test_every_package_is_listed(extra):
-    listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENCES, re.MULTILINE))
+    listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENseS, re.MULTILINE))
     packages = brought_along(extra)
     assert len(packages) > 20
     assert not packages - listed
