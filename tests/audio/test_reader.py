@@ -40,12 +40,12 @@ def test_what_is_read_is_what_stands_there(recording):
 
 def test_outlines_hold_every_extreme(recording):
     samples, sound = recording
-    whole = sound.outline(0.0, 40.0, 50)
+    whole = sound.read_outline(0.0, 40.0, 50)
     assert whole[:, 0].min() == samples.min()
     assert whole[:, 1].max() == samples.max()
     # its stretches are exact to 256 frames, so each holds nearly what the exact one holds
     assert np.abs(whole - compute_peaks(samples, 50)).max() < 0.05
-    near = sound.outline(20.0, 20.1, 50)
+    near = sound.read_outline(20.0, 20.1, 50)
     assert np.array_equal(near, compute_peaks(samples[20 * RATE : 20 * RATE + 800], 50))
     assert sound.rms_dbfs() == pytest.approx(rms_dbfs(samples), abs=0.01)
 

@@ -71,7 +71,7 @@ def fake(state, monkeypatch):
         started.append(state_dir)
         return [sys.executable, "-c", FAKE]
 
-    monkeypatch.setattr(_lease, "_command", command)
+    monkeypatch.setattr(_lease, "_build_command", command)
     return started
 
 
@@ -194,7 +194,9 @@ def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):
 def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog):
     with connect(max_retries=0) as lab:
         killed(state)
-        monkeypatch.setattr(_lease, "_command", lambda _: [sys.executable, "-c", "import sys; sys.exit(3)"])
+        monkeypatch.setattr(
+            _lease, "_build_command", lambda _: [sys.executable, "-c", "import sys; sys.exit(3)"]
+        )
         with pytest.raises(APIConnectionError, match="has stopped"):
             lab.voices()
         assert (
@@ -226,7 +228,7 @@ def test_a_client_that_is_closed_starts_nothing(fake, state):
     ],
 )
 def test_a_start_that_fails_says_why_and_what_to_do(state, monkeypatch, script, message):
-    monkeypatch.setattr(_lease, "_command", lambda _: [sys.executable, "-c", script])
+    monkeypatch.setattr(_lease, "_build_command", lambda _: [sys.executable, "-c", script])
     monkeypatch.setattr(_lease, "_START_S", 1.0 if "sleep" in script else 30.0)
     with pytest.raises(ServiceStartError, match=message) as caught:
         connect()
@@ -238,7 +240,7 @@ def test_a_start_that_fails_says_why_and_what_to_do(state, monkeypatch, script, 
 
 def test_no_extra_is_advised_for_a_module_of_our_own(state, monkeypatch):
     script = "import speechlab.service._no_such_module"
-    monkeypatch.setattr(_lease, "_command", lambda _: [sys.executable, "-c", script])
+    monkeypatch.setattr(_lease, "_build_command", lambda _: [sys.executable, "-c", script])
     with pytest.raises(
         ServiceStartError, match=r"No module named 'speechlab.service._no_such_module'"
     ) as caught:
@@ -250,7 +252,7 @@ def test_no_extra_is_advised_for_a_module_of_our_own(state, monkeypatch):
 
 
 def test_a_missing_extra_is_named(state, monkeypatch):
-    monkeypatch.setattr(_lease, "_NEEDED", ("starlette", "no_such_package_at_all"))
+    monkeypatch.setattr(_lease, "_SERVICE_MODULES", ("starlette", "no_such_package_at_all"))
     with pytest.raises(ServiceStartError, match=r"pip install 'speechlab\[local\]'"):
         connect()
 

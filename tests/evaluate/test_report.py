@@ -70,7 +70,7 @@ def held(page, name):
 def test_a_page_of_many_rows_shows_the_worst_and_a_sample_and_says_so(tmp_path, monkeypatch):
     for module in (contents, page):
         monkeypatch.setattr(module, "MANY_ROWS", 30)
-        monkeypatch.setattr(module, "PICKED_ROWS", 5)
+        monkeypatch.setattr(module, "SHOWN_ROWS", 5)
     frame = pd.DataFrame({"text": ["the cat"] * 40, "heard": ["the cat"] * 40, "language": "en"})
     frame.loc[[7, 31], "heard"] = "a dog"
     report = evaluate.recognition(None, frame, hypotheses="heard", progress=False, store=tmp_path / "store")

@@ -235,18 +235,18 @@ FUNCTIONS = {
     "Normalizer.explain": (text.normalizer("ja").explain, ONE_TEXT),
     "Normalizer.spans": (text.normalizer("ja").spans, ONE_TEXT),
     "language_code": (text.language_code, {"language": "de"}),
-    "language_name": (text.get_language_name, {"code": "de"}),
-    "languages_in": (text.find_languages, ONE_TEXT),
-    "primary_language": (text.parse_primary_language, {"language": "de"}),
-    "kana_key": (text.to_kana_key, {"kana": "カナ"}),
+    "get_language_name": (text.get_language_name, {"code": "de"}),
+    "find_languages": (text.find_languages, ONE_TEXT),
+    "parse_primary_language": (text.parse_primary_language, {"language": "de"}),
+    "to_kana_key": (text.to_kana_key, {"kana": "カナ"}),
     "loops": (text.loops, {"text": "a", "reference": "b"}),
     "join_texts": (text.join_texts, {"texts": ["a", "b"], "language": ""}),
     "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
     **{
         name: (getattr(text, name), ONE_TEXT)
         for name in (
-            *("words", "characters", "pinyin", "reading", "reading_key", "mora_count", "morphemes"),
-            *("spoken_words", "usual_kanji", "standard_kanji", "dictionary_entries", "looks_unspaced"),
+            *("words", "characters", "pinyin", "reading", "to_reading_key", "mora_count", "morphemes"),
+            *("split_spoken_words", "usual_kanji", "standard_kanji", "dictionary_entries", "looks_unspaced"),
         )
     },
 }
@@ -355,8 +355,8 @@ ACCEPTED_BY = {
     ("timed_error_rate", "hypothesis"): {"[]"},
     ("join_texts", "texts"): {"[]", "{}"},
     ("join_texts", "language"): TEXT,
-    ("language_name", "code"): TEXT,
-    ("primary_language", "language"): TEXT,
+    ("get_language_name", "code"): TEXT,
+    ("parse_primary_language", "language"): TEXT,
     ("writes_without_spaces", "language"): TEXT,
     # Optional columns.
     ("glossary_terms of a table", "source"): ANYTHING_HASHABLE,

@@ -213,7 +213,7 @@ class LabNotebook:
         """Have a widget's plain HTML made anew, and wait until it is."""
         place = f".{self.ask(f'{name}._place')[1:-1]}"
         self.page.evaluate("(place) => { document.querySelector(place).dataset.old = 'yes'; }", place)
-        self.ask(f"{name}._show_again()")
+        self.ask(f"{name}._refresh_output()")
         self.page.wait_for_function(
             "(place) => document.querySelector(`${place}:not([data-old])`)", arg=place
         )

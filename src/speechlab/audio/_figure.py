@@ -55,7 +55,8 @@ def draw_clip(
         title=title,
         facts=facts,
         image_url=data_url(draw_waveform(samples, width=480, height=48, scale=1), "image/png"),
-        image_alt=f"Waveform of {title or 'audio clip'}, {_format_duration(duration_s)}, {rms_dbfs(samples):.0f} dBFS",
+        image_alt=f"Waveform of {title or 'audio clip'}, {_format_duration(duration_s)}, "
+        f"{rms_dbfs(samples):.0f} dBFS",
         text=text,
         lang=lang,
     )

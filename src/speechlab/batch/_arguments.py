@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
 
-from speechlab._arguments import is_bool, is_number, is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_bool, is_number, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab.batch._plan.parameters import (
     SynthesisParameters,

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from speechlab.batch._arguments import CallingOptions, WaitingOptions, sort_options
 from speechlab.batch._history import Run
 from speechlab.batch._outcome import add_advice
-from speechlab.batch._plan.plan import Plan, check_plan, build_plan
+from speechlab.batch._plan.plan import Plan, build_plan, check_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, show_progress, choose_progress
+from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, choose_progress, show_progress
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
 from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
-from speechlab.batch._table.assemble import RUN_ATTRIBUTE, to_requested_form, join_frames
+from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
 from speechlab.client import (
     AsyncClient,
     CallGroup,
     Client,
     VoiceCatalogue,
-    identify_service,
-    start_work,
     adapt_for_client,
-    copy_with_group,
-    save_service,
     copy_for_replay,
+    copy_with_group,
+    identify_service,
+    save_service,
+    start_work,
     wait_for_result,
 )
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError

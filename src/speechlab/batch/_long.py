@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Unpack
 
-from speechlab._arguments import is_number, describe_missing_columns, build_argument_error
+from speechlab._arguments import build_argument_error, describe_missing_columns, is_number
 from speechlab._pandas import pd
 from speechlab.audio import cut_at_silences
 from speechlab.batch._arguments import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
@@ -21,7 +21,7 @@ from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._store_options import CHUNK_ROWS, use_store
 from speechlab.batch._table.failures import suppress_failure_warnings
-from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, format_reasons, collect_segments
+from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, collect_segments, format_reasons
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
 from speechlab.segments import doubts
 from speechlab.segments import frame as segment_frame

@@ -14,7 +14,7 @@ from speechlab.batch._arguments import (
     TranslationPlanOptions,
     expose_options,
 )
-from speechlab.batch._caller import process_table, plan_table, run_plan
+from speechlab.batch._caller import plan_table, process_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:

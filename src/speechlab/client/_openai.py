@@ -17,7 +17,7 @@ import orjson
 
 from speechlab.client._operations.call import HttpCall, build_json_body
 from speechlab.client._operations.recording import RecordingBody
-from speechlab.client._systems.functions import build_catalogue, to_voice_languages, build_voice_id
+from speechlab.client._systems.functions import build_catalogue, build_voice_id, to_voice_languages
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,

@@ -230,7 +230,8 @@ def build_replay_miss(store: Store, operation: str, parameters: dict[str, Any], 
         if not service:
             text = f"{head}: the same is there, but not of which service it was asked; {REPLAY_ADVICE}"
         elif asked == service:
-            text = f"{head}: the same is there as a repetition, or from another version of the contract; {REPLAY_ADVICE}"
+            text = f"{head}: the same is there as a repetition, or from another version of the contract; "
+            text += REPLAY_ADVICE
             parameter = None
         else:
             text = f"{head}: the same was asked of {of}, and this is {service!r}; {REPLAY_ADVICE}"

@@ -16,11 +16,11 @@ from speechlab.contract._base import (
     TRANSLATION_PATH,
     VOICES_PATH,
     OperationName,
+    compute_request_key,
     join_url,
     parse_json_object,
     read_json_reply,
     to_realtime_url,
-    compute_request_key,
 )
 from speechlab.contract._errors import (
     ASR_FAILED,
@@ -104,9 +104,9 @@ from speechlab.contract._speech import (
     Voice,
     VoiceList,
     VoiceRules,
-    parse_uuid,
     check_format,
     check_text,
+    parse_uuid,
 )
 from speechlab.contract._translation import (
     CHUNK_OBJECT,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from speechlab._arguments import is_missing, build_argument_error
+from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._require import require
@@ -16,13 +16,13 @@ from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
+    add_offsets,
     cut_segments,
-    guess_columns,
     find_manifest,
+    guess_columns,
     read_manifest,
     rename_columns,
     resolve_recordings,
-    add_offsets,
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError

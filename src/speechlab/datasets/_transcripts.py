@@ -83,7 +83,8 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
                 for name, value in transcript.items()
                 if name == "text" or value not in _EMPTY_VALUES
             }
-    message = f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS_ALLOWED}"
+    fields = ", ".join(map(str, list(reply)[:6])) or "none"
+    message = f"the reply has the fields {fields}, unlike those of {_FORMS_ALLOWED}"
     raise InvalidRequestError(message, parameter="reply")
 
 

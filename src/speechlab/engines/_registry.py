@@ -163,7 +163,8 @@ _BUILT_IN_ENTRIES = (
     ),
     EngineEntry(
         "whisper", "recognizer", ("ja", "en", "zh"), "Whisper base int8, or any CTranslate2 Whisper folder",
-        "MIT", "MIT", _create_whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"), (WHISPER_BASE.name,),
+        "MIT", "MIT", _create_whisper, ("faster_whisper", "ctranslate2", "onnxruntime", "opencc"),
+        (WHISPER_BASE.name,),
     ),
     EngineEntry(
         "gemma", "translator", ("ja", "en", "zh"), "Gemma 3 270M: demonstrates the interface, translates poorly",

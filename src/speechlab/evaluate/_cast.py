@@ -14,24 +14,24 @@ from speechlab.client import (
     AsyncClient,
     Client,
     VoiceCatalogue,
-    start_work,
-    copy_with_group,
     copy_for_replay,
-    wait_for_result,
+    copy_with_group,
+    start_work,
     system,
+    wait_for_result,
 )
 from speechlab.contract import Voice
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import (
     check_client,
+    describe_missing_language,
     parse_language_code,
     parse_language_codes,
-    describe_missing_language,
 )
 from speechlab.evaluate._made import INPUTS, REASON
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable
 from speechlab.evaluate._writing.columns import format_count
-from speechlab.text import get_language_name, find_languages, parse_primary_language
+from speechlab.text import find_languages, get_language_name, parse_primary_language
 
 if TYPE_CHECKING:
     from speechlab.store import Store

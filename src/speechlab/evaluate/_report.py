@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import write_atomically
 from speechlab._pandas import pd
@@ -18,18 +18,18 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import compare_reports
 from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.report import (
+    build_speech_report,
+    build_wide_table,
     combine_reports,
     select_system_report,
     select_system_rows,
-    build_speech_report,
-    build_wide_table,
 )
 from speechlab.evaluate._writing.contents import Contents, Drawing, select_shown_rows
 from speechlab.evaluate._writing.folder import (
     PAGES,
+    build_write_error,
     read_folder,
     resolve_report_path,
-    build_write_error,
     write_folder,
 )
 from speechlab.evaluate._writing.page import render_page

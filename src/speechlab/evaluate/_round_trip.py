@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import check_client, resolve_columns, check_reserved_columns
+from speechlab.evaluate._arguments import check_client, check_reserved_columns, resolve_columns
 from speechlab.evaluate._cast import Cast, assign_voices, build_recordings_client
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
@@ -18,17 +18,17 @@ from speechlab.evaluate._speech.report import build_speech_report
 from speechlab.evaluate._speech.rows import SPEAK, recognize_with_first_available, score_rows, synthesize_rows
 from speechlab.evaluate._speech.speed import (
     TimingPlan,
-    build_timing_plan,
     build_empty_call_table,
+    build_timing_plan,
     time_or_explain,
     time_voices,
 )
-from speechlab.evaluate._systems import ask_each_service, resolve_services, describe_unreachable
+from speechlab.evaluate._systems import ask_each_service, describe_unreachable, resolve_services
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    build_record,
     announce_estimate,
+    build_record,
     warn_failures,
 )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab import batch
-from speechlab._arguments import describe_missing_columns, build_argument_error
+from speechlab._arguments import build_argument_error, describe_missing_columns
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype

@@ -19,9 +19,9 @@ from speechlab.evaluate._changes.tested import (
     KEYS,
     TEXT_KEYS,
     add_row_keys,
-    sort_by_magnitude,
     normalize_report_rows,
     normalize_translation_rows,
+    sort_by_magnitude,
 )
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
@@ -33,7 +33,7 @@ from speechlab.evaluate._writing.columns import DisplayColumn, View, build_numbe
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods, list_values
 from speechlab.evaluate._writing.record import find_service
-from speechlab.metrics import POINTS, RATIO, sequential_test, format_value
+from speechlab.metrics import POINTS, RATIO, format_value, sequential_test
 
 # Maximum number of runs in the table of runs.
 _MAX_RUNS = 10

@@ -34,13 +34,13 @@ from speechlab.metrics._statistics.significance import (
     UNPAIRED,
     WORSE,
     format_difference,
+    format_value,
     holm,
     is_significant,
     judge,
-    format_value,
 )
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, rank, compute_utterances_needed
+from speechlab.metrics._systems.ranking import Ranking, compute_utterances_needed, rank
 from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times

@@ -2,7 +2,7 @@
 
 It uses the data of ``contract`` and the engines of ``engines``, and can be reached over HTTP and WebSockets only. It
 contains no client. ``speechlab serve`` runs it, ``sl.connect()`` starts it in the background, and tests use
-:func:`running`. Modules are imported on first use.
+:func:`run_service`. Modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
     from speechlab.service._accounts.limits import KeyLimits, StoredLimits
     from speechlab.service._app import create_app
-    from speechlab.service._config import ServiceConfig, parse_settings, load_config
+    from speechlab.service._config import ServiceConfig, load_config, parse_settings
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
     from speechlab.service._providers import Provider, ServedEngine
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["Provider", "ServedEngine", "ServiceConfig", "run_service", "voice_uuid"]
 
 _NAMES = {
-    "_accounts.database": "Database default_data_dir",
+    "_accounts.database": "Database resolve_default_data_dir",
     "_accounts.ledger": "Ledger UsageRow UsageTotal",
-    "_accounts.keys": "Access StoredKey",
+    "_accounts.keys": "KeyStore StoredKey",
     "_accounts.limits": "KeyLimits StoredLimits",
     "_app": "create_app",
-    "_config": "ServiceConfig given_settings load_config",
+    "_config": "ServiceConfig parse_settings load_config",
     "_engines.voices": "voice_uuid",
     "_keys": "make_key",
     "_providers": "Provider ServedEngine",
-    "_server.running": "RunningService running",
-    "_server.server": "Ready serve",
+    "_server.running": "RunningService run_service",
+    "_server.server": "Ready run_until_stopped",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 # Names that need a web server, which the extra ``local`` installs.
-_SERVER_NAMES = frozenset({"create_app", "running", "serve"})
+_SERVER_NAMES = frozenset({"create_app", "run_service", "run_until_stopped"})
 
 
 def __getattr__(name: str) -> Any:

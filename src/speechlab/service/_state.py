@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from speechlab._platform import package_version
 from speechlab.contract import HandshakeCode
 from speechlab.service._accounts.database import Database
-from speechlab.service._accounts.keys import KeyStore, Keyring
+from speechlab.service._accounts.keys import Keyring, KeyStore
 from speechlab.service._accounts.ledger import Counters, Ledger
 from speechlab.service._accounts.limits import StoredLimits
 from speechlab.service._accounts.metering import Meter, Metering

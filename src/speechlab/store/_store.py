@@ -293,9 +293,8 @@ class Store:
 
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
-        return [
-            self._build_record(row) for row in self._query(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY rowid")
-        ]  # noqa: S608 - names of columns and placeholders; values are bound
+        query = f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY rowid"  # noqa: S608 - names of columns, no values
+        return [self._build_record(row) for row in self._query(query)]
 
     def part_path(self, part: RunPart) -> Path:
         """Return the Parquet file of a part."""

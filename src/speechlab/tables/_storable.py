@@ -57,7 +57,7 @@ def to_arrow_table(frame: pd.DataFrame) -> pa.Table:
 
 
 def to_pandas_table(table: pa.Table) -> pd.DataFrame:
-    """Convert a table of :func:`arrow_table` to pandas, with its original column labels."""
+    """Convert a table of :func:`to_arrow_table` to pandas, with its original column labels."""
     frame: pd.DataFrame = table.to_pandas()
     if str(text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
         texts = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.StringDtype)]
@@ -78,7 +78,7 @@ def to_parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Read a table that :func:`table_bytes` wrote, with its original column labels."""
+    """Read a table that :func:`to_parquet_bytes` wrote, with its original column labels."""
     import pyarrow.parquet as pq
 
     return to_pandas_table(pq.read_table(path, partitioning=None))

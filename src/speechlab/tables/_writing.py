@@ -14,7 +14,7 @@ import orjson
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.tables._files import TableFormat, guard_frame
-from speechlab.tables._storable import to_arrow_table, cell_to_text
+from speechlab.tables._storable import cell_to_text, to_arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -45,7 +45,7 @@ _name_after(__name__, globals(), __all__)
 
 def __getattr__(name: str) -> Any:
     """The widgets that a table does without, loaded together on first use: they need texts, segments and tests."""
-    if name not in __all__ and name != "shown_errors":
+    if name not in __all__ and name != "to_error_table":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from speechlab.widgets._editor.editor import SegmentEditor
     from speechlab.widgets._errors.browser import ErrorBrowser, ReferenceBrowser
@@ -59,6 +59,6 @@ def __getattr__(name: str) -> Any:
     classes: tuple[type, ...] = (SegmentEditor, ErrorBrowser, ListeningTest, Player, Recorder)
     classes += (ReferenceBrowser, StreamPlayer, VoiceExplorer)
     names = globals()
-    names.update({widget.__name__: widget for widget in classes}, shown_errors=to_error_table)
+    names.update({widget.__name__: widget for widget in classes}, to_error_table=to_error_table)
     _name_after(__name__, names, __all__)
     return names[name]

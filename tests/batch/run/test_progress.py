@@ -132,7 +132,7 @@ from speechlab import batch
 from speechlab.batch._run import progress
 from speechlab.batch import _caller
 from speechlab.client import Client
-_caller._READING_S = 0.0  # else the bar of a fast machine is never seen
+_caller._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
 frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
 batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """

@@ -94,7 +94,7 @@ def test_translate(good, lab, name, value):
 def test_realtime(good, lab, name, value):
     def call():
         session = lab.realtime(**{**SESSION, name: value})
-        _portal.run(session._async._prepared)
+        _portal.run(session._async._ensure_config)
 
     check(good, call)
 

@@ -22,9 +22,9 @@ from speechlab.metrics import (
     summarize,
 )
 from speechlab.metrics._statistics.mapsswe import (
+    compute_segment_differences,
     count_errors_by_place,
     mapsswe,
-    compute_segment_differences,
     segments,
 )
 from speechlab.metrics._statistics.significance import compute_sign_flip_p

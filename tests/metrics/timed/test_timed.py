@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from speechlab import segments
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, timed_error_rate
-from speechlab.metrics._timed.distance import TimedTokens, count_timed_errors, align_timed_tokens
+from speechlab.metrics._timed.distance import TimedTokens, align_timed_tokens, count_timed_errors
 from speechlab.segments import find_cheapest_assignment
 from support.programs import MEETEVAL
 

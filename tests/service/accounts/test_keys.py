@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.service import KeyStore, Database, Ledger, ServiceConfig, UsageRow, run_service, voice_uuid
+from speechlab.service import Database, KeyStore, Ledger, ServiceConfig, UsageRow, run_service, voice_uuid
 from speechlab.service._accounts.keys import Keyring
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually

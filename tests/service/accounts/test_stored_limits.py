@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.service import KeyStore, Database, KeyLimits, StoredLimits
+from speechlab.service import Database, KeyLimits, KeyStore, StoredLimits
 from speechlab.service._accounts.limits import LIMIT_NAMES
 from support.clients import Http
 

@@ -218,7 +218,7 @@ HANDSHAKE = (
 
 @pytest.mark.slow
 def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypatch):
-    monkeypatch.setattr("speechlab.service._server.websocket._FRAMES_S", 10**9)
+    monkeypatch.setattr("speechlab.service._server.websocket._MAX_FRAMES_S", 10**9)
     with staged.http.raw(HANDSHAKE) as connection:
         connection.setsockopt(
             socket.SOL_SOCKET, socket.SO_RCVBUF, 4096

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from speechlab.service import KeyStore, Database, Ledger, load_config
+from speechlab.service import Database, KeyStore, Ledger, load_config
 from support.clients import KEY, Http, Talk
 from support.clock import eventually
 from support.programs import program

@@ -168,7 +168,9 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
 
 
 def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatch):
-    monkeypatch.setattr("speechlab.service._workers.pool._DECODING", "speechlab.service._no_such_module")
+    monkeypatch.setattr(
+        "speechlab.service._workers.pool._DECODING_MODULE", "speechlab.service._no_such_module"
+    )
     fault = refused(lambda: decoded(decoders(), tone(), RATE))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
     monkeypatch.setattr(sys, "executable", "/no/such/python")

@@ -164,7 +164,7 @@ def trim_mp3(data: bytes) -> bytes:
 
 
 def check_mp3(data: Bytes) -> int:
-    """Check that no frame is missing or truncated; see :func:`whole_mp3`."""
+    """Check that no frame is missing or truncated; see :func:`trim_mp3`."""
     frames, promised, reached = 0, 0, 0
     for start, end in _list_mp3_frames(data):
         if end > len(data):

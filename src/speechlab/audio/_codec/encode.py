@@ -42,7 +42,7 @@ _PAGE_MICROSECONDS = 100_000
 
 
 def can_stream(format: AudioFormat | str, sample_rate: int = DEFAULT_SAMPLE_RATE) -> bool:  # noqa: A002 - the contract's name
-    """Return whether :func:`stream_encoder` supports a format at a sample rate."""
+    """Return whether :func:`build_stream_encoder` supports a format at a sample rate."""
     chosen = parse_format(format)
     match chosen:
         case AudioFormat.MP3:
@@ -98,7 +98,7 @@ def build_wav_header(sample_rate: int, channels: int, data_size: int | None = No
 
 
 class StreamEncoder(ABC):
-    """An encoder for samples in pieces, made by :func:`stream_encoder`.
+    """An encoder for samples in pieces, made by :func:`build_stream_encoder`.
 
     As a context manager it releases the codec at the end, whether or not :meth:`close` was called. Use an encoder in
     one thread at a time.

@@ -12,7 +12,7 @@ from functools import cached_property
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeGuard
 
-from speechlab._arguments import is_missing, describe_missing_columns, to_python_number
+from speechlab._arguments import describe_missing_columns, is_missing, to_python_number
 from speechlab._files import expand_user_path
 from speechlab.audio import AudioClip
 from speechlab.batch._outcome import find_user_stacklevel

@@ -51,7 +51,7 @@ class ClaimedCalls:
 
     def __init__(self, calls: Sequence[PlannedCall], store: Store, tally: Tally) -> None:
         self.left: list[PlannedCall] = list(calls)
-        """Calls not yet given out; after :meth:`give_out`, the calls that other processes are making."""
+        """Calls not yet given out; after :meth:`claim_calls`, the calls that other processes are making."""
         self.found: dict[str, Outcome] = {}
         """The outcomes of calls that other processes made."""
         self._store, self._tally = store, tally

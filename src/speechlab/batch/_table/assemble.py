@@ -16,11 +16,11 @@ from speechlab._require import require
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import (
     BOOKKEEPING,
-    list_earlier_bookkeeping,
-    pad_label,
     build_column,
     collect_result_columns,
     list_clashing_columns,
+    list_earlier_bookkeeping,
+    pad_label,
 )
 from speechlab.batch._plan.plan import check_plan
 from speechlab.batch._store_options import use_store

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import console, errors, build_table
-from speechlab.cli._options import register_command, option
+from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._options import option, register_command
 from speechlab.contract import parse_uuid
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
-    from speechlab.service import KeyStore, Database, KeyLimits, StoredKey
+    from speechlab.service import Database, KeyLimits, KeyStore, StoredKey
 
 app = typer.Typer(help="API keys of the embedded service.", no_args_is_help=True)
 

@@ -47,8 +47,8 @@ _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[CallKey, asyncio.F
 
 
 def _build_wait_error(waited_s: float, time_s: float | None) -> APITimeoutError:
-    text = f"the call's time of {get_full_timeout(time_s or 0.0):g} s was up while it waited for another call of this process"
-    error = APITimeoutError(f"{text} with the same request, which started before", attempts=0)
+    text = f"the call's time of {get_full_timeout(time_s or 0.0):g} s was up while it waited for another call"
+    error = APITimeoutError(f"{text} of this process with the same request, which started before", attempts=0)
     error.advice = "give a longer time as timeout= of the call, or by with_options(timeout=...)"
     attach_timing(error, Timing(attempts=0, latency_s=waited_s))
     return error

@@ -7,17 +7,17 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from speechlab._arguments import is_bool, is_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_bool, is_number
 from speechlab._pandas import pd
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.operation import Operation, to_sendable, build_timeouts, words
+from speechlab.client._operations.operation import Operation, build_timeouts, to_sendable, words
 from speechlab.client._operations.recording import (
     AudioInput,
     Recording,
+    build_recognition_body,
     compute_digest,
     read_recording,
-    build_recognition_body,
 )
 from speechlab.contract import (
     RECOGNITION_PATH,

@@ -13,7 +13,7 @@ from speechlab._arguments import to_int_rate
 from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, draw_clip, list_wav_chunks
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, build_json_body
-from speechlab.client._operations.operation import Operation, to_sendable, build_text_content, build_timeouts
+from speechlab.client._operations.operation import Operation, build_text_content, build_timeouts, to_sendable
 from speechlab.contract import (
     CONTENT_TYPES,
     DEFAULT_SAMPLE_RATE,

@@ -11,7 +11,7 @@ from speechlab._pandas import pd
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.client._operations.operation import build_timeouts
 from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, parse_uuid
-from speechlab.display import Html, render_details, element, join, table
+from speechlab.display import Html, element, join, render_details, table
 from speechlab.errors import InvalidRequestError
 
 _MAX_MATCHES = 6

@@ -99,7 +99,8 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
         problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
     except TimeoutError:
         problem = APITimeoutError(
-            f"no session.created came within {get_full_timeout(within_s):g} s; give a longer time by with_options(timeout=...)"
+            f"no session.created came within {get_full_timeout(within_s):g} s; give a longer time by "
+            "with_options(timeout=...)"
         )
     except BaseException:
         await socket.close(wait=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab.client._scheduling.pressure import End, AttemptEnd
+from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.waiting import CallGroup, CallPlace, Patience, WaitingCall
 from speechlab.contract import RETRYABLE_STATUS, UNREACHED_STATUS
 from speechlab.errors import (

@@ -167,7 +167,8 @@ class Settings:
         """Refuse values that are not a transport or not an adapter."""
         if not isinstance(self.adapter, OpenAIAdapter | FunctionSystem | None):
             raise ConfigurationError(
-                f"adapter is {format_setting(self.adapter)}; give an OpenAIAdapter, or None for a service of the contract"
+                f"adapter is {format_setting(self.adapter)}; give an OpenAIAdapter, or None for a service of the "
+                "contract"
             )
         if isinstance(self.transport, str):
             if self.transport != AIOHTTP:

@@ -15,10 +15,10 @@ from speechlab.client._operations.speech import (
     SampleReader,
     SpeechClip,
     StreamSpeech,
-    is_audio_type,
-    not_audio,
     count_speech_usage,
     describe_missing,
+    is_audio_type,
+    not_audio,
 )
 from speechlab.client._streams.base import Playable, Stream, read_start
 from speechlab.client._transport.http import WireError

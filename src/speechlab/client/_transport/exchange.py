@@ -257,7 +257,8 @@ def _build_timeout_error(call: HttpCall, attempt: RequestAttempt, *, reading: bo
         waited = "a connection, or for the reply"
     else:
         waited = "the reply" if attempt.sent else "a connection, and for the request to be taken"
-    text = f"the call's time of {get_full_timeout(call.timeouts.total or 0.0):g} s was up while it waited for {waited}"
+    time_s = get_full_timeout(call.timeouts.total or 0.0)
+    text = f"the call's time of {time_s:g} s was up while it waited for {waited}"
     return WireError(text, sent=attempt.sent, timed_out=True)
 
 

@@ -75,7 +75,7 @@ def build_few_shot_prefix(job: TranslationJob) -> str:
 
 
 def build_few_shot_prompt(text: str, job: TranslationJob, mark: str | None) -> str:
-    """Return a prompt of examples with the text as the next one; it begins with :func:`few_shot_prefix`."""
+    """Return a prompt of examples with the text as the next one; it begins with :func:`build_few_shot_prefix`."""
     prompt = build_few_shot_prefix(job)
     if mark:
         prompt += _format_examples(job, [{code: shot.format(mark) for code, shot in _TERM_EXAMPLE.items()}])

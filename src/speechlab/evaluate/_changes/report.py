@@ -15,18 +15,18 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._statistics import MIN_PAIRS, compute_paired_ratio
-from speechlab.evaluate._writing.columns import format_language, format_count, capitalize_sentence
+from speechlab.evaluate._writing.columns import capitalize_sentence, format_count, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
-    describe_changes,
     build_differences_drawing,
     build_differences_view,
+    describe_changes,
     describe_evidence,
 )
 from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import describe_methods, list_values
 from speechlab.evaluate._writing.record import find_service
-from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge, format_value
+from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
 
 _HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_number, is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_number, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError

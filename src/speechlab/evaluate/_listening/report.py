@@ -10,9 +10,9 @@ from speechlab._platform import package_version
 from speechlab.display import join_with_and
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
+    compare_systems,
     compute_agreement,
     select_included,
-    compare_systems,
     summarize_listeners,
     summarize_systems,
 )
@@ -20,14 +20,14 @@ from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
-    build_p_value_column,
     build_count_column,
-    format_count_in_words,
     build_interval_column,
     build_number_column,
-    format_p,
-    format_count,
+    build_p_value_column,
     capitalize_sentence,
+    format_count,
+    format_count_in_words,
+    format_p,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows

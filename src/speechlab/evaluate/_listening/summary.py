@@ -12,14 +12,14 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.evaluate._listening.statistics import (
-    count_answers_needed,
+    bootstrap_two_way,
     compute_binomial_p,
     compute_detectable_difference,
     compute_detectable_share,
-    krippendorff_alpha,
+    count_answers_needed,
     count_more_needed,
     estimate_two_way,
-    bootstrap_two_way,
+    krippendorff_alpha,
 )
 from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, build_system_scores
 from speechlab.metrics import BETTER, POINTS, judge

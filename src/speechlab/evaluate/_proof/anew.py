@@ -10,7 +10,7 @@ from typing import Any
 from speechlab import datasets
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.display import join_with_and, format_percent
+from speechlab.display import format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
@@ -32,13 +32,13 @@ from speechlab.evaluate._translation.measures import (
 )
 from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.evaluate._translation.spoken import build_stages_report
-from speechlab.evaluate._voices.report import rank_voices, build_voices_report
-from speechlab.evaluate._watch import rescore_study_rows, build_watch_report
+from speechlab.evaluate._voices.report import build_voices_report, rank_voices
+from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
 from speechlab.evaluate._writing.columns import (
     View,
     build_count_column,
-    format_count,
     build_rate_column,
+    format_count,
     text,
 )
 from speechlab.evaluate._writing.contents import Contents, Finding

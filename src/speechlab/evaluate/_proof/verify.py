@@ -29,7 +29,7 @@ from speechlab.evaluate._voices.report import list_voice_columns
 from speechlab.evaluate._voices.study import measure_sounds
 from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.folder import compare_file_hashes
-from speechlab.evaluate._writing.page import hash_figure, render_page_parts, parse_report, compute_seals
+from speechlab.evaluate._writing.page import compute_seals, hash_figure, parse_report, render_page_parts
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents

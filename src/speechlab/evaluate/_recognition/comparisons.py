@@ -8,27 +8,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import join_with_and, format_percent
+from speechlab.display import format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.advice import FAR, LEVEL, recommend_system, build_choice_conclusion
+from speechlab.evaluate._speech.advice import FAR, LEVEL, build_choice_conclusion, recommend_system
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import UNITS, choose_ranking_units
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import (
+    capitalize_sentence,
+    format_count,
     format_interval,
     format_language,
-    format_count,
-    capitalize_sentence,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import (
+    build_study_differences,
     describe_difference,
     describe_evidence,
-    build_study_differences,
 )
-from speechlab.metrics import Ranking, compare, judge, rank, compute_utterances_needed
+from speechlab.metrics import Ranking, compare, compute_utterances_needed, judge, rank
 
 if TYPE_CHECKING:
     from speechlab.evaluate._systems import System
@@ -284,7 +284,8 @@ def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequenc
         certainty = f"That is beyond chance on {on}.{_describe_harmless_noise(findings, conditions)}"
     elif proven:
         names = join_with_and([_format_systems_and_language(finding) for finding in proven])
-        certainty = f"Beyond chance on {on}: {names}; the rest may be chance.{_describe_harmless_noise(findings, conditions)}"
+        certainty = f"Beyond chance on {on}: {names}; the rest may be chance."
+        certainty += _describe_harmless_noise(findings, conditions)
     else:
         needed = [finding.numbers["needed"] for finding in at_hardest]
         further = max((float(total) - count for total in needed if not is_missing(total)), default=0)

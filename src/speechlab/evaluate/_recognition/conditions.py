@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_number
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import AudioError

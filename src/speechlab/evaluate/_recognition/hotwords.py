@@ -8,16 +8,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._pandas import pd
-from speechlab.display import join_with_and, format_percent
+from speechlab.display import format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.rows import to_language_codes, build_multilingual_normalizer
+from speechlab.evaluate._speech.rows import build_multilingual_normalizer, to_language_codes
 from speechlab.evaluate._writing.columns import (
     View,
     build_count_column,
+    build_rate_column,
     describe_p,
     format_count,
-    build_rate_column,
     text,
 )
 from speechlab.evaluate._writing.contents import Finding

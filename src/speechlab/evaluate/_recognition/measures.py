@@ -17,9 +17,9 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
-    format_interval,
     build_number_column,
     build_rate_column,
+    format_interval,
     text,
 )
 from speechlab.evaluate._writing.differences import ENOUGH

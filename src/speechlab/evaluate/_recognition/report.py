@@ -10,28 +10,28 @@ from speechlab._pandas import pd
 from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,
-    compare_conditions,
     build_condition_findings,
     build_conditions_conclusion,
-    rank_systems,
     build_streams_conclusion,
     build_systems_conclusion,
+    compare_conditions,
+    rank_systems,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.hallucinations import flag_hallucinations, build_silence_findings
+from speechlab.evaluate._recognition.hallucinations import build_silence_findings, flag_hallucinations
 from speechlab.evaluate._recognition.hotwords import (
     HotwordEffects,
-    measure_hotword_effects,
     build_hotwords_view,
+    measure_hotword_effects,
 )
 from speechlab.evaluate._recognition.measures import (
     build_measures_view,
-    summarize_streams,
     build_streams_view,
+    summarize_streams,
 )
 from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.ranking import READINGS
-from speechlab.evaluate._speech.report import describe_speech_methods, build_speech_report, build_wide_table
+from speechlab.evaluate._speech.report import build_speech_report, build_wide_table, describe_speech_methods
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import build_differences_drawing, build_differences_view

@@ -15,23 +15,23 @@ from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.datasets import find_usual_columns
 from speechlab.evaluate._arguments import (
-    parse_language_code,
-    resolve_columns,
     check_count,
     check_reserved_columns,
-    parse_language_codes,
     describe_missing_language,
     measure_duration,
+    parse_language_code,
+    parse_language_codes,
+    resolve_columns,
 )
-from speechlab.evaluate._made import INPUTS, NO_SPEAKER, RECOGNITION, STREAMING, REASON
+from speechlab.evaluate._made import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._recognition.conditions import (
     AS_RECORDED,
     Condition,
-    build_conditions,
     apply_conditions,
+    build_conditions,
 )
-from speechlab.evaluate._recognition.hallucinations import collect_silence_transcripts, build_speechless_rows
-from speechlab.evaluate._recognition.measures import compute_measures, collect_timed_calls, add_stream_times
+from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
+from speechlab.evaluate._recognition.measures import add_stream_times, collect_timed_calls, compute_measures
 from speechlab.evaluate._recognition.report import build_recognition_report
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
@@ -39,21 +39,21 @@ from speechlab.evaluate._speech.blocks import BLOCK, Blocks, find_blocks
 from speechlab.evaluate._speech.rows import (
     SPEAK,
     build_existing_rows,
+    build_failed_rows,
     recognize_rows,
     score_rows,
-    build_failed_rows,
 )
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
-    resolve_functions,
-    ensure_open_store,
     add_scores,
+    ensure_open_store,
+    resolve_functions,
 )
 from speechlab.evaluate._speech.speed import (
     TimingPlan,
-    build_timing_plan,
     build_empty_call_table,
+    build_timing_plan,
     time_or_explain,
     time_recognizers,
 )
@@ -61,16 +61,16 @@ from speechlab.evaluate._systems import (
     EXISTING_PREFIX,
     System,
     ask_each_service,
-    resolve_existing_outputs,
     build_systems,
     describe_unreachable,
+    resolve_existing_outputs,
 )
 from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    build_record,
     announce_estimate,
+    build_record,
     warn_failures,
 )
 

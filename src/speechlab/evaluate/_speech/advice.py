@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.display import join_with_and, format_percent
+from speechlab.display import format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -19,7 +19,7 @@ from speechlab.evaluate._speech.summary import (
     summarize_speech,
 )
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import format_language, describe_p, format_count, capitalize_sentence
+from speechlab.evaluate._writing.columns import capitalize_sentence, describe_p, format_count, format_language
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank
@@ -85,7 +85,8 @@ def recommend_system(systems: pd.DataFrame, speed: pd.DataFrame, what: str = "se
     if equals:
         standing += f"{_format_names([best, *equals])} make equally many errors"
     else:
-        standing += f"{best} makes the fewest errors ({errors}), but that may be chance against {_format_names(rivals)}"
+        standing += f"{best} makes the fewest errors ({errors}), but that may be chance against "
+        standing += _format_names(rivals)
     needed = systems.set_index("system")["needed"].get(rivals[0])
     more = max(int(needed) - count, 1) if is_number(needed) and needed == needed else None
     if more is None or more > FAR:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from speechlab._pandas import pd
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import format_count_in_words, format_count
+from speechlab.evaluate._writing.columns import format_count, format_count_in_words
 
 # Column with the block of each recording, in studies of recordings of which some belong together.
 BLOCK = "block"

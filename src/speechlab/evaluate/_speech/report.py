@@ -14,9 +14,9 @@ from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import build_empty_call_table
 from speechlab.evaluate._speech.summary import (
     build_load_views,
-    choose_ranking_units,
     build_rates_view,
     build_speed_view,
+    choose_ranking_units,
     choose_start_column,
     summarize_speech,
 )

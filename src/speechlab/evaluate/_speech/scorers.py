@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias
 
-from speechlab._arguments import is_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_number
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.store import Store
@@ -94,7 +94,8 @@ def add_scores(
                 values[place] = value
             if without_number := answers.count(None):
                 notes.append(
-                    f"{name.removeprefix(SCORE_PREFIX)} gave no finite number for {without_number:,} of {len(rows):,} rows."
+                    f"{name.removeprefix(SCORE_PREFIX)} gave no finite number for {without_number:,} of "
+                    f"{len(rows):,} rows."
                 )
         columns_of_scores[name] = pd.array(values, dtype="Float64")
     return table.assign(**columns_of_scores), notes

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from speechlab import batch
-from speechlab._arguments import is_missing, is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_missing, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, copy_for_timing
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import check_client, parse_language_code, check_count
+from speechlab.evaluate._arguments import check_client, check_count, parse_language_code
 from speechlab.evaluate._statistics import QUANTILES, estimate_quantile
 from speechlab.evaluate._writing.record import build_stage_progress
 

@@ -12,15 +12,15 @@ from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
 from speechlab.evaluate._speech.rows import is_multilingual
-from speechlab.evaluate._speech.speed import summarize_calls, summarize_by_load
+from speechlab.evaluate._speech.speed import summarize_by_load, summarize_calls
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
     build_number_column,
+    build_rate_column,
     build_share_column,
     format_count,
-    build_rate_column,
     text,
 )
 from speechlab.evaluate._writing.differences import ENOUGH
@@ -50,7 +50,8 @@ def summarize_speech(
     common = _compute_common_rates(utterances, by, items)
     counts = {count: (flag, "sum") for count, flag in FLAGS.items() if flag in utterances.columns}
     facts = utterances.groupby(by, observed=True, dropna=False).agg(
-        voice_name=("voice_name", _find_only_value), gender=("gender", _find_only_value), duration_s=("duration_s", "sum"), **counts,
+        voice_name=("voice_name", _find_only_value), gender=("gender", _find_only_value),
+        duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
     merged["interval_unit"] = _choose_block_unit(utterances, groups)

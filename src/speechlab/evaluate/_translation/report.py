@@ -19,24 +19,24 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
-    format_language,
     build_number_column,
-    build_share_column,
-    format_count,
     build_rate_column,
+    build_share_column,
     capitalize_sentence,
+    format_count,
+    format_language,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     BACK,
     CHRF,
-    describe_difference,
     build_differences_view,
     build_study_differences,
+    describe_difference,
 )
 from speechlab.evaluate._writing.methods import describe_methods
-from speechlab.metrics import BETTER, WORSE, compare_translations, judge, format_value
+from speechlab.metrics import BETTER, WORSE, compare_translations, format_value, judge
 
 _NAMES = Columns("text", "reference", "source_lang", "target_lang")
 
@@ -187,7 +187,8 @@ def build_translation_conclusion(
     """Return which system to take for each direction; for one system, how close its translations are."""
     untranslated = int(table["translation"].isna().sum())
     untranslated_words = (
-        f" {untranslated:,} of {format_count(len(table), 'text')} {'has' if untranslated == 1 else 'have'} no translation."
+        f" {untranslated:,} of {format_count(len(table), 'text')} "
+        f"{'has' if untranslated == 1 else 'have'} no translation."
         if untranslated
         else ""
     )

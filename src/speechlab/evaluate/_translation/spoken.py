@@ -14,7 +14,7 @@ from speechlab._platform import package_version
 from speechlab.contract import Voice
 from speechlab.display import format_percent
 from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import parse_language_code, resolve_columns, check_reserved_columns
+from speechlab.evaluate._arguments import check_reserved_columns, parse_language_code, resolve_columns
 from speechlab.evaluate._cast import resolve_by_service, resolve_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._repeat import record_request
@@ -24,13 +24,13 @@ from speechlab.evaluate._systems import UNUSABLE_ERRORS, resolve_services
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
-    build_p_value_column,
     build_count_column,
     build_interval_column,
-    format_language,
     build_number_column,
-    format_count,
+    build_p_value_column,
     capitalize_sentence,
+    format_count,
+    format_language,
     text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows

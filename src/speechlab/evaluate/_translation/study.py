@@ -9,40 +9,40 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import resolve_columns, check_reserved_columns
+from speechlab.evaluate._arguments import check_reserved_columns, resolve_columns
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, resolve_functions
 from speechlab.evaluate._speech.speed import (
-    build_timing_plan,
     build_empty_stream_table,
+    build_timing_plan,
     time_or_explain,
     time_translations,
 )
 from speechlab.evaluate._systems import (
     UNUSABLE_ERRORS,
     ask_each_service,
-    resolve_existing_outputs,
     build_output_status,
     combine_services_and_settings,
     describe_unreachable,
+    resolve_existing_outputs,
 )
 from speechlab.evaluate._translation.measures import (
     Columns,
-    to_glossary,
+    add_back_translations,
+    add_translation_scores,
     count_glossary_terms,
     measure_translations,
-    add_translation_scores,
     summarize_translations,
-    add_back_translations,
+    to_glossary,
 )
 from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
-    build_record,
     announce_estimate,
+    build_record,
     warn_failures,
 )
 

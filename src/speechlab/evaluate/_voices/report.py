@@ -10,27 +10,27 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
-from speechlab.evaluate._speech.advice import recommend_system, build_choice_conclusion
+from speechlab.evaluate._speech.advice import build_choice_conclusion, recommend_system
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.report import describe_speech_methods, build_speech_report
+from speechlab.evaluate._speech.report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.summary import (
     RANKING_NOTE,
     build_full_names,
-    build_rate_interval_column,
     build_load_views,
-    list_ranked_rows,
+    build_rate_interval_column,
     choose_start_column,
+    list_ranked_rows,
     summarize_speech,
 )
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
-    format_language,
     build_number_column,
+    build_rate_column,
     build_share_column,
     format_count,
-    build_rate_column,
+    format_language,
     text,
 )
 from speechlab.evaluate._writing.contents import Contents, Finding
@@ -90,8 +90,8 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"
             notes.append(
-                f"{format_count(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not all "
-                "voices have them; its rates are those of the others. The same call asks again for what failed."
+                f"{format_count(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not "
+                "all voices have them; its rates are those of the others. The same call asks again for what failed."
             )
     attribution = None
     if ranked:

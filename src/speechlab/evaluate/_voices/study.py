@@ -12,25 +12,25 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._arguments import (
-    parse_language_code,
-    resolve_columns,
     check_count,
     check_reserved_columns,
     check_whole_number,
+    parse_language_code,
+    resolve_columns,
 )
-from speechlab.evaluate._cast import assign_voices, resolve_engines, build_recordings_client
+from speechlab.evaluate._cast import assign_voices, build_recordings_client, resolve_engines
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import synthesize_and_recognize
-from speechlab.evaluate._speech.scorers import resolve_functions, ensure_open_store, load_or_ask_answers
+from speechlab.evaluate._speech.scorers import ensure_open_store, load_or_ask_answers, resolve_functions
 from speechlab.evaluate._speech.speed import build_timing_plan
 from speechlab.evaluate._systems import resolve_services
 from speechlab.evaluate._voices.report import (
     RATED_PREFIX,
-    rank_voices,
-    list_voice_columns,
     build_voices_report,
+    list_voice_columns,
+    rank_voices,
 )
 from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.record import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import Html, element, join, format_percent, table
+from speechlab.display import Html, element, format_percent, join, table
 from speechlab.evaluate._arguments import parse_language_code
 from speechlab.text import get_language_name
 

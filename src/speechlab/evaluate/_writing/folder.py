@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from speechlab._arguments import is_missing, build_argument_error
+from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, detect_format

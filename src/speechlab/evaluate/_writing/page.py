@@ -17,9 +17,9 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import Html, render_details, element, escape, join, join_with_and
-from speechlab.evaluate._made import RECOMPUTABLE, NO_SPEAKER, SCORING
-from speechlab.evaluate._writing.columns import format_language, format_count
+from speechlab.display import Html, element, escape, join, join_with_and, render_details
+from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
+from speechlab.evaluate._writing.columns import format_count, format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.folder import SOUNDS
 

@@ -17,7 +17,7 @@ from rapidfuzz.process import cpdist
 
 from speechlab._pandas import pd
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import Preparation, Tokens, to_normalizer, adopt_compounds
+from speechlab.metrics._alignment.units import Preparation, Tokens, adopt_compounds, to_normalizer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -383,7 +383,8 @@ def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: ND
     """Return the signatures; refuses rows that were scored in different ways or have different references."""
     signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
     if unlike := sorted((a, b) for a, b in signatures if a != b):
-        message = f"the two systems were scored in different ways: {describe_difference(*unlike[0])}; score both alike"
+        difference = describe_difference(*unlike[0])
+        message = f"the two systems were scored in different ways: {difference}; score both alike"
         raise InvalidRequestError(message, parameter="signature")
     differ = np.flatnonzero(one.texts[_TEXTS[0]][here] != other.texts[_TEXTS[0]][there])
     if len(differ):

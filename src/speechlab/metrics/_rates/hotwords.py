@@ -14,14 +14,14 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import build_preparation
 from speechlab.metrics._arguments import Groups, to_texts
-from speechlab.metrics._columns import COUNTS, RATE, compute_precision_recall, build_table
+from speechlab.metrics._columns import COUNTS, RATE, build_table, compute_precision_recall
 from speechlab.metrics._rates.tables import (
     Scorable,
     align_row,
-    to_scored_table,
     join_table_signatures,
-    parse_signature,
     list_scored_rows,
+    parse_signature,
+    to_scored_table,
 )
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.text import normalizer

@@ -140,8 +140,10 @@ def score(
             return rows.astype({"unit": "string", "signature": "string"})
 
         table: pd.DataFrame = lazy.map_partitions(
-            score_part, meta=score_part(lazy._meta), enforce_metadata=False
-        )  # noqa: SLF001 - as above
+            score_part,
+            meta=score_part(lazy._meta),  # noqa: SLF001 - as above
+            enforce_metadata=False,
+        )
         return table
     return _score_table(to_cells(references, hypotheses, reference, hypothesis), (), columns, unit, **how)
 

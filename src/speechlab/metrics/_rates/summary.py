@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import to_column_names, is_dask, require_columns
+from speechlab._arguments import is_dask, require_columns, to_column_names
 from speechlab._pandas import pd
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE, add_columns
 from speechlab.metrics._rates.error_rate import match_error_rate, word_information_preserved
 from speechlab.metrics._rates.score import KINDS, RATES, TOLERANT
-from speechlab.metrics._rates.tables import to_scored_table, join_table_signatures
+from speechlab.metrics._rates.tables import join_table_signatures, to_scored_table
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
 if TYPE_CHECKING:

@@ -40,8 +40,8 @@ def to_scored_table(
     unknown = [name for name in how if name not in _SCORE_ARGUMENTS]
     if unknown:
         message = (
-            f"there is no argument {unknown[0]!r} here or in score, which takes {', '.join(_SCORE_ARGUMENTS)}; check its "
-            "spelling, such as groups for blocks, or by for columns to group by"
+            f"there is no argument {unknown[0]!r} here or in score, which takes {', '.join(_SCORE_ARGUMENTS)}; check "
+            "its spelling, such as groups for blocks, or by for columns to group by"
         )
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
@@ -142,8 +142,8 @@ def join_signatures(signatures: Iterable[str], what: str = "these rows") -> str:
         first = by_language.setdefault(language, signature)
         if first != signature:
             message = (
-                f"{what} were scored in different ways: {describe_difference(first, signature)}; score them alike, or keep "
-                "them apart, as in by=['signature']"
+                f"{what} were scored in different ways: {describe_difference(first, signature)}; score them alike, "
+                "or keep them apart, as in by=['signature']"
             )
             raise InvalidRequestError(message, parameter="signature")
     each = [parse_signature(signature) for signature in unique]

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from speechlab._arguments import has_column, is_frame, is_whole_number
 from speechlab._pandas import pd
-from speechlab.display import Html, element, join, format_percent
+from speechlab.display import Html, element, format_percent, join
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import PLACES, Pairs, build_edit_table
 from speechlab.metrics._alignment.units import build_preparation
@@ -17,10 +17,10 @@ from speechlab.metrics._rates.error_rate import ErrorRate
 from speechlab.metrics._rates.tables import (
     Scorable,
     align_row,
-    to_scored_table,
     join_table_signatures,
-    parse_signature,
     list_scored_rows,
+    parse_signature,
+    to_scored_table,
 )
 
 

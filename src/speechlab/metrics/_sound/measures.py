@@ -25,20 +25,20 @@ from speechlab._arguments import (
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.metrics._arguments import to_texts, check_number, collect_functions
+from speechlab.metrics._arguments import check_number, collect_functions, to_texts
 from speechlab.metrics._columns import add_columns
 from speechlab.metrics._sound.networks import dnsmos, read_clip
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
     check_pitches,
-    measure_clipping_ratio,
-    has_abrupt_end,
-    measure_f0,
-    integrated_loudness,
-    has_repeated_end,
     find_silence,
+    has_abrupt_end,
+    has_repeated_end,
+    integrated_loudness,
+    measure_clipping_ratio,
+    measure_f0,
 )
-from speechlab.text import language_code, count_morae, normalizer, words, writes_without_spaces
+from speechlab.text import count_morae, language_code, normalizer, words, writes_without_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_missing, build_argument_error, require_columns
+from speechlab._arguments import build_argument_error, is_missing, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_number

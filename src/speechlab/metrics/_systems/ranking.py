@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from speechlab._arguments import is_number, build_argument_error, require_columns
+from speechlab._arguments import build_argument_error, is_number, require_columns
 from speechlab._pandas import pd
-from speechlab.display import join_with_and, format_percent, table
+from speechlab.display import format_percent, join_with_and, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import build_table
 from speechlab.metrics._rates.compare import compare_pairs
-from speechlab.metrics._rates.tables import to_scored_table, join_table_signatures
+from speechlab.metrics._rates.tables import join_table_signatures, to_scored_table
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import is_significant, judge
 

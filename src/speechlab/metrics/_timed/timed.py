@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import is_bool, is_number, refuse_other_tables, build_argument_error
+from speechlab._arguments import build_argument_error, is_bool, is_number, refuse_other_tables
 from speechlab._pandas import pd
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
@@ -17,8 +17,8 @@ from speechlab.metrics._alignment.units import build_preparation
 from speechlab.metrics._timed.distance import (
     TimedCounts,
     TimedTokens,
-    count_timed_errors,
     align_timed_tokens,
+    count_timed_errors,
 )
 from speechlab.segments import find_cheapest_assignment
 from speechlab.segments import frame as segment_frame

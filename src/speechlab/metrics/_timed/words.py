@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._arguments import (
+    build_argument_error,
     is_frame,
     is_number,
     refuse_other_tables,
-    build_argument_error,
     require_columns,
 )
 from speechlab._pandas import pd

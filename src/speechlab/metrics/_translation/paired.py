@@ -24,7 +24,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import Groups, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
-from speechlab.metrics._translation.measures import Scorer, build_metrics, compute_measures, choose_tokenizer
+from speechlab.metrics._translation.measures import Scorer, build_metrics, choose_tokenizer, compute_measures
 from speechlab.metrics._translation.texts import Translations, check_not_empty, collect_translations
 
 if TYPE_CHECKING:

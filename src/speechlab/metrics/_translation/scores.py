@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
-from speechlab._arguments import to_column_names, has_column, require_columns
+from speechlab._arguments import has_column, require_columns, to_column_names
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
@@ -15,7 +15,7 @@ from speechlab.metrics._arguments import check_choice, collect_functions
 from speechlab.metrics._columns import add_columns
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import build_glossary_table
-from speechlab.metrics._translation.measures import build_metrics, compute_measures, choose_tokenizer
+from speechlab.metrics._translation.measures import build_metrics, choose_tokenizer, compute_measures
 from speechlab.metrics._translation.texts import check_not_empty, collect_system_translations
 from speechlab.text import language_code
 
@@ -261,7 +261,7 @@ def _score_groups(
             score = score_translations(complete_rows, language=str(values[-1]), **how)
             figures |= {"empty_references": score.empty_references}
             for metric in names:
-                low, high = score._interval(metric, bootstrap.restrict_to(complete_rows))  # noqa: SLF001 - its own module
+                low, high = score._compute_interval(metric, bootstrap.restrict_to(complete_rows))  # noqa: SLF001 - its own module
                 figures |= {metric: score.scores[metric], f"{metric}_low": low, f"{metric}_high": high}
                 figures[f"{metric}_signature"] = score.signatures[metric]
         rows.append(dict(zip(groups_by, values, strict=True)) | figures)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import SegmentError

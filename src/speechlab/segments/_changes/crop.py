@@ -15,11 +15,11 @@ from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
-    to_extent_frame,
     build_layers,
-    sum_seconds_by_file,
-    to_stretches,
     merge_stretches,
+    sum_seconds_by_file,
+    to_extent_frame,
+    to_stretches,
 )
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, Stretches, refuse_rows, to_seconds, to_ticks

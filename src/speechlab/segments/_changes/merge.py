@@ -19,24 +19,24 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
-from speechlab.audio import merge_short_spans, compute_pre_roll, widen_spans
+from speechlab.audio import compute_pre_roll, merge_short_spans, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
     Runs,
     check_extent,
-    to_extent_frame,
-    to_stretches,
     find_runs,
     merge_stretches,
+    to_extent_frame,
+    to_stretches,
 )
 from speechlab.segments._frame.schema import COLUMNS, frame
 from speechlab.segments._frame.ticks import (
     LATEST_S,
     Stretches,
-    check_seconds,
     assign_group_codes,
+    check_seconds,
     to_seconds,
     to_ticks,
 )

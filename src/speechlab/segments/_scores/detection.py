@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab.segments._frame.extent import build_layers, sum_seconds_by_file, merge_stretches
+from speechlab.segments._frame.extent import build_layers, merge_stretches, sum_seconds_by_file
 from speechlab.segments._frame.ticks import Line, Stretches, to_seconds
 
 if TYPE_CHECKING:

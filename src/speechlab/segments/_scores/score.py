@@ -13,22 +13,22 @@ from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import Extent, to_extent_frame, to_stretches, merge_stretches
+from speechlab.segments._frame.extent import Extent, merge_stretches, to_extent_frame, to_stretches
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import Stretches, check_seconds, to_ticks
 from speechlab.segments._joins.overlap import find_intersections
 from speechlab.segments._scores.detection import (
-    DetectionTimes,
     DetectionScore,
+    DetectionTimes,
     MatchScore,
     Segmentation,
     find_couples,
+    match_times,
     measure_detection,
     measure_deviations,
-    match_times,
     measure_segmentation,
 )
-from speechlab.segments._scores.diarization import DiarizationScore, compare_speakers, collect_turns
+from speechlab.segments._scores.diarization import DiarizationScore, collect_turns, compare_speakers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

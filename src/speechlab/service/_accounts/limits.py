@@ -135,7 +135,8 @@ class RateLimiter:
             raise NotAdmitted(scope, reason, retry_after_s=1.0)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
-            reason = f"{whose} may make {format_count(per_minute, 'requests')} a minute; try again in {math.ceil(wait)} s"
+            allowed = format_count(per_minute, "requests")
+            reason = f"{whose} may make {allowed} a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
         return Place(window, now)
 

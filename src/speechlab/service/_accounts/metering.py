@@ -18,7 +18,7 @@ from speechlab.service._accounts.limits import (
     RateLimiter,
     StoredLimits,
 )
-from speechlab.service._faults import Fault, ClientGone
+from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:

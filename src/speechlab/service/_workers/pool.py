@@ -333,13 +333,13 @@ class Readers:
         for pool in self._pools.values():
             pool.close()
 
-    def phonemize_english(self, text: str, *, british: bool = False) -> str:
+    def english(self, text: str, *, british: bool = False) -> str:
         return str(self._read_text("english", "british" if british else "english", text))
 
-    def phonemize_japanese(self, text: str) -> str:
+    def japanese(self, text: str) -> str:
         return str(self._read_text("japanese", "japanese", text))
 
-    def extract_labels(self, text: str) -> list[str]:
+    def labels(self, text: str) -> list[str]:
         return [str(label) for label in self._read_text("japanese", "labels", text)]
 
     def _read_text(self, language: str, way: str, text: str) -> Any:

@@ -16,9 +16,9 @@ from speechlab.text._languages.amounts import CHINESE_AMOUNTS, CHINESE_MIXED, CH
 from speechlab.text._languages.kanji_numbers import (
     FORMAL,
     RULES,
-    spell_chinese_numbers,
     build_minus_pattern,
     plain_chinese,
+    spell_chinese_numbers,
 )
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
@@ -26,11 +26,11 @@ from speechlab.text._steps import (
     LOWER,
     UNSPACED,
     WIDTH,
-    fraction_signs,
     build_powers_step,
     build_substitution,
+    fraction_signs,
 )
-from speechlab.text._third_party import to_encodable, load
+from speechlab.text._third_party import load, to_encodable
 
 _SIGNS = (
     Step("formal numerals", plain_chinese, f"zh {FORMAL}"),

@@ -28,11 +28,11 @@ from speechlab.text._languages.amounts import (
 from speechlab.text._languages.kanji_numbers import (
     FORMAL,
     RULES,
-    convert_counter_numerals,
-    spell_japanese_numbers,
     build_minus_pattern,
+    convert_counter_numerals,
     plain_japanese,
     separate_digits,
+    spell_japanese_numbers,
 )
 from speechlab.text._normalizer import Normalizer, Step
 from speechlab.text._steps import (
@@ -40,11 +40,11 @@ from speechlab.text._steps import (
     LOWER,
     UNSPACED,
     WIDTH,
-    fraction_signs,
     build_powers_step,
     build_substitution,
+    fraction_signs,
 )
-from speechlab.text._third_party import to_encodable, load
+from speechlab.text._third_party import load, to_encodable
 
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box-drawing lines stand for a long vowel between kana, or after kana at a word's end.

@@ -2,7 +2,7 @@
 
 OpenJTalk writes particles as spoken (は ワ, へ エ), numbers with their counters (10分 ジュップン) and most long
 vowels as ー. It reads words outside its dictionary letter by letter: せんせい is センセイ, but 先生 is センセー.
-``reading_key`` removes this difference; reading error rates are computed on its result.
+``to_reading_key`` removes this difference; reading error rates are computed on its result.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def to_reading_key(text: str) -> str:
 
 
 def to_kana_key(kana: str) -> str:
-    """Return a reading with long vowels in the form of ``reading_key``."""
+    """Return a reading with long vowels in the form of ``to_reading_key``."""
     check_text(kana, "kana")
     return re.sub("ー{2,}", "ー", _LONG_VOWEL.sub("ー", kana))
 
@@ -155,7 +155,7 @@ def to_usual_kanji(text: str) -> str:
 def to_standard_kanji(text: str) -> str:
     """Write every variant of a kanji in its standard form, common ones too, and 々 as the kanji it repeats.
 
-    More than :func:`usual_kanji`: 龍 and 竜 are one, 冨 and 富. 斉 and 斎 stay different. For comparing words, not
+    More than :func:`to_usual_kanji`: 龍 and 竜 are one, 冨 and 富. 斉 and 斎 stay different. For comparing words, not
     for counting characters.
     """
     check_text(text)

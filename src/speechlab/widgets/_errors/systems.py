@@ -163,7 +163,8 @@ def add_error_lists(table: pd.DataFrame, reference: Any, hypothesis: Any, langua
     for row, expected, recognized in zip(
         differences["utterance"], differences["reference"], differences["hypothesis"], strict=True
     ):
-        pair = f"{_EMPTY_SIDE if pd.isna(expected) else expected} → {_EMPTY_SIDE if pd.isna(recognized) else recognized}"
+        sides = [_EMPTY_SIDE if pd.isna(side) else side for side in (expected, recognized)]
+        pair = " → ".join(sides)
         if pair not in confusions[row]:
             confusions[row].append(pair)
     lists: dict[str, Any] = {"error_classes": _list_error_classes(bare, table), "confusions": confusions}

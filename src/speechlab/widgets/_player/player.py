@@ -18,10 +18,10 @@ from speechlab.widgets._player.recordings import (
     OVERVIEW_BINS,
     PIECE_S,
     describe_recordings,
-    render_figure,
+    draw_spectrogram,
     encode_piece,
     open_readers,
-    draw_spectrogram,
+    render_figure,
 )
 from speechlab.widgets._player.tiers import Tier, render_tier, to_tiers
 from speechlab.widgets._shared.browser import read_module, read_style_sheets

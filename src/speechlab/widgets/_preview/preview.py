@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from speechlab._arguments import is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab.display import Html, element, notebook_output, table
 from speechlab.widgets._shared.browser import read_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget

@@ -87,7 +87,7 @@ def render_widget_page(
     module: str,
     stand_in: Path,  # a module that replaces the kernel
     style: str,
-    held: Mapping[str, str],  # data of the stand-in by the id of its element, of json_text
+    held: Mapping[str, str],  # data of the stand-in by the id of its element, of to_json_text
     *,
     lang: str = "en",
     later: Mapping[str, str] | None = None,  # as held, but large: read after the widget is shown

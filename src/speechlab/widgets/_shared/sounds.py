@@ -48,7 +48,7 @@ class NoSound(NamedTuple):
 
 
 class Outline(NamedTuple):
-    """A waveform: its peaks (see :func:`small_peaks`), its length (0 if unknown), and why there is no sound."""
+    """A waveform: its peaks (see :func:`to_int8_peaks`), its length (0 if unknown), and why there is no sound."""
 
     peaks: bytes
     seconds: float

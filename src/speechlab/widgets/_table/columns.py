@@ -102,7 +102,7 @@ class Layout:
 
 
 class ColumnRoles(TypedDict, total=False):
-    """Options of a table that give columns their roles, see :func:`layout_of`."""
+    """Options of a table that give columns their roles, see :func:`build_layout`."""
 
     audio: Any
     columns: Iterable[Any] | None

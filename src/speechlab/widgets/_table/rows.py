@@ -12,7 +12,7 @@ from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import Sounds
-from speechlab.widgets._table.columns import Layout, to_json_value, normalize_language
+from speechlab.widgets._table.columns import Layout, normalize_language, to_json_value
 from speechlab.widgets._table.differences import Piece, differences
 
 # Columns that are filled in the browser.

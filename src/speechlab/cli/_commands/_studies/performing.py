@@ -229,8 +229,8 @@ def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
     before = set(earlier.table["system"].astype(str)) if "system" in earlier.table.columns else set()
     if (before or systems) and not before & systems:
         message = (
-            f"the earlier report has {_format_systems(before)}, and this study {_format_systems(systems)}; give both the same "
-            "services and settings"
+            f"the earlier report has {_format_systems(before)}, and this study {_format_systems(systems)}; "
+            "give both the same services and settings"
         )
         raise InvalidRequestError(message, parameter="earlier")
 

@@ -17,11 +17,11 @@ from rich.markup import escape
 from speechlab._pandas import pd
 from speechlab.cli._console import (
     console,
+    exit_on_interrupt,
     print_headline,
+    print_warnings,
     say,
     show_stages,
-    exit_on_interrupt,
-    print_warnings,
 )
 from speechlab.errors import StoreError
 

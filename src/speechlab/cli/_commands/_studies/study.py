@@ -13,18 +13,18 @@ import typer
 
 from speechlab.cli._commands._studies.performing import (
     CODES,
-    repeat_study,
     list_study_columns,
-    print_changes_and_exit,
-    perform_study,
     load_report,
+    perform_study,
+    print_changes_and_exit,
+    repeat_study,
 )
 from speechlab.cli._options import (
     Command,
     Group,
-    parse_argument_help,
-    option,
     argument_to_option,
+    option,
+    parse_argument_help,
     wrap_with_parameters,
 )
 from speechlab.errors import InvalidRequestError
@@ -82,8 +82,8 @@ _ROW_OPTIONS = [
 ]  # fmt: skip
 _SEED_HELP = "Seed of --sample and of noise. The same seed gives the same rows and noise."
 _KEYWORD_OPTION = ("keywords", _TextList, "--keyword", "TERM", "Term to preserve; may be repeated.")
-_CONTEXT_OPTION = ("context", str | None, "--context", "TEXT", """Text that helps the translation, such as a description of
-the source.""")  # fmt: skip
+_CONTEXT_OPTION = ("context", str | None, "--context", "TEXT", """Text that helps the translation, such as a
+description of the source.""")  # fmt: skip
 # Parameters of the calls that have options, besides the arguments of the study.
 _CALL_OPTIONS: dict[str, list[tuple[str, Any, str, str, str]]] = {
     "recognition": [("hotwords", _TextList, "--hotword", "TERM", "Word to boost; may be repeated.")],
@@ -96,8 +96,8 @@ _SPECIAL_OPTIONS = [
     service. May be repeated. [default: all voices that speak the texts' languages]"""),
     ("voice", list[str], "--voice", "VOICE|NAME=VOICE", """Id or name of a voice that speaks this language; with
     several services one for each, where NAME is its service."""),
-    ("settings", _TextList, "--setting", "NAME=JSON", """Setting to compare: parameters of the call, under a name; may be
-    repeated."""),
+    ("settings", _TextList, "--setting", "NAME=JSON", """Setting to compare: parameters of the call, under a name;
+    may be repeated."""),
     ("hypotheses", _TextList, "--hypothesis", "NAME=COLUMN|PATH", """Outputs that exist, under the name of a system: a
     column, or a file or folder of transcripts; may be repeated. Nothing is asked without --service."""),
     ("noise", str, "--noise", "KIND|FILE", """Kind of noise: speech (shaped like the recording), white, or a recording
