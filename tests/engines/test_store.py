@@ -90,9 +90,9 @@ def test_verify_finds_damage_that_the_marker_hides(tag, store):
     marker = path.with_name("model.bin.verified.json")
     marker.write_text(json.dumps({**json.loads(marker.read_text()), "ctime_ns": path.stat().st_ctime_ns}))
     assert store.is_ready(spec(tag))
-    assert store.verify(spec(tag)) == {"model.bin": "rebuilt", "table.txt": "good"}
+    assert store.repair_files(spec(tag)) == {"model.bin": "rebuilt", "table.txt": "good"}
     assert path.read_bytes() == b"".join(HALVES)
-    assert store.verify(spec(tag)) == {"model.bin": "good", "table.txt": "good"}
+    assert store.repair_files(spec(tag)) == {"model.bin": "good", "table.txt": "good"}
 
 
 def test_a_good_file_without_a_marker_is_hashed_not_rebuilt(tag, store):

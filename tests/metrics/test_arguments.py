@@ -245,8 +245,14 @@ FUNCTIONS = {
     **{
         name: (getattr(text, name), ONE_TEXT)
         for name in (
-            *("words", "characters", "pinyin", "reading", "to_reading_key", "mora_count", "morphemes"),
-            *("split_spoken_words", "usual_kanji", "standard_kanji", "dictionary_entries", "looks_unspaced"),
+            *("words", "characters", "pinyin", "reading", "to_reading_key", "count_morae", "split_morphemes"),
+            *(
+                "split_spoken_words",
+                "to_usual_kanji",
+                "to_standard_kanji",
+                "find_dictionary_entries",
+                "looks_unspaced",
+            ),
         )
     },
 }

@@ -168,7 +168,7 @@ CLAIM = """
 import sys
 from speechlab.store import Store
 claims = Store(sys.argv[1]).claims()
-print([key for key in sys.argv[2:] if claims.take(key)], flush=True)
+print([key for key in sys.argv[2:] if claims.claim_key(key)], flush=True)
 sys.stdin.readline()
 """
 

@@ -40,7 +40,7 @@ WITHOUT = {
     "needs weights, a server, a keyring or a package that is not always there": """
         cli.main datasets.from_hugging_face engines.ReadHere engines.check engines.create metrics.dnsmos
         metrics.speaker_embedding metrics.speaker_similarity segments.from_pyannote segments.to_pyannote
-        service.running""",
+        service.run_service""",
 }
 
 

@@ -292,7 +292,7 @@ def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.
 
     Args:
         report: The report, of one system or of several.
-        corrections: A table or a CSV file, as of :func:`speechlab.datasets.corrected`.
+        corrections: A table or a CSV file, as of :func:`speechlab.datasets.apply_corrections`.
 
     Returns:
         The report. Its first finding says how much of the error was the references', and what became of the order of

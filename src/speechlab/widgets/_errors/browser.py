@@ -81,7 +81,7 @@ class ReferenceBrowser(AudioTable):
         browser = report.review()
         browser  # hear a row; y accepts the suggestion, x dismisses it, n writes another text, u undoes
         browser.corrections(by="Ada").to_csv("fixes.csv", index=False)
-        sl.evaluate.corrected(report, "fixes.csv")
+        sl.evaluate.correct_references(report, "fixes.csv")
 
     The note of a row is its right text. A row without a note is undecided. Notes stay in the saved notebook, and in
     the file that a page of :meth:`AudioTable.save` gives its reader (``marks=``).
@@ -161,7 +161,7 @@ class ReferenceBrowser(AudioTable):
         self.note(label, self._get_cell(label, self._reference))
 
     def corrections(self, by: str = "") -> pd.DataFrame:
-        """Return the decisions, as a table for a file of corrections (:func:`speechlab.datasets.corrected`).
+        """Return the decisions, as a table for a file of corrections (:func:`speechlab.datasets.apply_corrections`).
 
         Args:
             by: Who decided.
