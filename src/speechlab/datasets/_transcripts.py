@@ -76,7 +76,8 @@ def transcript_of(reply: Mapping[str, Any]) -> dict[str, Any]:
             try:
                 transcript = read(reply)
             except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-                message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {read.__name__.removeprefix('_parse_')}"
+                form = read.__name__.removeprefix("_parse_")
+                message = f"the reply is damaged: {type(error).__name__}: {error}; it looks like {form}"
                 raise InvalidRequestError(message, parameter="reply") from error
             return {
                 name: value
