@@ -92,14 +92,11 @@ def build_recognition_report(
     drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
     first, *timed = report.views
     compared = order.differences
+    paired = [compared] if len(compared) else []
     views = [
         first,
         *([build_streams_view(summary)] if live else []),
-        *(
-            [build_differences_view(compared, "Differences of systems", _PAIRING_NOTE)]
-            if len(compared)
-            else []
-        ),
+        *(build_differences_view(rows, "Differences of systems", _PAIRING_NOTE) for rows in paired),
         *([build_hotwords_view(hotwords.summary)] if len(hotwords.summary) else []),
         *([build_measures_view(measures)] if len(measures) else []),
         *timed,

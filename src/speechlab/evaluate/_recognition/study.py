@@ -177,9 +177,8 @@ def recognition(
         AuthenticationError: The service refuses the API key.
         APIConnectionError: No service can be reached.
     """
-    existing = resolve_existing_outputs(
-        frame, hypotheses, noise_db=noise_db, band_hz=band_hz, speechless=speechless
-    )
+    recordings_only = {"noise_db": noise_db, "band_hz": band_hz, "speechless": speechless}
+    existing = resolve_existing_outputs(frame, hypotheses, **recordings_only)
     systems = build_systems(lab, settings, existing, stream=stream, options=options)
     outputs = {f"{EXISTING_PREFIX}{column}": frame[column].tolist() for column in existing.values()}
     frame = _drop_earlier_results(frame, existing)
@@ -188,9 +187,7 @@ def recognition(
     silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = build_timing_plan(speed, speed_concurrency, "recordings, or 0 for none", progress)
     side_by_side = several or bool(conditions) or streams
-    if voice == "auto":  # no speakers where systems or conditions stand side by side
-        present = () if side_by_side else frame.columns
-        voice = next((name for name in ("voice", "speaker") if name in present), None)
+    voice = _find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
     roles["groups"] = None if groups == "auto" else groups
     frame, (audio, text, language, *_) = _resolve_study_columns(frame, audio, needed=lab is not None, **roles)
@@ -229,12 +226,8 @@ def recognition(
     if len(silent):
         of_silence, _ = _request_transcripts(reached, silent, "language", run, needed=False)
         silent = collect_silence_transcripts(silent, of_silence)
-    notes = [
-        *describe_unreachable(unreachable),
-        *untimed,
-        *_list_missing_score_notes(unknown, count, scored, text),
-    ]
-    notes += [*unscored, *blocks.notes]
+    notes = [*describe_unreachable(unreachable), *untimed]
+    notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
     warn_failures(scored)
     sound = _collect_sound_settings(conditions, noise, seed, silent_count)
     recorded = {**_collect_settings(systems, clock), "groups": blocks.column, "about": blocks.about, **sound}
@@ -244,6 +237,14 @@ def recognition(
     return Report.of(
         build_recognition_report(title, scored, text, language, systems=systems, **tables, **said)
     )
+
+
+def _find_voice_column(frame: pd.DataFrame, voice: str | None, *, alone: bool) -> str | None:
+    """Return the column of speakers; none by itself where systems or conditions are compared."""
+    if voice != "auto":
+        return voice
+    present = frame.columns if alone else ()
+    return next((name for name in ("voice", "speaker") if name in present), None)
 
 
 def _request_transcripts(

@@ -161,9 +161,8 @@ def translation(
         if back and name in reached:
             client, arguments = systems[name]
             model = {"model": arguments["model"]} if "model" in arguments else {}
-            returned, why = _translate_back(
-                client, rows, columns, {**run.to_batch("translate", "back"), **model}
-            )
+            asked = {**run.to_batch("translate", "back"), **model}
+            returned, why = _translate_back(client, rows, columns, asked)
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
             batches.append(returned)
