@@ -71,5 +71,5 @@ def test_a_segment_beyond_the_damage_of_a_file_says_so(tmp_path):
     noise = np.random.default_rng(0).uniform(-0.3, 0.3, 16_000)
     path = AudioClip(noise, 16_000).save(tmp_path / "a.flac")
     path.write_bytes(path.read_bytes()[:8_000])
-    with pytest.raises(AudioDecodeError, match="cannot be read to its end"):
+    with pytest.raises(AudioDecodeError, match="cut short"):
         _ = FileSegment(path, 0.9, 1.0).samples

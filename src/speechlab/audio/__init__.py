@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode, to_clip
-from speechlab.audio._codec.containers import OPEN_ENDED_SIZE, detect_format, list_wav_chunks
+from speechlab.audio._codec.containers import detect_format
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import STREAMABLE_FORMATS, build_stream_encoder, can_stream, encode_blocks
+from speechlab.audio._codec.riff import check_wav, close_wav, is_placeholder, is_wav, list_wav_chunks
 from speechlab.audio._figure import build_sound_preview, draw_clip, draw_waveform
 from speechlab.audio._measure import (
     compute_peaks,

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
-from io import BytesIO
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from io import BufferedReader, BytesIO, RawIOBase
+from itertools import chain
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._files import expand_user_path
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._codec.containers import check_mp3, check_ogg, check_wav, detect_format
+from speechlab.audio._codec.containers import refuse_other_stream
+from speechlab.audio._codec.decode import read_file, read_part
+from speechlab.audio._codec.layout import survey
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
+    import soundfile
     from numpy.typing import NDArray
+
+    from speechlab.audio._codec.containers import Bytes, Part
+    from speechlab.audio._codec.layout import Layout
 else:
     np = import_lazily("numpy")
 
 # Maximum rate of pieces, which recognizers do not exceed. A recording with a lower rate keeps it.
 PIECE_RATE_HZ = 16_000
 _BLOCK = 1 << 16
-# Containers with the length in the header.
-RELIABLE_FORMATS = {"WAV", "WAVEX", "FLAC", "OGG"}
+_BUFFER = 1 << 16
 # Number of frames that marks an unknown length; no recording has so many.
 _ENDLESS = 1 << 40
 _WINDOW_S = 0.02
@@ -42,16 +51,25 @@ class SoundPiece(NamedTuple):
 
 
 def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
-    """Return the duration of a recording in seconds, from its header if that is reliable.
+    """Return the duration of a recording in seconds, without decoding it if its container tells.
 
-    MP3 files, whose headers only have an estimate, and streamed files without a length are decoded.
+    Raises:
+        AudioDecodeError: The recording cannot be read, or is not complete.
     """
     if isinstance(source, AudioClip):
         return source.duration_s
-    with open_recording(source) as (file, name):
-        if file is not None and file.format in RELIABLE_FORMATS and 0 < file.frames < _ENDLESS:
-            return float(file.frames / file.samplerate)
-    return _decode_source(source, name).duration_s
+    with open_sound(source) as sound:
+        if sound.file is not None:
+            return float(sound.file.frames / sound.file.samplerate)
+        frames, rates = (
+            [part.frames for part in sound.layout.parts],
+            {part.rate for part in sound.layout.parts},
+        )
+        rate = rates.pop()
+        if rate is not None and None not in frames:
+            return sum(count or 0 for count in frames) / rate
+        counts = [(len(block), rate) for rate, block in sound.blocks()]
+        return sum(count for count, _ in counts) / counts[0][1]
 
 
 def cut_at_silences(
@@ -59,86 +77,153 @@ def cut_at_silences(
 ) -> Iterator[SoundPiece]:
     """Cut a recording into pieces, each at the quietest place in the last third of the maximum length.
 
-    Files are read block by block, so one piece is in memory for a recording of any length. A file that libsndfile
-    cannot read is decoded as a whole.
+    Files are read block by block, so one piece is in memory for a recording of any length.
     """
     if isinstance(source, AudioClip):
         yield from _cut_pieces(_cut_blocks(source), source.sample_rate, piece_s)
         return
-    with open_recording(source) as (file, name):
-        if file is not None:
-            yield from _cut_pieces(_read_blocks(file, name), file.samplerate, piece_s)
+    with open_sound(source) as sound:
+        blocks = sound.blocks()
+        rate, first = next(blocks)
+        yield from _cut_pieces(
+            map(mix_to_mono, chain([first], (block for _, block in blocks))), rate, piece_s
+        )
+
+
+class OpenSound(NamedTuple):
+    """A recording that is open: as a file of libsndfile, or with its streams."""
+
+    name: str
+    data: Bytes
+    layout: Layout
+    file: soundfile.SoundFile | None  # None if there are several streams, or libsndfile does not read it
+
+    def blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """Yield the rate and a block of samples, shape (frames, channels), at least one."""
+        if self.file is not None:
+            yield from read_file(self.file, self.layout.parts[0])
             return
-    clip = _decode_source(source, name)
-    yield from _cut_pieces(_cut_blocks(clip), clip.sample_rate, piece_s)
+        first: tuple[int, int] | None = None
+        for part in self.layout.parts:
+            for rate, block in read_part(part, self.data, self.layout.format):
+                first = first or (rate, block.shape[1])
+                refuse_other_stream(part.start, (rate, block.shape[1]), first)
+                yield rate, block
 
 
 @contextmanager
-def open_recording(source: bytes | str | os.PathLike[str]) -> Iterator[tuple[Any, str]]:
-    """The file for reading in blocks (None if its container does not confirm its length), and its name."""
+def open_sound(source: bytes | str | os.PathLike[str]) -> Iterator[OpenSound]:
+    """Open a recording to read it in blocks.
+
+    Raises:
+        AudioDecodeError: It cannot be read, or is not complete.
+    """
     import soundfile
 
     path = None if isinstance(source, bytes) else expand_user_path(source)
     name = "the recording" if path is None else str(path)
-    try:
-        if isinstance(source, bytes):
-            _check_whole(source)
-        else:
-            with (
-                expand_user_path(source).open("rb") as raw,
-                mmap(raw.fileno(), 0, access=ACCESS_READ) as data,
-            ):
-                _check_whole(data)
-        file = soundfile.SoundFile(
-            BytesIO(source) if isinstance(source, bytes) else os.fspath(expand_user_path(source))
-        )
-    except FileNotFoundError as error:
-        raise AudioDecodeError(f"there is no file {name}") from error
-    except IsADirectoryError as error:
-        raise AudioDecodeError(f"{name} is a folder; give a recording") from error
-    except soundfile.LibsndfileError:
-        yield None, name
-    except (AudioError, OSError, ValueError) as error:  # an empty file cannot be mapped
-        raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+    with ExitStack() as stack:
+        try:
+            sound = _open(source, path, name, stack)
+        except FileNotFoundError as error:
+            raise AudioDecodeError(f"there is no file {name}") from error
+        except IsADirectoryError as error:
+            raise AudioDecodeError(f"{name} is a folder; give a recording") from error
+        except (AudioError, OSError, ValueError) as error:  # an empty file cannot be mapped
+            raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+        try:
+            yield sound
+        except (AudioDecodeError, OSError, soundfile.LibsndfileError) as error:
+            if str(error).startswith(name):
+                raise
+            raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
+
+
+def _open(
+    source: bytes | str | os.PathLike[str], path: Path | None, name: str, stack: ExitStack
+) -> OpenSound:
+    if path is None:
+        data: Bytes = bytes(source)  # type: ignore[arg-type]  # without a path there are bytes
+        layout = survey(data)
     else:
-        with file:
-            try:
-                yield file, name
-            except (soundfile.LibsndfileError, OSError) as error:
-                raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
+        raw = stack.enter_context(path.open("rb"))
+        data = stack.enter_context(mmap(raw.fileno(), 0, access=ACCESS_READ))
+        status = path.stat()
+        layout = _survey_file(path, status.st_size, status.st_mtime_ns)
+    file = _open_with_soundfile(path, data, layout)
+    if file is not None:
+        stack.enter_context(file)
+    return OpenSound(name, data, layout, file)
 
 
-def _check_whole(data: bytes | mmap) -> None:
-    """Refuse a file that is not a recording, or that is truncated according to its container."""
-    match detect_format(data[:12]):
-        case AudioFormat.WAV:
-            check_wav(data)
-        case AudioFormat.OGG:
-            check_ogg(data)
-        case AudioFormat.MP3:
-            check_mp3(data)
+@lru_cache(maxsize=256)
+def _survey_file(path: Path, _size: int, _changed: int) -> Layout:
+    """Return the layout of a file, which is found once for all segments of it."""
+    with path.open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
+        return survey(data)
 
 
-def _decode_source(source: bytes | str | os.PathLike[str], name: str) -> AudioClip:
+def _open_with_soundfile(path: Path | None, data: Bytes, layout: Layout) -> soundfile.SoundFile | None:
+    """Return the file for libsndfile; None if it has several streams, or one of unknown length."""
+    import soundfile
+
+    part = layout.parts[0]
+    if layout.format is AudioFormat.MP3 or len(layout.parts) > 1:
+        return None
+    if part.is_file:
+        source: Any = BytesIO(data) if path is None else os.fspath(path)
+    else:
+        source = BytesIO(part.read(data)) if path is None else BufferedReader(PartFile(part, data), _BUFFER)
     try:
-        return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
-    except (AudioError, OSError) as error:
-        raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+        file = soundfile.SoundFile(source)
+    except soundfile.LibsndfileError:
+        return None
+    if layout.format is AudioFormat.WAV or 0 < file.frames < _ENDLESS:
+        return file
+    file.close()
+    return None
+
+
+class PartFile(RawIOBase):
+    """A stream within a file, as a file of its own."""
+
+    def __init__(self, part: Part, data: Bytes) -> None:
+        self._data, self._at = data, 0
+        self._pieces: list[tuple[int, Bytes, int, int]] = []  # where each begins here; its bytes, from and to
+        size = 0
+        for source, start, end in [(part.head, 0, len(part.head)), *((data, *span) for span in part.spans)]:
+            self._pieces.append((size, source, start, end))
+            size += end - start
+        self._size = size
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Set the position."""
+        self._at = max(0, offset + (0, self._at, self._size)[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes."""
+        for place, source, start, end in self._pieces:
+            if place <= self._at < place + end - start:
+                first = start + self._at - place
+                found = source[first : min(first + len(buffer), end)]
+                buffer[: len(found)] = found
+                self._at += len(found)
+                return len(found)
+        return 0
 
 
 def _cut_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
     for start in range(0, clip.frames, _BLOCK):
         yield mix_to_mono(clip.samples[start : start + _BLOCK])
-
-
-def _read_blocks(file: Any, name: str) -> Iterator[NDArray[np.float32]]:
-    count, frames = max(1, _BLOCK // file.channels), 0
-    # The length in the header is never trusted: a forged one would need any amount of memory.
-    while len(block := file.read(count, dtype="float32", always_2d=True)):
-        frames += len(block)
-        yield mix_to_mono(block)
-    if file.format == "FLAC" and frames < file.frames < _ENDLESS:
-        raise AudioDecodeError(f"{name} is cut short: it has {frames} of {file.frames} frames")
 
 
 def _cut_pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float) -> Iterator[SoundPiece]:

@@ -14,7 +14,7 @@ from speechlab._files import expand_user_path
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._measure import compute_extremes, compute_peaks
-from speechlab.audio._pieces import RELIABLE_FORMATS, open_recording
+from speechlab.audio._pieces import open_sound
 from speechlab.errors import AudioDecodeError, AudioError
 
 if TYPE_CHECKING:
@@ -97,9 +97,12 @@ class SoundReader:
     def _load_clip(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
         """Return the decoded clip; None for a long recording, which is read from its file."""
         if self._path is not None:
-            with open_recording(source) as (file, _):
-                honest = file is not None and file.format in RELIABLE_FORMATS
-                if honest and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2:
+            with open_sound(source) as sound:
+                file = sound.file
+                if (
+                    file is not None
+                    and _MAX_KEPT_SAMPLES < file.frames * file.channels < _MAX_KEPT_SAMPLES**2
+                ):
                     self.sample_rate, self.channels = file.samplerate, file.channels
                     self.frames = file.frames
                     return None
@@ -120,21 +123,19 @@ class SoundReader:
             for start in range(first, self.frames, size):
                 yield self._clip.samples[start : start + size]
             return
-        import soundfile
-
-        with self._path.open("rb") as raw:  # type: ignore[union-attr]  # without a clip there is a path
-            try:
-                with soundfile.SoundFile(raw) as file:
-                    file.seek(first)
-                    # Read without conversion, which is several times as fast.
-                    exact = file.subtype == "PCM_16"
-                    for start in range(first, self.frames, size):
-                        block = file.read(size, dtype="int16" if exact else "float32")
-                        if len(block) < min(size, self.frames - start):
-                            raise AudioDecodeError(f"{self.title} is shorter than it was")
-                        yield block.astype(np.float32) / 32_768 if exact else block
-            except soundfile.LibsndfileError as error:
-                raise AudioError(f"{self.title} cannot be read: {error}") from error
+        assert self._path is not None
+        self._path.stat()
+        with open_sound(self._path) as sound:
+            if sound.file is None or sound.file.frames < self.frames:
+                raise AudioDecodeError(f"{self.title} is shorter than it was")
+            sound.file.seek(first)
+            # Read without conversion, which is several times as fast.
+            exact = sound.file.subtype == "PCM_16"
+            for start in range(first, self.frames, size):
+                block = sound.file.read(min(size, self.frames - start), dtype="int16" if exact else "float32")
+                if len(block) < min(size, self.frames - start):
+                    raise AudioDecodeError(f"{self.title} ends before the length that it states")
+                yield block.astype(np.float32) / 32_768 if exact else block
 
 
 def _survey_block(block: NDArray[np.float32]) -> _Survey:
@@ -193,11 +194,14 @@ class FileSegment(AudioClip):
     def samples(self) -> NDArray[np.float32]:
         """The samples of the segment: float32 in [-1, 1], shape (frames,) or (frames, channels)."""
         first, last = self._facts.first, self._facts.last
-        with open_recording(self.path) as (file, _):
-            if file is None or file.format not in RELIABLE_FORMATS:
+        with open_sound(self.path) as sound:
+            if sound.file is None:
                 return AudioClip(self._decode_file().samples[first:last], self.sample_rate).samples
-            file.seek(first)
-            return AudioClip(file.read(last - first, dtype="float32"), self.sample_rate).samples
+            sound.file.seek(first)
+            samples = sound.file.read(last - first, dtype="float32")
+            if len(samples) < last - first:
+                raise AudioDecodeError(f"it has {first + len(samples)} of {sound.file.frames} frames")
+            return AudioClip(samples, self.sample_rate).samples
 
     @property
     def sample_rate(self) -> int:
@@ -216,10 +220,9 @@ class FileSegment(AudioClip):
 
     @cached_property
     def _facts(self) -> _SegmentFacts:
-        with open_recording(self.path) as (file, _):
-            honest = file is not None and file.format in RELIABLE_FORMATS
-            source: Any = file if honest else self._decode_file()
-            rate = source.samplerate if honest else source.sample_rate
+        with open_sound(self.path) as sound:
+            source: Any = sound.file or self._decode_file()
+            rate = source.sample_rate if sound.file is None else source.samplerate
             last = source.frames if self.end_s is None else min(round(self.end_s * rate), source.frames)
             return _SegmentFacts(rate, source.channels, min(round(self.start_s * rate), last), last)
 

@@ -278,7 +278,7 @@ def test_049_a_stream_with_a_header_of_unknown_length(server, lab, http, wav, cl
 
 def lacking(wav):
     return {
-        "sound": ("wav", wav[:700], "data chunk says"),
+        "sound": ("wav", wav[:700], "data chunk declares"),
         "header": ("wav", wav[:30], "before its sound"),
         "start": ("wav", wav[:3], "before its sound"),
         "sample": ("pcm", wav[44:-1], "within a sample"),

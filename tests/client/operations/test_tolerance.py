@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
-from speechlab.client._operations.speech import SampleReader
+from speechlab.client._operations.samples import SampleReader
 from speechlab.client._operations.translation import parse_chunk
 from speechlab.client._operations.voices import parse_catalogue
 from speechlab.errors import APIError, ContractError

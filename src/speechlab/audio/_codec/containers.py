@@ -1,14 +1,8 @@
-"""Containers of sound: recognized by their header alone, and checked for completeness by the lengths they declare.
-
-Decoders are lenient: they decode half a WAV, MP3 or OGG file to half a recording without an error. In a study that is
-a wrong number, so each container is checked first. The checks use the bytes only, allocate no memory by the values in
-a header, and take time limited by the length of the data.
-"""
+"""Containers of sound: recognized by their header alone, with the tags that stand before, between and behind them."""
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from speechlab.contract import AudioFormat
@@ -38,26 +32,67 @@ _UNSUPPORTED_FORMATS: tuple[tuple[int, bytes, str], ...] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One stream of sound in a file, which a decoder reads on its own."""
+
+    start: int  # where it begins, for messages
+    spans: tuple[tuple[int, int], ...]  # its bytes, without the tags between them
+    head: bytes = b""  # the header, in place of one that does not tell the truth
+    pcm: tuple[int, int] | None = None  # channels and rate, if the spans are 16-bit PCM alone
+    frames: int | None = None  # their number, if the container alone tells it
+    rate: int | None = None  # likewise
+    is_file: bool = False  # whether libsndfile reads the file as it is, and all of this part
+
+    def read(self, data: Bytes) -> bytes:
+        """Return the bytes for a decoder."""
+        if self.head or len(self.spans) > 1:
+            return b"".join([self.head, *(data[start:end] for start, end in self.spans)])
+        start, end = self.spans[0]
+        return data[start:end]  # of bytes, no copy if it is all of them
+
+
 def detect_format(data: bytes | bytearray | memoryview) -> AudioFormat:
     """Detect WAV, OGG, MP3 or FLAC by the first bytes.
 
-    File names and MIME types are ignored. MP3 means an ID3 tag, or the sync bits of MPEG-1, 2 or 2.5 layer III with a
-    valid bitrate and sample rate, unlike AAC in ADTS.
+    File names and MIME types are ignored. MP3 means the sync bits of MPEG-1, 2 or 2.5 layer III with a valid bitrate
+    and sample rate, unlike AAC in ADTS. Tags before the sound (ID3v2, APE) are skipped; if nothing else is known of
+    what is behind them, the file is MP3.
 
     Args:
-        data: The bytes; only the first 12 are read.
+        data: The bytes; only the first 12 are read, and the first 12 behind tags.
     """
-    head = bytes(memoryview(data)[:12])
+    with memoryview(data) as view:
+        head = behind = bytes(view[:12])
+        if head[:3] == b"ID3" or head[:8] == b"APETAGEX":
+            place = skip_tags(view, 0)
+            behind = bytes(view[place : place + 12])
+    if behind is head:
+        return _sniff_head(head)
+    if is_mp3_header(behind) or not behind.strip(b"\0"):
+        return AudioFormat.MP3
+    try:
+        return _sniff_head(behind)
+    except UnsupportedAudioError as error:
+        if _name_stranger(behind):
+            raise UnsupportedAudioError(f"behind its tag, {error}") from None
+    return AudioFormat.MP3
+
+
+def _sniff_head(head: bytes) -> AudioFormat:
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return AudioFormat.WAV
     if head[:4] == b"OggS":
         return AudioFormat.OGG
     if head[:4] == b"fLaC":
         return AudioFormat.FLAC
-    if head[:3] == b"ID3" or is_mp3_header(head[:4]):
+    if is_mp3_header(head[:4]):
         return AudioFormat.MP3
+    kind = f"this is {name}" if (name := _name_stranger(head)) else f"it starts with {head!r}"
+    if not head:
+        kind = "there are no bytes"
     raise UnsupportedAudioError(
-        f"unsupported audio: {_describe_content(head)}; WAV, OGG, MP3 and FLAC are recognized, by their header"
+        f"unsupported audio: {kind}; WAV, OGG, MP3 and FLAC are recognized, by their header"
     )
 
 
@@ -70,137 +105,62 @@ def is_mp3_header(head: bytes) -> bool:
     return version != 1 and layer == 1 and bitrate != 15 and rate != 3
 
 
-def _describe_content(head: bytes) -> str:
-    if not head:
-        return "there are no bytes"
+def _name_stranger(head: bytes) -> str:
     for offset, magic, name in _UNSUPPORTED_FORMATS:
         if head[offset : offset + len(magic)] == magic:
-            return f"this is {name}"
+            return name
     if len(head) > 1 and head[0] == 0xFF and head[1] & 0xF6 == 0xF0:
-        return "this is AAC in ADTS"
-    return f"it starts with {head!r}"
+        return "AAC in ADTS"
+    return ""
 
 
-# Data sizes from this value on mean an unknown length: writers that cannot go back to the header leave
-# 0x7FFFFFFF or
-# 0xFFFFFFFF there, some of them less the size of the header.
-OPEN_ENDED_SIZE = 0x7FFF_F000
+def skip_tags(data: Bytes | memoryview, position: int) -> int:
+    """Return where the tags that begin at a position end: ID3 of all versions, APE and Lyrics3.
 
-
-_MPEG1_KBPS = (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320)
-_MPEG2_KBPS = (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160)
-_MPEG_RATES_HZ = (44_100, 48_000, 32_000)
-
-
-def list_wav_chunks(data: Bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Walk the chunks of a WAV file, or of its beginning."""
-    position = 12
-    for _ in range(4096):
-        if position + 8 > len(data):
-            return
-        name, size = struct.unpack_from("<4sI", data, position)
-        yield name, position + 8, size
-        position += 8 + size + size % 2
-
-
-def repair_wav(data: bytes) -> bytes:
-    """Return a WAV with the true size of its data chunk, also if it was written to a pipe without one."""
-    start, open_ended = check_wav(data)
-    if not open_ended:
-        return data
-    return data[: start - 4] + struct.pack("<I", min(len(data) - start, 0xFFFF_FFFF)) + data[start:]
-
-
-def check_wav(data: Bytes) -> tuple[int, bool]:
-    """Check that the data chunk is complete."""
-    data_chunk = next(((start, size) for name, start, size in list_wav_chunks(data) if name == b"data"), None)
-    if data_chunk is None:
-        raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
-    start, declared = data_chunk
-    available = len(data) - start
-    (riff_size,) = struct.unpack_from("<I", data, 4)
-    # A size of 0 is an empty recording if the RIFF size includes the rest of the file (such as a LIST chunk).
-    # Otherwise the writer never filled in the size.
-    open_ended = declared >= OPEN_ENDED_SIZE or (
-        declared == 0 and available > 0 and riff_size + 8 != len(data)
-    )
-    if open_ended and (declared == 0 or available < declared):
-        return start, True
-    if declared > available:
-        text = f"the WAV file is cut short: its data chunk declares {declared} bytes and has {available}"
-        raise AudioDecodeError(text)
-    return start, False
-
-
-def count_flac_frames(data: bytes) -> int:
-    """Return the number of frames in the STREAMINFO block; 0 if the writer did not know it."""
-    return int.from_bytes(data[18:26], "big") & ((1 << 36) - 1) if len(data) >= 26 else 0
-
-
-def check_ogg(data: Bytes) -> None:
-    """Check that the last page is complete.
-
-    A missing end-of-stream mark is not an error, because live streams have none.
+    A tag that says to be longer than the file ends with it.
     """
-    position = 0
-    while position < len(data):
-        if data[position : position + 4] != b"OggS":
-            return  # the decoder finds the next page, or reports the error
-        table = position + 27
-        segments = data[table - 1] if table <= len(data) else 0
-        end = table + segments + sum(data[table : table + segments])
-        if table > len(data) or table + segments > len(data) or end > len(data):
-            raise AudioDecodeError(f"the OGG file is cut short: it ends within a page, {len(data)} bytes in")
-        position = end
+    while size := _tag_size(bytes(data[position : position + 32]), data, position):
+        position = min(position + size, len(data))
+    return position
 
 
-def trim_mp3(data: bytes) -> bytes:
-    """Check that the last frame is complete and that all frames of a Xing header are present; return the file.
-
-    Zeros after the last frame are removed: some writers add them as padding, and ffmpeg fails on them.
-    """
-    reached = check_mp3(data)
-    return data[:reached] if reached and not any(data[reached:]) else data
-
-
-def check_mp3(data: Bytes) -> int:
-    """Check that no frame is missing or truncated; see :func:`trim_mp3`."""
-    frames, promised, reached = 0, 0, 0
-    for start, end in _list_mp3_frames(data):
-        if end > len(data):
-            raise AudioDecodeError(
-                f"the MP3 file is cut short: frame {frames + 1} ends after byte {len(data)}"
-            )
-        if frames == 0:
-            promised = _count_xing_frames(data[start:end])
-        frames, reached = frames + 1, end
-    # The Xing header is in a separate frame, which it does not count.
-    if frames - 1 < promised:
-        raise AudioDecodeError(f"the MP3 file is cut short: it has {max(frames - 1, 0)} of {promised} frames")
-    return reached
-
-
-def _list_mp3_frames(data: Bytes) -> Iterator[tuple[int, int]]:
-    """Yield the start and expected end of each frame, up to the first gap."""
-    position = 0
-    while data[position : position + 3] == b"ID3" and position + 10 <= len(data):
-        size = data[position + 6 : position + 10]
-        position += 10 + (size[0] << 21 | size[1] << 14 | size[2] << 7 | size[3])
-    while is_mp3_header(head := data[position : position + 4]):
-        mpeg1 = (head[1] >> 3) & 3 == 3
-        divisor = 1 if mpeg1 else 2 if (head[1] >> 3) & 3 == 2 else 4
-        kbps = (_MPEG1_KBPS if mpeg1 else _MPEG2_KBPS)[head[2] >> 4]
-        if kbps == 0:
-            return  # free format: lengths are not in the header
-        rate = _MPEG_RATES_HZ[(head[2] >> 2) & 3] // divisor
-        length = (144 if mpeg1 else 72) * kbps * 1000 // rate + ((head[2] >> 1) & 1)
-        yield position, position + length
-        position += length
-
-
-def _count_xing_frames(frame: bytes) -> int:
-    for mark in (b"Xing", b"Info"):
-        at = frame.find(mark, 4, 48)
-        if at >= 0 and len(frame) >= at + 12 and frame[at + 7] & 1:
-            return int.from_bytes(frame[at + 8 : at + 12], "big")
+def _tag_size(head: bytes, data: Bytes | memoryview, position: int) -> int:
+    """Return the size of the tag at a position; 0 if there is none."""
+    if head[:3] == b"ID3" and len(head) >= 10:
+        size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
+        return 10 + size + (10 if head[5] & 0x10 else 0)  # bit 4: a footer
+    if head[:3] == b"3DI" and len(head) >= 10:
+        return 10
+    if head[:8] == b"APETAGEX" and len(head) == 32:
+        flags = int.from_bytes(head[20:24], "little")
+        return 32 + (
+            int.from_bytes(head[12:16], "little") if flags & 0x2000_0000 else 0
+        )  # a header, or a footer
+    if head[:4] == b"TAG+":
+        return 227
+    if head[:3] == b"TAG" and len(data) - position >= 128:
+        return 128
+    if head[:11] == b"LYRICSBEGIN":
+        rest = bytes(data[position : position + (1 << 20)])
+        ends = [end for end in (rest.find(b"LYRICS200"), rest.find(b"LYRICSEND")) if end > 0]
+        return min(ends) + 9 if ends else 0
     return 0
+
+
+def starts_sound(data: Bytes, position: int) -> AudioFormat | None:
+    """Return the format of the file that begins at a position in another one; None if there is none."""
+    head = bytes(data[position : position + 12])
+    try:
+        return None if is_mp3_header(head) else _sniff_head(head)
+    except UnsupportedAudioError:
+        return None
+
+
+def refuse_other_stream(position: int, found: tuple[int, int], first: tuple[int, int]) -> None:
+    """Raise if a stream has not the rate and the channels of the first one in its file."""
+    if found != first:
+        rate, channels = found
+        raise AudioDecodeError(
+            f"at byte {position:,} begins a stream of {rate} Hz and {channels} channels, and those before have "
+            f"{first[0]} Hz and {first[1]}; cut the file there, or convert it to one rate"
+        )

@@ -1,32 +1,27 @@
-"""Decoding of untrusted bytes to samples, within limits.
-
-NumPy reads WAV with 16-bit PCM. soundfile reads other WAV, OGG and FLAC. PyAV reads what soundfile rejects, such as
-FLAC of unknown length, and all MP3, because libsndfile's MP3 decoder writes messages to stderr even for valid files.
-"""
+"""Decoding of untrusted bytes to samples, within limits; ``layout`` says which library reads what."""
 
 from __future__ import annotations
 
-import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import import_lazily
-from speechlab.audio._codec.containers import (
-    check_ogg,
-    count_flac_frames,
-    detect_format,
-    list_wav_chunks,
-    repair_wav,
-    trim_mp3,
-)
+from speechlab.audio._codec.containers import refuse_other_stream
+from speechlab.audio._codec.layout import survey
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, to_samples
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
+    import soundfile
     from numpy.typing import NDArray
+
+    from speechlab.audio._codec.containers import Bytes, Part
 else:
     np = import_lazily("numpy")
 
@@ -110,18 +105,17 @@ class _Blocks:
 
 def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, AudioFormat]:
     """Samples, their rate in Hz, and the detected format of the file; see :func:`speechlab.audio.decode`."""
-    source_format = detect_format(data)
-    if source_format is AudioFormat.MP3:
-        blocks = _read_with_av(trim_mp3(data), source_format, limits)
-    else:
-        if source_format is AudioFormat.WAV:
-            data = repair_wav(data)
-        elif source_format is AudioFormat.OGG:
-            check_ogg(data)
-        plain = _read_plain_wav(data, limits) if source_format is AudioFormat.WAV else None
-        blocks = plain or _read_with_soundfile(data, limits) or _read_with_av(data, source_format, limits)
-    if source_format is AudioFormat.FLAC and blocks.frames < (promised := count_flac_frames(data)):
-        raise AudioDecodeError(f"the FLAC file is cut short: it has {blocks.frames} of {promised} frames")
+    source_format, parts = survey(data)
+    is_plain = all(part.pcm for part in parts)
+    blocks: _Blocks | None = None
+    for part in parts:
+        for rate, block in _read_plain(part, data) if is_plain else read_part(part, data, source_format):
+            found = (rate, block.shape[1])
+            if blocks is None:
+                blocks = _Blocks(limits, *found, full_scale=32_768 if is_plain else 1)
+            refuse_other_stream(part.start, found, (blocks.sample_rate, blocks.channels))
+            blocks.add(block)
+    assert blocks is not None
     try:
         samples = to_samples(blocks.join())
     except AudioError as error:
@@ -129,67 +123,93 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
     return samples, blocks.sample_rate, source_format
 
 
-def _read_plain_wav(data: bytes, limits: DecodeLimits) -> _Blocks | None:
-    """Read a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time; None for all other files."""
-    layout: tuple[int, ...] = ()
-    for name, start, size in list_wav_chunks(data):
-        if name == b"fmt ":
-            layout = struct.unpack_from("<HHIIHH", data, start) if size == 16 else ()
-        elif name == b"data":
-            break
-    else:
-        return None
-    if not layout or size % 2:
-        return None
-    kind, channels, rate, per_second, per_frame, bits = layout
-    layout_of_pcm = (1, 16, 2 * channels, 2 * channels * rate)
-    if (kind, bits, per_frame, per_second) != layout_of_pcm or not channels or size % per_frame:
-        return None
-    blocks = _Blocks(limits, rate, channels, full_scale=32_768)
-    blocks.add(np.frombuffer(data, "<i2", size // 2, start).reshape(-1, channels))
-    return blocks
+def _read_plain(part: Part, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the rate and a block of a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time."""
+    assert part.pcm is not None
+    channels, rate = part.pcm
+    for start, end in part.spans:
+        count = (end - start) // (2 * channels)
+        yield rate, np.frombuffer(data, "<i2", count * channels, start).reshape(-1, channels)
 
 
-def _read_with_soundfile(data: bytes, limits: DecodeLimits) -> _Blocks | None:
-    """Read a file with libsndfile; None if it rejects the file."""
+def read_part(
+    part: Part, data: Bytes, source_format: AudioFormat
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the rate and a block of a stream, shape (frames, channels), at least one.
+
+    Raises:
+        AudioDecodeError: The stream is damaged, or shorter than it says.
+    """
     import soundfile
 
+    if source_format is not AudioFormat.MP3:
+        with suppress(soundfile.LibsndfileError), soundfile.SoundFile(BytesIO(part.read(data))) as file:
+            yield from read_file(file, part)
+            return
+    yield from _check_count(_read_with_av(part, data, source_format), part, source_format)
+
+
+def read_file(file: soundfile.SoundFile, part: Part) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part`."""
+    yield from _check_count(_read_blocks(file), part, file.format)
+
+
+def _check_count(
+    blocks: Iterator[tuple[int, NDArray[np.float32]]], part: Part, name: str
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the blocks; raise at the end if there are fewer frames than the container says."""
+    count = 0
+    for rate, block in blocks:
+        yield rate, block
+        count += len(block)
+    if part.frames is not None and count < part.frames:
+        raise AudioDecodeError(
+            f"the {name.upper()} file is cut short: it has {count} of {part.frames} frames"
+        )
+
+
+def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    import soundfile
+
+    # Never without a count: a forged total would request any amount of memory.
+    count = max(65_536 // file.channels, 1)
+    block = file.read(count, dtype="float32", always_2d=True)
+    yield file.samplerate, block
     try:
-        with soundfile.SoundFile(BytesIO(data)) as file:
-            blocks = _Blocks(limits, file.samplerate, file.channels)
-            count = max(65_536 // file.channels, 1)
-            # Never without a count: a forged total would request any amount of memory.
-            while len(block := file.read(count, dtype="float32", always_2d=True)):
-                blocks.add(block)
-            return blocks
-    except soundfile.LibsndfileError:
-        return None
+        while len(block := file.read(count, dtype="float32", always_2d=True)):
+            yield file.samplerate, block
+    except soundfile.LibsndfileError as error:
+        raise AudioDecodeError(f"the {file.format} file is damaged: {error.error_string}") from error
 
 
-def _read_with_av(data: bytes, source_format: AudioFormat, limits: DecodeLimits) -> _Blocks:
+def _read_with_av(
+    part: Part, data: Bytes, source_format: AudioFormat
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
     import av
 
-    blocks: _Blocks | None = None
+    left, name = part.frames, source_format.upper()
     try:
         # The format is given, so that only the demuxer of the detected format reads untrusted bytes.
-        with av.open(BytesIO(data), mode="r", format=source_format.value) as container:
+        with av.open(BytesIO(part.read(data)), mode="r", format=source_format.value) as container:
             if not container.streams.audio:
-                raise AudioDecodeError(f"the {source_format.upper()} file has no audio")
+                raise AudioDecodeError(f"the {name} file has no audio")
             stream = container.streams.audio[0]
             context = stream.codec_context
             if context is None:
-                raise AudioDecodeError(f"the {source_format.upper()} file is damaged: its codec is not known")
-            blocks = _Blocks(limits, context.sample_rate, context.channels)
+                raise AudioDecodeError(f"the {name} file is damaged: its codec is not known")
+            yield context.sample_rate, np.zeros((0, context.channels), np.float32)
             for frame in container.decode(stream):
-                if (frame.sample_rate, frame.layout.nb_channels) != (blocks.sample_rate, blocks.channels):
-                    raise AudioDecodeError("the sample rate or the channels change within the file")
-                blocks.add(_interleave_frame(frame))
+                block = _interleave_frame(frame)
+                if (
+                    source_format is AudioFormat.MP3 and left is not None
+                ):  # of very short ones, ffmpeg leaves padding
+                    block, left = block[:left], left - min(left, len(block))
+                yield frame.sample_rate, block
     except (av.error.FFmpegError, ValueError, EOFError) as error:
         if isinstance(error, AudioError):
             raise
-        text = f"the {source_format.upper()} file is damaged: {getattr(error, 'strerror', None) or error}"
+        text = f"the {name} file is damaged: {getattr(error, 'strerror', None) or error}"
         raise AudioDecodeError(text) from error
-    return blocks
 
 
 def _interleave_frame(frame: Any) -> Samples:
@@ -198,6 +218,8 @@ def _interleave_frame(frame: Any) -> Samples:
     planes = frame.to_ndarray()
     values = planes.T if kind.endswith("p") else planes.reshape(-1, frame.layout.nb_channels)
     name = kind.removesuffix("p")
+    if name == "flt":
+        return values  # type: ignore[no-any-return]  # PyAV gives the type of the format
     if name not in _PLANAR_SCALES:
         raise AudioDecodeError(f"samples of the type {kind!r} are not supported")
     offset = 128.0 if name == "u8" else 0.0

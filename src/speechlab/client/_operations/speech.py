@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import to_int_rate
-from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, draw_clip, list_wav_chunks
+from speechlab.audio import AudioClip, draw_clip
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, build_json_body
 from speechlab.client._operations.operation import Operation, build_text_content, build_timeouts, to_sendable
@@ -24,13 +23,14 @@ from speechlab.contract import (
     VoiceRules,
     check_text,
 )
-from speechlab.errors import AudioError, ContractError, InvalidRequestError
+from speechlab.errors import AudioError, ContractError
 
 if TYPE_CHECKING:
     from speechlab.store import StoredResult
 
 _TITLE_CHARS = 60
 _S_PER_CHAR = 0.3
+_MAX_TEXT = 1 << 16
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -257,7 +257,7 @@ def parse_pcm_rate(content_type: str, default: int) -> int:
 
 def _is_json(data: bytes) -> bool:
     """Return whether bytes of no stated type, which could be PCM of any kind, are a JSON object, as of an error."""
-    if data[:1] != b"{" or len(data) > _MAX_HEADER:
+    if data[:1] != b"{" or len(data) > _MAX_TEXT:
         return False
     try:
         orjson.loads(data)
@@ -275,79 +275,3 @@ def not_audio(content_type: str, start: str) -> ContractError:
     """Return the error for a successful reply that is a text."""
     text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
     return ContractError(text, body=start[:2000])
-
-
-_MAX_HEADER = 1 << 16
-_PCM, _EXTENSIBLE = 1, 0xFFFE
-
-
-class SampleReader:
-    """Converts arriving bytes to clips of whole frames."""
-
-    def __init__(self, expected: ExpectedSpeech, content_type: str) -> None:
-        if expected.format not in {AudioFormat.PCM, AudioFormat.WAV}:
-            message = (
-                f"a stream of {expected.format} cannot be decoded in pieces; ask for format='wav' or 'pcm', or use "
-                "collect() for the whole"
-            )
-            raise InvalidRequestError(message, parameter="format")
-        self._rate = parse_pcm_rate(content_type, expected.sample_rate)
-        self._channels = 1
-        self._in_header = expected.format is AudioFormat.WAV
-        self._rest = b""
-        self._left: int | None = None
-
-    def feed(self, data: bytes) -> AudioClip | None:
-        """Add the next bytes, and return the sound that they complete, or None."""
-        self._rest += data
-        if self._in_header and not self._read_header():
-            return None
-        if self._left is not None:  # RIFF chunks after the data chunk are not sound
-            self._rest = self._rest[: self._left]
-        frame = 2 * self._channels
-        size = len(self._rest) - len(self._rest) % frame
-        frames, self._rest = self._rest[:size], self._rest[size:]
-        if self._left is not None:
-            self._left -= size
-        try:
-            return AudioClip.from_pcm(frames, self._rate, self._channels) if frames else None
-        except AudioError as error:
-            raise ContractError(f"the service streams sound that is not usable: {error}") from error
-
-    def _read_header(self) -> bool:
-        """Read up to the first sample; False if more bytes are needed."""
-        data = self._rest
-        if len(data) < 12:
-            return False
-        if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
-            raise ContractError(f"the service streams {data[:4]!r} in place of a WAV file")
-        for name, start, size in list_wav_chunks(data):
-            if name == b"data":
-                # Streams have an unknown length, and announce 0 or nearly the largest number instead.
-                self._left = size if 0 < size < OPEN_ENDED_SIZE else None
-                self._rest = data[start:]
-                self._in_header = False
-                return True
-            if name == b"fmt " and start + 16 <= len(data):
-                kind, self._channels, self._rate, _, _, bits = struct.unpack_from("<HHIIHH", data, start)
-                if kind not in {_PCM, _EXTENSIBLE} or bits != 16 or self._channels < 1:
-                    raise ContractError(
-                        f"the service streams WAV of {bits} bits (kind {kind}); 16-bit PCM is expected"
-                    )
-        if len(data) > _MAX_HEADER:
-            raise ContractError("the service streams a WAV file whose sound never begins")
-        return False
-
-
-def describe_missing(audio_format: AudioFormat, data: bytes) -> str:
-    """The missing part of a PCM or WAV stream by its own header, as text for errors; empty if it is complete."""
-    if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
-        return "it ends within a sample" if len(data) % 2 else ""
-    if audio_format is not AudioFormat.WAV or data[:4] != b"RIFF"[: len(data)]:
-        return ""
-    for name, start, size in list_wav_chunks(data):
-        if name == b"data":
-            received = len(data) - start
-            short = 0 < size < OPEN_ENDED_SIZE and received < size
-            return f"its data chunk says {size:,} bytes, but {received:,} are there" if short else ""
-    return "it ends before its sound"

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, get_full_timeout
-from speechlab.client._operations.speech import ExpectedSpeech, SampleReader, SpeechClip, count_speech_usage
+from speechlab.client._operations.samples import SampleReader
+from speechlab.client._operations.speech import ExpectedSpeech, SpeechClip, count_speech_usage
 from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
 from speechlab.client._streams.base import Playable
 from speechlab.contract import AudioFormat
@@ -231,6 +232,8 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
             if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
             position = len(came)
+        if reader is not None and (clip := reader.close()) is not None:
+            yield clip
 
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.

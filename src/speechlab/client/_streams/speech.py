@@ -9,14 +9,13 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from speechlab._files import expand_user_path, write_atomically
-from speechlab.audio import OPEN_ENDED_SIZE, AudioClip, list_wav_chunks
+from speechlab.audio import AudioClip, close_wav
+from speechlab.client._operations.samples import SampleReader, describe_missing
 from speechlab.client._operations.speech import (
     ExpectedSpeech,
-    SampleReader,
     SpeechClip,
     StreamSpeech,
     count_speech_usage,
-    describe_missing,
     is_audio_type,
     not_audio,
 )
@@ -170,6 +169,9 @@ class AsyncSpeechStream(Playable, Stream):
             clip = reader.feed(piece)
             if clip is not None:
                 yield clip
+        clip = reader.close()
+        if clip is not None:
+            yield clip
 
     async def collect(self) -> SpeechClip:
         """Wait for the rest, and return all of it as one clip.
@@ -187,7 +189,6 @@ class AsyncSpeechStream(Playable, Stream):
         return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"
 
 
-_MAX_WAV_BYTES = (1 << 32) - 1
 _FORMATS_BY_SUFFIX = {
     "mp3": "mp3",
     "wav": "wav",
@@ -224,24 +225,15 @@ class FileCopy:
         self._file.write(piece)
 
     def finish(self, data: bytes) -> None:
-        """Give the file its name, and write the lengths that a streamed WAV header left open."""
-        for place, value in _find_open_lengths(data):
-            self._file.seek(place)
-            self._file.write(value.to_bytes(4, "little"))
+        """Give the file its name; a streamed WAV, whose header left its sizes open, is written with them."""
+        closed = close_wav(data) if data[:4] == b"RIFF" else data
+        if closed is not data:
+            self._file.seek(0)
+            self._file.truncate()
+            self._file.write(closed)
         self._left.close()
 
     def drop(self) -> None:
         """Delete the incomplete file."""
         failure = SpeechLabError("not whole")
         self._left.__exit__(type(failure), failure, None)
-
-
-def _find_open_lengths(data: bytes) -> list[tuple[int, int]]:
-    """Positions of open lengths in the header of a streamed WAV file, with the correct values."""
-    if data[:4] != b"RIFF" or len(data) > _MAX_WAV_BYTES:
-        return []
-    for name, start, size in list_wav_chunks(data):
-        if name == b"data":
-            is_open = size == 0 or size >= OPEN_ENDED_SIZE
-            return [(4, len(data) - 8), (start - 4, len(data) - start)] if is_open else []
-    return []
