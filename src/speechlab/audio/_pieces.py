@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import soundfile
     from numpy.typing import NDArray
 
-    from speechlab.audio._codec.containers import Bytes, Part
-    from speechlab.audio._codec.layout import Layout
+    from speechlab.audio._codec.containers import Bytes, SoundPart
+    from speechlab.audio._codec.layout import SoundLayout
 else:
     np = import_lazily("numpy")
 
@@ -95,7 +95,7 @@ class OpenSound(NamedTuple):
 
     name: str
     data: Bytes
-    layout: Layout
+    layout: SoundLayout
     file: soundfile.SoundFile | None  # None if there are several streams, or libsndfile does not read it
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
@@ -157,13 +157,13 @@ def _open(
 
 
 @lru_cache(maxsize=256)
-def _survey_file(path: Path, _size: int, _changed: int) -> Layout:
+def _survey_file(path: Path, _size: int, _changed: int) -> SoundLayout:
     """Return the layout of a file, which is found once for all segments of it."""
     with path.open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
         return survey(data)
 
 
-def _open_with_soundfile(path: Path | None, data: Bytes, layout: Layout) -> soundfile.SoundFile | None:
+def _open_with_soundfile(path: Path | None, data: Bytes, layout: SoundLayout) -> soundfile.SoundFile | None:
     """Return the file for libsndfile; None if it has several streams, or one of unknown length."""
     import soundfile
 
@@ -187,7 +187,7 @@ def _open_with_soundfile(path: Path | None, data: Bytes, layout: Layout) -> soun
 class PartFile(RawIOBase):
     """A stream within a file, as a file of its own."""
 
-    def __init__(self, part: Part, data: Bytes) -> None:
+    def __init__(self, part: SoundPart, data: Bytes) -> None:
         self._data, self._at = data, 0
         self._pieces: list[tuple[int, Bytes, int, int]] = []  # where each begins here; its bytes, from and to
         size = 0

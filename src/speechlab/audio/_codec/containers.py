@@ -33,7 +33,7 @@ _UNSUPPORTED_FORMATS: tuple[tuple[int, bytes, str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SoundPart:
     """One stream of sound in a file, which a decoder reads on its own."""
 
     start: int  # where it begins, for messages

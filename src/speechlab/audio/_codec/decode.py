@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import soundfile
     from numpy.typing import NDArray
 
-    from speechlab.audio._codec.containers import Bytes, Part
+    from speechlab.audio._codec.containers import Bytes, SoundPart
 else:
     np = import_lazily("numpy")
 
@@ -123,7 +123,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
     return samples, blocks.sample_rate, source_format
 
 
-def _read_plain(part: Part, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
+def _read_plain(part: SoundPart, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the rate and a block of a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time."""
     assert part.pcm is not None
     channels, rate = part.pcm
@@ -133,7 +133,7 @@ def _read_plain(part: Part, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
 
 
 def read_part(
-    part: Part, data: Bytes, source_format: AudioFormat
+    part: SoundPart, data: Bytes, source_format: AudioFormat
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of a stream, shape (frames, channels), at least one.
 
@@ -149,13 +149,13 @@ def read_part(
     yield from _check_count(_read_with_av(part, data, source_format), part, source_format)
 
 
-def read_file(file: soundfile.SoundFile, part: Part) -> Iterator[tuple[int, NDArray[np.float32]]]:
+def read_file(file: soundfile.SoundFile, part: SoundPart) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part`."""
     yield from _check_count(_read_blocks(file), part, file.format)
 
 
 def _check_count(
-    blocks: Iterator[tuple[int, NDArray[np.float32]]], part: Part, name: str
+    blocks: Iterator[tuple[int, NDArray[np.float32]]], part: SoundPart, name: str
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the blocks; raise at the end if there are fewer frames than the container says."""
     count = 0
@@ -183,7 +183,7 @@ def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.fl
 
 
 def _read_with_av(
-    part: Part, data: Bytes, source_format: AudioFormat
+    part: SoundPart, data: Bytes, source_format: AudioFormat
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     import av
 

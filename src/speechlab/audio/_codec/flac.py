@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.audio._codec.containers import Part
+from speechlab.audio._codec.containers import SoundPart
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PLACES = 8  # of a file that are looked at
 _SMALL = 1 << 19
 
 
-def find_flac_parts(data: Bytes, position: int) -> list[Part]:
+def find_flac_parts(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on."""
     last = _read_ends(data, position, len(data))[-1:]
     if last == [_read_total(data, position)] and _is_one_stream(data, position):
@@ -38,7 +38,7 @@ def find_flac_parts(data: Bytes, position: int) -> list[Part]:
     ]
 
 
-def _build_part(data: Bytes, start: int, end: int, *, is_alone: bool) -> Part:
+def _build_part(data: Bytes, start: int, end: int, *, is_alone: bool) -> SoundPart:
     """Return a stream; its header gets the number of frames of its end, if its own is 0 or too small."""
     total, ends = _read_total(data, start), _read_ends(data, start, end)
     frames = total if total in ends or not ends else ends[-1]
@@ -46,10 +46,10 @@ def _build_part(data: Bytes, start: int, end: int, *, is_alone: bool) -> Part:
         text = f"the FLAC file is cut short: it has {frames} of {total} frames, up to byte {end:,}"
         raise AudioDecodeError(text)
     if frames == total:
-        return Part(start, ((start, end),), frames=total or None, is_file=is_alone and start == 0)
+        return SoundPart(start, ((start, end),), frames=total or None, is_file=is_alone and start == 0)
     fields = int.from_bytes(data[start + 18 : start + 26], "big") & ~_TOTAL | frames
     head = data[start : start + 18] + fields.to_bytes(8, "big")
-    return Part(start, ((start + 26, end),), head, frames=frames)
+    return SoundPart(start, ((start + 26, end),), head, frames=frames)
 
 
 def _read_total(data: Bytes, start: int) -> int:
@@ -79,7 +79,7 @@ def _is_one_stream(data: Bytes, start: int) -> bool:
     return numbers[0] >= 0 and all(before < after for before, after in pairwise(numbers))
 
 
-class _Kind(NamedTuple):
+class _StreamKind(NamedTuple):
     """What all frames of a stream have in common."""
 
     at: int  # where the first one begins
@@ -88,7 +88,7 @@ class _Kind(NamedTuple):
     block: int  # samples in each frame but the last one; 0 if that varies
 
 
-def _read_kind(data: Bytes, start: int, end: int) -> _Kind | None:
+def _read_kind(data: Bytes, start: int, end: int) -> _StreamKind | None:
     """Read the first frame, behind the blocks of metadata."""
     at = start + 4
     while at + 4 <= end:
@@ -100,10 +100,10 @@ def _read_kind(data: Bytes, start: int, end: int) -> _Kind | None:
     if len(head) < 4 or head[0] != 0xFF or head[1] & 0xFE != 0xF8:
         return None
     block = 0 if head[1] & 1 else int.from_bytes(data[start + 10 : start + 12], "big")
-    return _Kind(at, head[:2], (head[2] & 15, head[3] & 15), block)
+    return _StreamKind(at, head[:2], (head[2] & 15, head[3] & 15), block)
 
 
-def _find_frames(data: Bytes, start: int, end: int, kind: _Kind) -> Iterator[tuple[int, int]]:
+def _find_frames(data: Bytes, start: int, end: int, kind: _StreamKind) -> Iterator[tuple[int, int]]:
     """Yield the first sample and the number of samples of the frames in a window."""
     window = data[start:end]
     at = window.find(kind.sync)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.audio._codec.containers import Part, detect_format, skip_tags
+from speechlab.audio._codec.containers import SoundPart, detect_format, skip_tags
 from speechlab.audio._codec.flac import find_flac_parts
 from speechlab.audio._codec.mpeg import find_mp3_parts
 from speechlab.audio._codec.ogg import find_ogg_parts
@@ -30,14 +30,14 @@ _FINDERS = {
 }
 
 
-class Layout(NamedTuple):
+class SoundLayout(NamedTuple):
     """The format of a file, and its streams of sound."""
 
     format: AudioFormat
-    parts: list[Part]
+    parts: list[SoundPart]
 
 
-def survey(data: Bytes) -> Layout:
+def survey(data: Bytes) -> SoundLayout:
     """Find the sound of a file.
 
     Raises:
@@ -46,4 +46,4 @@ def survey(data: Bytes) -> Layout:
     """
     with memoryview(data) as view:
         source_format = detect_format(view)
-    return Layout(source_format, _FINDERS[source_format](data, skip_tags(data, 0)))
+    return SoundLayout(source_format, _FINDERS[source_format](data, skip_tags(data, 0)))

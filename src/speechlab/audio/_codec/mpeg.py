@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.audio._codec.containers import (
-    Part,
+    SoundPart,
     is_mp3_header,
     refuse_other_stream,
     skip_tags,
@@ -26,7 +26,7 @@ _DECODER_DELAY = 529  # samples
 _MAX_LEAD = 1 << 16
 
 
-class _Kind(NamedTuple):
+class _FrameKind(NamedTuple):
     """What all frames of a stream have in common."""
 
     rate: int
@@ -46,12 +46,12 @@ class _Header(NamedTuple):
 class _Stream:
     """A stream while it is read."""
 
-    def __init__(self, start: int, kind: _Kind, header: _Header | None) -> None:
+    def __init__(self, start: int, kind: _FrameKind, header: _Header | None) -> None:
         self.start, self.kind, self.header = start, kind, header
         self.frames = 0 if header is None else -1  # the frame of the header is not counted
         self.spans: list[tuple[int, int]] = []
 
-    def build_part(self) -> Part:
+    def build_part(self) -> SoundPart:
         """Return the stream as a part; raise if frames are missing."""
         promised, skipped, cut = self.header or (0, 0, 0)
         if self.frames < promised:
@@ -60,17 +60,17 @@ class _Stream:
                 f"{self.spans[-1][1]:,}"
             )
         frames = max(0, self.frames * self.kind.samples - skipped - cut)
-        return Part(self.start, tuple(self.spans), frames=frames, rate=self.kind.rate)
+        return SoundPart(self.start, tuple(self.spans), frames=frames, rate=self.kind.rate)
 
 
-def find_mp3_parts(data: Bytes, position: int) -> list[Part]:
+def find_mp3_parts(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on; each has a Xing header, or another kind.
 
     Raises:
         AudioDecodeError: A frame is cut short or missing, or something unknown is between frames.
     """
     streams: list[_Stream] = []
-    known: dict[bytes, tuple[int, _Kind]] = {}
+    known: dict[bytes, tuple[int, _FrameKind]] = {}
     size = len(data)
     at = span = position if is_mp3_header(data[position : position + 4]) else _find_first(data, position)
     while True:
@@ -83,7 +83,9 @@ def find_mp3_parts(data: Bytes, position: int) -> list[Part]:
             if is_mp3_header(head):  # free format: lengths are not in the headers
                 streams.append(_Stream(at, kind, None))
                 streams[-1].spans.append((at, size))
-                return [Part(each.start, tuple(each.spans)) for each in streams]  # a decoder has to count
+                return [
+                    SoundPart(each.start, tuple(each.spans)) for each in streams
+                ]  # a decoder has to count
             at = span = _skip_gap(data, at)
             if at >= size:
                 break
@@ -106,11 +108,11 @@ def find_mp3_parts(data: Bytes, position: int) -> list[Part]:
     return [stream.build_part() for stream in streams]
 
 
-_KINDS: dict[tuple[int, int, bool], _Kind] = {}
-_NO_KIND = _Kind(0, 0, 0, 0)
+_KINDS: dict[tuple[int, int, bool], _FrameKind] = {}
+_NO_KIND = _FrameKind(0, 0, 0, 0)
 
 
-def _read_header(head: bytes) -> tuple[int, _Kind]:
+def _read_header(head: bytes) -> tuple[int, _FrameKind]:
     """Return the length of a frame, 0 if its header does not tell it or is none, and its kind."""
     if not is_mp3_header(head):
         return 0, _NO_KIND
@@ -119,7 +121,7 @@ def _read_header(head: bytes) -> tuple[int, _Kind]:
     rate = _MPEG_RATES_HZ[(head[2] >> 2) & 3] // (1 if is_mpeg1 else 2 if version == 2 else 4)
     is_mono = head[3] >> 6 == _MONO
     side = (17 if is_mono else 32) if is_mpeg1 else (9 if is_mono else 17)
-    new = _Kind(rate, 1 if is_mono else 2, 1152 if is_mpeg1 else 576, 4 + side)
+    new = _FrameKind(rate, 1 if is_mono else 2, 1152 if is_mpeg1 else 576, 4 + side)
     kind = _KINDS.setdefault((version, rate, is_mono), new)
     kbps = (_MPEG1_KBPS if is_mpeg1 else _MPEG2_KBPS)[head[2] >> 4]
     if not kbps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import Part, skip_tags, starts_sound
+from speechlab.audio._codec.containers import SoundPart, skip_tags, starts_sound
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _FIRST = 2
 _NO_PACKET_ENDS = -1
 
 
-def find_ogg_parts(data: Bytes, position: int) -> list[Part]:
+def find_ogg_parts(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that are chained, from a position on: each begins with its first pages.
 
     A missing end-of-stream mark is not an error, because live streams have none. They also begin with pages that are
@@ -62,7 +62,7 @@ def find_ogg_parts(data: Bytes, position: int) -> list[Part]:
             following[serial] = (number + 1) & 0xFFFF_FFFF
         at = end
     return [
-        Part(start, ((start, end),), is_file=len(starts) == 1 and start == 0)
+        SoundPart(start, ((start, end),), is_file=len(starts) == 1 and start == 0)
         for start, end in zip(starts, [*starts[1:], at], strict=True)
     ]
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import Part, skip_tags
+from speechlab.audio._codec.containers import SoundPart, skip_tags
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ def list_wav_chunks(data: Bytes, position: int = 0) -> Iterator[tuple[bytes, int
         position += 8 + size + size % 2
 
 
-def find_wav_parts(data: Bytes, position: int) -> list[Part]:
+def find_wav_parts(data: Bytes, position: int) -> list[SoundPart]:
     """Find the WAV files that stand behind each other, from a position on.
 
     Raises:
         AudioDecodeError: The sound is cut short, or something unknown is behind it.
     """
-    parts: list[Part] = []
+    parts: list[SoundPart] = []
     while True:
         part, end = _read_file(data, position)
         parts.append(part)
@@ -73,7 +73,7 @@ def find_wav_parts(data: Bytes, position: int) -> list[Part]:
             text = f"the WAV file's sound ends at byte {position:,} by its header, and {rest}"
             raise AudioDecodeError(f"{text}; correct the header, or cut them off")
     if len(parts) > 1:
-        return [Part(part.start, part.spans, part.head, part.pcm) for part in parts]
+        return [SoundPart(part.start, part.spans, part.head, part.pcm) for part in parts]
     return parts
 
 
@@ -85,7 +85,7 @@ def skip_padding(data: Bytes, position: int) -> int:
     return len(data)
 
 
-def _read_file(data: Bytes, position: int) -> tuple[Part, int]:
+def _read_file(data: Bytes, position: int) -> tuple[SoundPart, int]:
     """Return the sound of the WAV file at a position, and where the file ends."""
     layout, spans, head, at, is_true = b"", list[tuple[int, int]](), b"", position + 12, position == 0
     riff = int.from_bytes(data[position + 4 : position + 8], "little")
@@ -159,7 +159,7 @@ def _is_chunk(data: Bytes, position: int, size: int) -> bool:
 
 def _build_part(
     position: int, spans: tuple[tuple[int, int], ...], head: bytes, layout: bytes, *, is_true: bool
-) -> Part:
+) -> SoundPart:
     size = min(sum(end - start for start, end in spans), _LARGEST)
     riff = min(len(head) - 4 + size, _LARGEST)
     head = head[:4] + struct.pack("<I", riff) + head[8:] + struct.pack("<I", size)
@@ -169,7 +169,7 @@ def _build_part(
         if (kind, bits, per_frame, per_second) == (1, 16, 2 * channels, 2 * channels * rate) and channels:
             pcm = (channels, rate) if len(layout) == 16 else None
             frames = sum((end - start) // per_frame for start, end in spans)
-    return Part(position, spans, head, pcm, frames, is_file=is_true)
+    return SoundPart(position, spans, head, pcm, frames, is_file=is_true)
 
 
 def close_wav(data: bytes) -> bytes:
