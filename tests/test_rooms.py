@@ -451,7 +451,7 @@ def test_tests_stand_in_the_folder_of_their_room():
     folders = {
         path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"
     }
-    assert folders - {"notebooks", "support", "types"} <= set(ROOMS)
+    assert folders - {"notebooks", "strangers", "support", "types"} <= set(ROOMS)
 
 
 def test_tests_share_by_support_alone():

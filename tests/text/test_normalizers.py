@@ -392,13 +392,13 @@ def test_different_numbers_stay_different():
 
 
 PINNED = {
-    "basic-v5": "07f3f04f",
-    "en-v4": "2b5ea075",
+    "basic-v5": "029961a8",
+    "en-v4": "c20261e0",
     "open-asr-v1": "7a7185d7",
-    "ja-v6": "9d80f908",
-    "ja-reading-v6": "15a7e4f9",
+    "ja-v6": "1227a2f1",
+    "ja-reading-v6": "4fdc2273",
     "none-v1": "e3b0c442",
-    "tr-v1": "7e29c4f6",
+    "tr-v1": "563a70be",
 }
 
 

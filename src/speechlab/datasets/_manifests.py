@@ -106,7 +106,7 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "reference": ("reference", "tgt_text"),
 }  # fmt: skip
 # The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``.
-_PLACEHOLDER = re.compile(r"(?:\{+\w+\}+|\$\{?\w+\}?)/")
+_PLACEHOLDER = re.compile(r"(?:(?<!\{)\{+\w+\}+|\$\{?\w+\}?)/")
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".list")
 _ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
 

@@ -28,7 +28,7 @@ _TEXT = "margin:8px 0 0"
 _TABLE_CAPTION = "text-align:left;padding:4px 10px"
 _CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-space:normal;"
 _MAX_WORD = 16
-_TAGS = re.compile("<[^>]*>")
+_TAGS = re.compile("<[^<>]*>")
 # The first words of a caption, and the rest of it.
 _CAPTION_HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
 # Notebooks typeset text between two dollar signs as mathematics, except below these classes, which they keep in

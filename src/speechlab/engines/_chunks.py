@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 _ENDS = "。！？!?…．"
 _CLOSERS = "」』）)］]”’\"'】〉》"
-_SENTENCE_END = re.compile(rf"[{_ENDS}]+[{re.escape(_CLOSERS)}]*|\.+[{re.escape(_CLOSERS)}]*(?=\s|$)|\n")
+_SENTENCE_END = re.compile(
+    rf"[{_ENDS}]+[{re.escape(_CLOSERS)}]*|(?<!\.)\.+[{re.escape(_CLOSERS)}]*(?=\s|$)|\n"
+)
 _CLAUSE_END = re.compile(r"[、，；：・]|[,;:](?=\s|$)|\s[—–-]+(?=\s)|(?<=\S)——")
 _SPACE = re.compile(r"\s+")
 _ABBREVIATION = re.compile(

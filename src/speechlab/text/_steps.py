@@ -37,8 +37,12 @@ _SPACING_MARKS = str.maketrans(
 )
 
 
-def build_substitution(name: str, pattern: str, replacement: str, needs: str = "") -> Step:
-    """Return a step that replaces a regular expression."""
+def build_substitution(name: str, pattern: str, replacement: str, needs: str = "", ends: str = "") -> Step:
+    """Return a step that replaces a regular expression, whose matches have one of ``needs`` and end with ``ends``.
+
+    Behind the last of ``ends`` nothing is searched: each opening bracket without its end would be read to the end of
+    the text, and the time grow with the square of the length.
+    """
     compiled = re.compile(pattern)
 
     def apply(text: str) -> str:
@@ -48,7 +52,8 @@ def build_substitution(name: str, pattern: str, replacement: str, needs: str = "
         else:
             if needs:
                 return text
-        return compiled.sub(replacement, text)
+        last = max(map(text.rfind, ends)) + 1 if ends else len(text)
+        return compiled.sub(replacement, text[:last]) + text[last:]
 
     return Step(name, apply, f"{pattern}\x00{replacement}")
 
@@ -84,7 +89,7 @@ def build_powers_step(of: str, minus: str, power: str) -> Step:
     return Step("powers", apply, f"{pattern.pattern}\x00{of}{minus}{power}")
 
 
-_FRACTION_SIGN = re.compile(r"(\d+)?\s?([¼½¾⅐-⅞])")
+_FRACTION_SIGN = re.compile(r"((?<!\d)\d+)?\s?([¼½¾⅐-⅞])")
 
 
 def fraction_signs(between: str, part: str) -> Step:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -61,7 +60,6 @@ _TYPES = {
     **dict.fromkeys(("repeated_ending", "truncated_ending"), "boolean"),
 }
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
-_REPETITION = re.compile(r"(.{2,})\1$")
 
 
 def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
@@ -253,7 +251,7 @@ def _measure_sound(
         "loudness_lufs": integrated_loudness(clip.samples, rate),
         "repeated_ending": sounding
         and has_repeated_end(mono, rate, quiet)
-        and not (text and _REPETITION.search(_strip_signs(text))),
+        and not (text and _has_end_twice(_strip_signs(text))),
         "truncated_ending": sounding and has_abrupt_end(quiet),
     }
     if sounding:
@@ -269,6 +267,11 @@ def _measure_sound(
                 "f0_sd_hz": float(voiced.std(ddof=1)) if len(voiced) > 1 else None,
             }
     return row
+
+
+def _has_end_twice(text: str) -> bool:
+    """Return whether a text says its end twice, of two characters or more."""
+    return any(text[-size:] == text[-2 * size : -size] for size in range(2, len(text) // 2 + 1))
 
 
 def _strip_signs(text: str) -> str:

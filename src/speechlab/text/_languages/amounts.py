@@ -130,7 +130,7 @@ CHINESE_AMOUNTS = (
 )
 
 
-_NUMBER = r"[0-9][0-9,]*(?:\.[0-9]+)?"
+_NUMBER = r"[0-9]+(?:,[0-9]+)*(?:\.[0-9]+)?"
 # In 100US$-200US$ the first sign belongs to the number before it; it is not the $ of $-200.
 _NOT_BEHIND = "(?<![0-9])(?<![0-9][A-Za-z])(?<![0-9][A-Za-z]{2})"
 
@@ -200,7 +200,7 @@ _EN_TO = rf"(?:[-−–](?={_EN_SIGN}?[0-9]))?"
 _EN_BEFORE = re.compile(rf"(?<![0-9])({_EN_SIGN})\s?([-−]?)({_NUMBER}{_EN_LARGE}){_EN_TO}")
 _EN_NAMED = re.compile(rf"(?<=[0-9])\s?({_EN_SIGN}){_EN_TO}")
 _EN_APART = re.compile(r"(?:(?<![0-9])(?<![0-9]\s)([$€£¢])\s?([-−])|([$€£¢]))\s?(?=[0-9])")
-_EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])({_NUMBER})\s?([$€£¢])(?![\w$€£¢])")
+_EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])(?<![0-9],)({_NUMBER})\s?([$€£¢])(?![\w$€£¢])")
 
 
 def _spell_english_money(text: str) -> str:

@@ -178,10 +178,18 @@ def _dump_number_rules() -> str:
 
 
 BRACKETS = (
-    build_substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<["),
-    build_substitution("parentheses", r"\(([^)]+?)\)", "", "("),
+    build_substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<[", ">]"),
+    build_substitution("parentheses", r"\(([^)]+?)\)", "", "(", ")"),
 )
-APOSTROPHES = build_substitution("space before apostrophe", r"\s+'", "'", "'")
+
+
+def _join_apostrophes(text: str) -> str:
+    """Remove white space before apostrophes, in linear time."""
+    *parts, last = text.split("'")
+    return "'".join([*map(str.rstrip, parts), last])
+
+
+APOSTROPHES = Step("space before apostrophe", _join_apostrophes, "\\s+'\x00'")
 COMMAS = build_substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
 FULL_STOPS = build_substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
 SYMBOLS = Step("symbols", _replace_symbols, f"NFKD, categories M, S and P, except {_KEPT}")
