@@ -620,5 +620,5 @@ def test_answers_without_a_preference_are_half_an_answer_for_each():
 
 
 def test_a_text_in_place_of_a_path_is_refused_in_words():
-    with pytest.raises(InvalidRequestError, match="no path of answers"):
+    with pytest.raises(InvalidRequestError, match="is no path"):
         evaluate.listening(["How natural does it sound? " * 200])

@@ -46,7 +46,7 @@ DATASETS: dict[str, Dataset] = {
             languages=LANGUAGES,
             license="CC0-1.0",
             files={
-                "DATASHEET.md": "bd0eaf62083453fe32614e09de10cc097e7090885617bdd87c7a97680fff1c22",
+                "DATASHEET.md": "f43f9912ccadb12220aab42942ad3e914ce77b4ea7eed0c6705e4e1053e4cfe0",
                 "LICENSE": "3182ef1e4adbb179f3755b1917653a6992ff790162b677d4fc14217aff8f18cb",
                 "en.csv": "329465262175da8edae4a7292a0bf5d2c90d54a5e55e5d64244bd8077f9ef403",
                 "ja.csv": "7ffe6fe04c4eacab3aafb8057f8294ec58920cfd5d3392ac291ce33f619f115d",
@@ -60,8 +60,8 @@ DATASETS: dict[str, Dataset] = {
             languages=("zh",),
             license="CC0-1.0",
             files={
-                "DATASHEET.md": "87938ec0ecdb4b14ec1d6315a1dd01bfba5c698acf74837f32258872f9bb8cce",
-                "manifest.csv": "bbfe626272d62f7e5973a59b19eca5aa76e93641b2bcda3d247515772e4f97b6",
+                "DATASHEET.md": "f88d382b8a7e4024b88df921b1240a4fbb21707ed5fd07957093e41258e674f8",
+                "manifest.csv": "27a1527238e4adc612fb81c0c6f22d922c44ef43e57dfb309ae80548f99fda0e",
                 "zh-023.ogg": "52298f0b980fb541a031c4cb366fd2cd86ef4b27b06ed64fb80862334a87d307",
                 "zh-025.ogg": "fcf909baf2e5767cb3a30a27c8d7c08a8646dc70658a1df5652688eb05c943bf",
                 "zh-028.ogg": "2393ac8d1922e0149b4638b90143d75d4c3f28a74775e093311381375d3f906e",

@@ -132,19 +132,19 @@ def test_a_row_that_failed_elsewhere_is_tried_here(begin, translator):
 def test_what_others_are_making_is_waited_for_and_asked_once_they_let_it_go(translator, reverser, store):
     plan = batch.plan_translation(texts(3), reverser, store=store, **EN_JA)
     claims = store.claims()
-    assert all(claims.take(key) for key in list(plan.calls)[:2])
+    assert all(claims.claim_key(key) for key in list(plan.calls)[:2])
 
     def stop(done, total):
         raise RuntimeError(f"{done} of {total}")
 
     with pytest.raises(RuntimeError):
         batch.run(plan, reverser, progress=stop)
-    assert claims.taken == set(list(plan.calls)[:2])
+    assert claims.keys == set(list(plan.calls)[:2])
 
     def let_go():
         while kept(store) < 1:
             time.sleep(0.01)
-        claims.give_back(claims.taken)
+        claims.release_keys(claims.keys)
 
     threading.Thread(target=let_go).start()
     run = batch.run(plan, reverser, progress=False)

@@ -71,7 +71,7 @@ def test_places_are_given_back_once():
 
 def test_s152_a_limiter_that_fails_lets_nobody_in():
     class Broken:
-        def admit(self, scope, name):
+        def admit_request(self, scope, name):
             raise ConnectionError("the store of the counters is gone")
 
     metering = Metering(ServiceConfig(), Counters(), None)
@@ -91,7 +91,7 @@ def test_s152_a_limiter_that_fails_lets_nobody_in():
 
 def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
     class Broken(RateLimiter):
-        def admit(self, scope, name):
+        def admit_request(self, scope, name):
             raise ConnectionError("gone")
 
     monkeypatch.setattr("speechlab.service._accounts.metering.RateLimiter", Broken)

@@ -25,7 +25,7 @@ some_limits = st.builds(KeyLimits, **dict.fromkeys(LIMIT_NAMES, st.none() | st.i
 
 @given(some_limits, some_limits)
 def test_a_keys_own_limits_go_before_those_of_every_key(own, every):
-    both = own.over(every)
+    both = own.fill_unset(every)
     for name in LIMIT_NAMES:
         mine = getattr(own, name)
         assert getattr(both, name) == (getattr(every, name) if mine is None else mine)

@@ -300,7 +300,7 @@ def test_a_place_that_was_lent_is_taken_back_in_order():
 
 
 def test_pieces_made_ahead_are_bounded(monkeypatch):
-    monkeypatch.setattr("speechlab.service._engines.lanes._AHEAD", 3)
+    monkeypatch.setattr("speechlab.service._engines.lanes._MAX_AHEAD", 3)
 
     async def main() -> None:
         lane, seen = make(), []

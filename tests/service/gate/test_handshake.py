@@ -282,7 +282,7 @@ def test_117_when_keys_cannot_be_checked_nobody_is_let_in():
     from speechlab.errors import StoreError
 
     class Broken:
-        def find(self, _token):
+        def find_owner(self, _token):
             raise StoreError("the database is gone")
 
     config = ServiceConfig(port=0, api_keys=(make_key(),), recognizer="", translator="")

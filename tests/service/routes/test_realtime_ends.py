@@ -184,7 +184,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
         def __init__(self, scope):
             self.scope = scope
 
-        def admit(self, scope, name, *own):
+        def admit_request(self, scope, name, *own):
             if scope == self.scope:
                 raise OSError("the counter is gone")
             return RateLimiter(ServiceConfig()).admit_request(scope, name, *own)

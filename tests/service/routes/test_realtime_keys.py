@@ -30,12 +30,12 @@ def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, ta
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
         assert client.speak("One.")[-1]["usage"]["status"] == "completed"
-        access.allow(stored.key_id, providers=["q"])
+        access.set_rights(stored.key_id, providers=["q"])
         client.send(type="tts.speak", id="s", text="Two.")
         error = client.event()
         assert (error["type"], error["id"], error["code"]) == ("tts.error", "s", "service_access_denied")
         assert "request_id" not in error
-        access.allow(stored.key_id, providers=None)
+        access.set_rights(stored.key_id, providers=None)
         events = client.speak("Three.")
         # Nothing more came of the second text: the first event is of the third one.
         assert (events[0]["type"], events[-1]["usage"]["status"]) == ("tts.audio.start", "completed")
@@ -46,7 +46,7 @@ def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, ta
 def test_135_a_session_that_is_not_configured_yet_sees_the_change_too(kept, talk):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
-        access.allow(stored.key_id, providers=["q"])
+        access.set_rights(stored.key_id, providers=["q"])
         settings = {"voice_id": service.voice("plain"), "format": "pcm"}
         client.send(type="session.update", id="u", session=settings)
         assert client.event()["code"] == "service_access_denied"
@@ -62,7 +62,7 @@ def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, how, configured
         if configured:
             client.configure(**settings)
         if how == "revoked":
-            access.revoke(stored.key_id)
+            access.revoke_key(stored.key_id)
         else:
             access._database.write("UPDATE keys SET expires = 1.0 WHERE id = ?", (stored.key_id,))
         if configured:
@@ -85,7 +85,7 @@ def test_136_a_text_that_is_being_spoken_is_finished(kept, talk):
         client.configure(voice_id=service.voice("gated"), format="pcm")
         client.send(type="tts.speak", text="Hello.")
         assert client.event()["type"] == "tts.audio.start"
-        access.revoke(stored.key_id)
+        access.revoke_key(stored.key_id)
         service.speaker.gate.set()
         assert client.until_usage()[-1]["usage"]["status"] == "completed"
         client.send(type="tts.speak", text="Again.")

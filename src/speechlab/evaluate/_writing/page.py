@@ -36,10 +36,10 @@ def render_page(
     max_bytes: int,
 ) -> str:
     """Return the page."""
-    head, below = render_page_parts(report, above, figures, sound=rows.sound)
-    data = to_embedded_json(report, figures, sound=rows.sound)
+    head, below = render_page_parts(report, above, figures, sound=rows.has_sound)
+    data = to_embedded_json(report, figures, sound=rows.has_sound)
     held = Html(f'<script type="application/json" id="report">{data}</script>')
-    page: str = rows.page(_strip_direction_marks(report.title), head, below + held, max_bytes)
+    page: str = rows.render_page(_strip_direction_marks(report.title), head, below + held, max_bytes)
     return _SEAL_VALUE.sub(compute_seals(page)[1], page, count=1)
 
 

@@ -181,7 +181,7 @@ _CHECK_S = 15.0
 _ENGINE_GAUGES = (
     ("speechlab_engine_requests", "Requests inside, waiting ones included.", "admitted"),
     ("speechlab_engine_waiting", "Requests that wait for their first turn.", "waiting"),
-    ("speechlab_engine_created", "Whether the engine is there.", "created"),
+    ("speechlab_engine_created", "Whether the engine is there.", "has_engine"),
 )
 _TRIM_S = 5.0
 # Bytes given back by requests after which free memory is returned to the system.

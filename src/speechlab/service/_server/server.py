@@ -212,7 +212,7 @@ def run_until_stopped(config: ServiceConfig) -> None:
 
         def on_ready() -> None:
             service = app.state.service
-            recognizer, keys = service.engines.recognizer_text(), service.keyring.ids
+            recognizer, keys = service.engines.describe_recognizer(), service.keyring.ids
             log("ready", base_url=ready.base_url, recognizer=recognizer, keys=keys)
             sys.stdout.write(ready.format_line() + "\n")
             sys.stdout.flush()
