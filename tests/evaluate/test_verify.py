@@ -111,7 +111,9 @@ def test_a_report_of_another_version_that_differs_has_the_likely_cause_in_a_note
     place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / name)
     rate = summary.build_rate_column
     monkeypatch.setattr(verify, "package_version", lambda: "99.0")
-    monkeypatch.setattr(summary, "build_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more))
+    monkeypatch.setattr(
+        summary, "build_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more)
+    )
     proof = evaluate.verify(place)
     assert not proof
     assert proof.notes[0].endswith("; this is 99.0, whose rules may differ.")
