@@ -26,7 +26,7 @@ from speechlab.cli._console import (
     say,
     show_stages,
 )
-from speechlab.cli._options import check_writable, parse_argument_help
+from speechlab.cli._options import check_writable
 from speechlab.errors import InvalidRequestError, StoreError
 
 if TYPE_CHECKING:
@@ -50,16 +50,20 @@ CODES = ("language", "source_lang", "target_lang")
 _STAGE_NAMES = {"synthesize": "speaking", "transcribe": "recognizing", "translate": "translating"}
 
 
+# The arguments of each study that name a column, in the order in which a table is checked for them.
+_COLUMNS = {
+    "recognition": ("audio", "text", "language", "entities"),
+    "round_trip": ("text", "language"),
+    "voices": ("text", "language"),
+    "translation": ("text", "reference", "source_lang", "target_lang"),
+    "speech_to_speech": ("audio", "text", "language", "reference"),
+}
+
+
 def list_study_columns(study: Callable[..., Any]) -> dict[str, bool]:
-    """Columns that a study reads, as its docstring says, and whether it needs them."""
-    descriptions = parse_argument_help(study)
-    columns = [
-        parameter
-        for parameter in inspect.signature(study).parameters.values()
-        if descriptions.get(parameter.name, "").startswith("Column of")
-        and parameter.name not in {"voice", "groups"}
-    ]
-    needed_by_name = {parameter.name: parameter.default == parameter.name for parameter in columns}
+    """Return the columns that a study reads, and whether it needs them."""
+    parameters = inspect.signature(study).parameters
+    needed_by_name = {name: parameters[name].default == name for name in _COLUMNS[study.__name__]}
     return needed_by_name | ({"speaker": False, "duration_s": False} if "audio" in needed_by_name else {})
 
 

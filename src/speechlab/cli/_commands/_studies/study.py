@@ -91,11 +91,16 @@ _CALL_OPTIONS: dict[str, list[tuple[str, Any, str, str, str]]] = {
     "speech-to-speech": [_KEYWORD_OPTION, _CONTEXT_OPTION],
 }
 # Arguments that the command line writes in another way.
+# What is said of arguments that all studies have in common.
+_SHARED_HELP = {
+    "store": "Where results are kept and reused.",
+    "concurrency": "Maximum of calls at once.",
+    "give_up_after_s": "Seconds without a success after which the run gives up the service and stops.",
+    "speed_concurrency": "Timed calls that begin at the same time, from 1 to 256.",
+}
 _SPECIAL_OPTIONS = [
     ("voices", _TextList, "--voice", "VOICE|NAME=VOICE", """Id or name of a voice; with several services NAME is its
     service. May be repeated. [default: all voices that speak the texts' languages]"""),
-    ("voice", list[str], "--voice", "VOICE|NAME=VOICE", """Id or name of a voice that speaks this language; with
-    several services one for each, where NAME is its service."""),
     ("settings", _TextList, "--setting", "NAME=JSON", """Setting to compare: parameters of the call, under a name;
     may be repeated."""),
     ("hypotheses", _TextList, "--hypothesis", "NAME=COLUMN|PATH", """Outputs that exist, under the name of a system: a
@@ -109,6 +114,13 @@ _SPECIAL_OPTIONS = [
     speaker, and count as one; none takes each row for itself."""),
 ]  # fmt: skip
 # Options of studies of voices, whose recordings may exist.
+# Arguments of one study that others have as a column, or not at all.
+_STUDY_OPTIONS = {
+    "speech-to-speech": [
+        ("voice", list[str], "--voice", "VOICE|NAME=VOICE", """Id or name of a voice that speaks this language; with
+        several services one for each, where NAME is its service."""),
+    ],
+}  # fmt: skip
 _RECORDING_OPTIONS = [
     ("audio_column", str | None, "--audio-column", "COLUMN", """Recordings that exist, in place of voices that speak:
     their column. Only the recognizer is asked: the usual service, or that of --service."""),
@@ -139,13 +151,12 @@ app = typer.Typer(
 
 def build_command(name: str, perform: Callable[..., Any]) -> Any:
     """The command of a study, with its arguments as options, which calls a function of the study and of these."""
-    from speechlab import batch, evaluate
+    from speechlab import evaluate
 
     function = getattr(evaluate, name.replace("-", "_"))
-    sources = map(parse_argument_help, (batch.run, evaluate.round_trip, function))
-    texts = [item for source in sources for item in source.items()]
-    descriptions = {parameter: text for parameter, text in texts if not text.startswith("As for ")}
-    columns, otherwise = list_study_columns(function), {facts[0]: facts for facts in _SPECIAL_OPTIONS}
+    descriptions = parse_argument_help(function) | _SHARED_HELP
+    columns = list_study_columns(function)
+    otherwise = {facts[0]: facts for facts in (*_SPECIAL_OPTIONS, *_STUDY_OPTIONS.get(name, ()))}
     options = [_INPUT_ARGUMENT, *(_build_option(facts) for facts in _COMMON_OPTIONS)]
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
@@ -153,7 +164,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
         if parameter.name in columns and parameter.name in CODES:
             text = f"Language code of all rows, if the table has no column {parameter.name}."
             options.append(option(parameter.name, str | None, None, help=text))
-        elif special and (not text.startswith("Column of") or parameter.name == "groups"):
+        elif special:
             options.append(_build_option(special, default=parameter.default))
         elif parameter.name not in {*columns, "audio", "voice", "seed", "stream"} and (
             plain_option := argument_to_option(parameter, text)
