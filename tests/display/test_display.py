@@ -226,3 +226,13 @@ def test_markup_that_a_cell_ends_with_is_shown_as_markup():
 def test_a_text_ends_the_directions_that_it_begins(text, ends):
     assert escape(text) == text + ends
     assert str(element("strong", text, "!")) == f"<strong>{text}{ends}!</strong>"
+
+
+def test_a_number_has_its_noun():
+    from speechlab.display import format_count
+
+    counts = {0: "0 rows", 1: "1 row", 2: "2 rows", 1_000: "1,000 rows"}
+    assert {count: format_count(count, "row") for count in counts} == counts
+    in_words = {0: "no rows", 1: "one row", 5: "five rows", 6: "6 rows"}
+    assert {count: format_count(count, "row", in_words=True) for count in in_words} == in_words
+    assert format_count(2, "row repeats", "rows repeat") == "2 rows repeat"

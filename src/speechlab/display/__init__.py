@@ -13,6 +13,7 @@ from speechlab.display._html import Html, data_url, element, escape, join
 from speechlab.display._parts import (
     audio_figure,
     diff,
+    format_count,
     format_percent,
     join_with_and,
     notebook_output,

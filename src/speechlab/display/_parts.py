@@ -209,6 +209,15 @@ def join_with_and(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
+_NUMBERS = ("no", "one", "two", "three", "four", "five")
+
+
+def format_count(count: int, singular: str, several: str = "", *, in_words: bool = False) -> str:
+    """Return a number with its noun: ``1 row``, ``2 rows``; with ``in_words`` small ones as ``two rows``."""
+    number = _NUMBERS[count] if in_words and count < len(_NUMBERS) else f"{count:,}"
+    return f"{number} {singular if count == 1 else several or f'{singular}s'}"
+
+
 def format_percent(rate: object) -> str:
     """Return a fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"

@@ -21,6 +21,7 @@ from speechlab.client import (
     wait_for_result,
 )
 from speechlab.contract import Voice
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import (
     check_client,
@@ -30,7 +31,6 @@ from speechlab.evaluate._arguments import (
 )
 from speechlab.evaluate._made import INPUTS, REASON
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable
-from speechlab.evaluate._writing.columns import format_count
 from speechlab.text import find_languages, get_language_name, parse_primary_language
 
 if TYPE_CHECKING:

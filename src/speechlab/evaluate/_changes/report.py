@@ -10,12 +10,12 @@ import numpy as np
 from speechlab._arguments import build_argument_error
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import join_with_and
+from speechlab.display import format_count, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._statistics import MIN_PAIRS, compute_paired_ratio
-from speechlab.evaluate._writing.columns import capitalize_sentence, format_count, format_language
+from speechlab.evaluate._writing.columns import capitalize_sentence, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     build_differences_drawing,

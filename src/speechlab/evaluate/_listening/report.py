@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import package_version
-from speechlab.display import join_with_and
+from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
     compare_systems,
@@ -25,8 +25,6 @@ from speechlab.evaluate._writing.columns import (
     build_number_column,
     build_p_value_column,
     capitalize_sentence,
-    format_count,
-    format_count_in_words,
     format_p,
     text,
 )
@@ -234,7 +232,7 @@ def _build_conclusion(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )
     pair = of_both[0]
-    who = format_count_in_words(int(pair["listeners"]), noun)
+    who = format_count(int(pair["listeners"]), noun, in_words=True)
     sign = 1 if pair["b"] == best else -1
     ends = sorted((sign * pair["low"], sign * pair["high"]))
     gap, low, high = (_format_difference(method, value) for value in (sign * pair["difference"], *ends))
@@ -277,7 +275,7 @@ def _build_abx_conclusion(pairs: pd.DataFrame, noun: str, smallest: float) -> Co
     first = rows[0]
     names = f"{first['a']} and {first['b']}"
     right = f"{0.5 + first['difference']:.0%} right, guesses are 50%"
-    who = format_count_in_words(int(first["listeners"]), noun)
+    who = format_count(int(first["listeners"]), noun, in_words=True)
     if first["verdict"] != ALIKE:
         told_apart = sum(row["verdict"] != ALIKE for row in rows)
         more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""

@@ -10,7 +10,7 @@ from typing import Any
 from speechlab import datasets
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.display import format_percent, join_with_and
+from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
@@ -34,13 +34,7 @@ from speechlab.evaluate._translation.report import build_translation_report
 from speechlab.evaluate._translation.spoken import build_stages_report
 from speechlab.evaluate._voices.report import build_voices_report, rank_voices
 from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
-from speechlab.evaluate._writing.columns import (
-    View,
-    build_count_column,
-    build_rate_column,
-    format_count,
-    text,
-)
+from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, text
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import get_language_name
 

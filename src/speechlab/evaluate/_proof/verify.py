@@ -20,14 +20,13 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import escape
+from speechlab.display import escape, format_count
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import recompute_report
 from speechlab.evaluate._proof.compared import NumberCheck, parse_page_json
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._voices.report import list_voice_columns
 from speechlab.evaluate._voices.study import measure_sounds
-from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.folder import compare_file_hashes
 from speechlab.evaluate._writing.page import compute_seals, hash_figure, parse_report, render_page_parts
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import format_percent, join_with_and
+from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.advice import FAR, LEVEL, build_choice_conclusion, recommend_system
@@ -16,12 +16,7 @@ from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import UNITS, choose_ranking_units
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import (
-    capitalize_sentence,
-    format_count,
-    format_interval,
-    format_language,
-)
+from speechlab.evaluate._writing.columns import capitalize_sentence, format_interval, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import (
     build_study_differences,

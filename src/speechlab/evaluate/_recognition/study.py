@@ -14,6 +14,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.datasets import find_usual_columns
+from speechlab.display import format_count
 from speechlab.evaluate._arguments import (
     check_count,
     check_reserved_columns,
@@ -65,7 +66,6 @@ from speechlab.evaluate._systems import (
     describe_unreachable,
     resolve_existing_outputs,
 )
-from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
@@ -320,11 +320,10 @@ def _collect_settings(systems: Sequence[System], clock: TimingPlan) -> dict[str,
     if len(systems) == 1:
         return systems[0].options | speed
     services = list(dict.fromkeys(id(system.lab) for system in systems))
-    return speed | {
-        "systems": {
-            system.name: {"service": services.index(id(system.lab)), **system.options} for system in systems
-        }
+    options = {
+        system.name: {"service": services.index(id(system.lab)), **system.options} for system in systems
     }
+    return {"systems": options, **speed}
 
 
 def _collect_sound_settings(

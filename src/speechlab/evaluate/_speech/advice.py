@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.display import format_percent, join_with_and
+from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -19,7 +19,7 @@ from speechlab.evaluate._speech.summary import (
     summarize_speech,
 )
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import capitalize_sentence, describe_p, format_count, format_language
+from speechlab.evaluate._writing.columns import capitalize_sentence, describe_p, format_language
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import rank

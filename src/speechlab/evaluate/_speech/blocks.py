@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from speechlab._pandas import pd
+from speechlab.display import format_count
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import format_count, format_count_in_words
 
 # Column with the block of each recording, in studies of recordings of which some belong together.
 BLOCK = "block"
@@ -53,7 +53,7 @@ def find_blocks(
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
         count = names.nunique()
         if groups == "auto" and count < MIN_PAIRS:
-            about = format_count_in_words(count, "speaker")
+            about = format_count(count, "speaker", in_words=True)
         else:
             labels, used = merge_labels(alone, [names]), column
             notes.append(

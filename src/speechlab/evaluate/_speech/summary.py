@@ -7,7 +7,7 @@ from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import format_percent
+from speechlab.display import format_count, format_percent
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
@@ -20,7 +20,6 @@ from speechlab.evaluate._writing.columns import (
     build_number_column,
     build_rate_column,
     build_share_column,
-    format_count,
     text,
 )
 from speechlab.evaluate._writing.differences import ENOUGH
@@ -186,7 +185,7 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     flags = [name for name in FLAGS if name in summary.columns]
     of_conditions = "condition" in summary.columns
     columns = [
-        *_build_name_columns(summary),
+        *build_name_columns(summary),
         build_share_column("clips", "utterances_scored", "utterances"),
         build_rate_column("error rate", "ranking_rate", strong=True),
         build_rate_interval_column("clips"),
@@ -209,13 +208,13 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     return View.from_rows("Error rates", columns, list_ranked_rows(summary), note)
 
 
-def _build_name_columns(summary: pd.DataFrame) -> list[DisplayColumn]:
-    """Return the columns that name a line: system, condition, voice and language."""
+def build_name_columns(summary: pd.DataFrame, *, by_voice: bool = False) -> list[DisplayColumn]:
+    """Return the columns that name a line: system, condition, voice and language; the voice strong if it leads."""
     sides = [name for name in SIDES if name in summary.columns]
     no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
     return [
-        *(text(name, name, strong=True) for name in sides),
-        *([] if no_speakers else [text("voice", "voice_name", strong=not sides)]),
+        *(text(name, name, strong=not by_voice) for name in sides),
+        *([] if no_speakers else [text("voice", "voice_name", strong=by_voice or not sides)]),
         text("language", "language"),
     ]
 
@@ -230,7 +229,7 @@ def _build_start_column(summary: pd.DataFrame, *, with_range: bool = False) -> D
 def build_speed_view(summary: pd.DataFrame) -> View:
     """Return the speed of the voices, or of the recognizers."""
     columns = [
-        *_build_name_columns(summary),
+        *build_name_columns(summary),
         build_count_column("calls", "timed_calls"),
         _build_start_column(summary, with_range=True),
         build_number_column("RTF", "rtf", strong=True, with_range=True),

@@ -9,7 +9,7 @@ from typing import Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import join_with_and
+from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
@@ -23,7 +23,6 @@ from speechlab.evaluate._writing.columns import (
     build_rate_column,
     build_share_column,
     capitalize_sentence,
-    format_count,
     format_language,
     text,
 )

@@ -12,7 +12,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.contract import Voice
-from speechlab.display import format_percent
+from speechlab.display import format_count, format_percent
 from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabError
 from speechlab.evaluate._arguments import check_reserved_columns, parse_language_code, resolve_columns
 from speechlab.evaluate._cast import resolve_by_service, resolve_voice, speaks, voice_name
@@ -29,7 +29,6 @@ from speechlab.evaluate._writing.columns import (
     build_number_column,
     build_p_value_column,
     capitalize_sentence,
-    format_count,
     format_language,
     text,
 )

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
 from speechlab.evaluate._speech.advice import build_choice_conclusion, recommend_system
@@ -17,6 +18,7 @@ from speechlab.evaluate._speech.summary import (
     RANKING_NOTE,
     build_full_names,
     build_load_views,
+    build_name_columns,
     build_rate_interval_column,
     choose_start_column,
     list_ranked_rows,
@@ -29,7 +31,6 @@ from speechlab.evaluate._writing.columns import (
     build_number_column,
     build_rate_column,
     build_share_column,
-    format_count,
     format_language,
     text,
 )
@@ -271,7 +272,7 @@ _FLAGS = {"clipped": "overdriven", "truncated": "cut off", "repeated": "with a r
 def build_voices_view(summary: pd.DataFrame) -> View:
     """Return the error rates of the voices, and the certainty of their order."""
     columns = [
-        *_build_name_columns(summary),
+        *build_name_columns(summary, by_voice=True),
         build_share_column("sentences", "utterances_scored", "utterances"),
         build_rate_column("error rate", "ranking_rate", strong=True),
         build_rate_interval_column("sentences"),
@@ -290,7 +291,7 @@ def build_voices_view(summary: pd.DataFrame) -> View:
 def build_errors_view(summary: pd.DataFrame) -> View:
     """Return the attribution of the errors."""
     columns = [
-        *_build_name_columns(summary),
+        *build_name_columns(summary, by_voice=True),
         build_rate_column("the voice's own", "own_rate", strong=True),
         build_rate_column("its engine's", "engine_rate", optional=True),
         build_rate_column("whatever the voice", "shared_rate"),
@@ -309,7 +310,7 @@ def build_errors_view(summary: pd.DataFrame) -> View:
 def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     """Return the speed and the sound of the voices."""
     columns = [
-        *_build_name_columns(summary),
+        *build_name_columns(summary, by_voice=True),
         build_number_column("first sound (s)", choose_start_column(summary), optional=True, with_range=True),
         build_number_column("RTF", "rtf", optional=True, with_range=True),
         build_number_column("loudness (LUFS)", "loudness_lufs", ".1f"),
@@ -326,11 +327,6 @@ def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     ]
     speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
     return View.from_rows("Speed and sound", columns, summary, f"{speed}Sound: medians of the clips.")
-
-
-def _build_name_columns(summary: pd.DataFrame) -> list[DisplayColumn]:
-    sides = [text("system", "system")] if "system" in summary.columns else []
-    return [*sides, text("voice", "voice_name", strong=True), text("language", "language")]
 
 
 def _format_speaking_rate(row: Mapping[Any, Any]) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab.display import format_count
 from speechlab.evaluate._arguments import (
     check_count,
     check_reserved_columns,
@@ -32,7 +33,6 @@ from speechlab.evaluate._voices.report import (
     list_voice_columns,
     rank_voices,
 )
-from speechlab.evaluate._writing.columns import format_count
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,

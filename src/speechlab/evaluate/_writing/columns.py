@@ -248,24 +248,10 @@ def format_interval(low: object, high: object, form: str = ".2f") -> str | None:
     return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
 
 
-def format_count(count: int, singular: str, several: str = "") -> str:
-    """Return a number with its noun: ``1 row``, ``2 rows``."""
-    return f"{count:,} {singular if count == 1 else several or f'{singular}s'}"
-
-
 def format_language(code: str) -> str:
     """Return the name of a language, or what stands in its place."""
     plain_code = parse_language_code(code)
     return get_language_name(plain_code) if plain_code else str(code)
-
-
-_NUMBERS = ("no", "one", "two", "three", "four", "five")
-
-
-def format_count_in_words(count: int, noun: str) -> str:
-    """Return a number with its noun, small ones in words: ``two listeners``, ``12 listeners``."""
-    number = _NUMBERS[count] if count < len(_NUMBERS) else f"{count:,}"
-    return f"{number} {noun}{'' if count == 1 else 's'}"
 
 
 def capitalize_sentence(words: object) -> str:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab.display import format_count
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
     build_p_value_column,
     describe_p,
-    format_count,
     text,
 )
 from speechlab.evaluate._writing.contents import Drawing

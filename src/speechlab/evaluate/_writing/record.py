@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._platform import package_version, text_dtype
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
-from speechlab.evaluate._writing.columns import format_count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import orjson
 
 from speechlab.contract import RealtimeCode
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import Fault
 
@@ -130,20 +131,15 @@ class RateLimiter:
         while window.times and window.times[0] <= now - _WINDOW_S:
             window.times.popleft()
         if concurrent and window.running >= concurrent:
-            running = format_count(concurrent, "requests")
+            running = format_count(concurrent, "request")
             reason = f"{whose} has {running} running, which is its limit; wait for one of them"
             raise NotAdmitted(scope, reason, retry_after_s=1.0)
         if per_minute and len(window.times) >= per_minute:
             wait = window.times[-per_minute] + _WINDOW_S - now
-            allowed = format_count(per_minute, "requests")
+            allowed = format_count(per_minute, "request")
             reason = f"{whose} may make {allowed} a minute; try again in {math.ceil(wait)} s"
             raise NotAdmitted(scope, reason, retry_after_s=wait)
         return Place(window, now)
-
-
-def format_count(number: int, units: str) -> str:
-    """Write a count with its unit: ``1 request``, ``1,000 requests``."""
-    return f"{number:,} {units.removesuffix('s') if number == 1 else units}"
 
 
 class _Window:

@@ -16,7 +16,7 @@ import traitlets
 
 from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._files import expand_user_path
-from speechlab.display import Html, element
+from speechlab.display import Html, element, format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.listening import (
     ANCHORS_HZ,
@@ -235,7 +235,7 @@ class ListeningTest(LiveWidget):
         finished = sum(session.finished is not None for session in self._sessions.values())
         systems = len(self._key.systems)
         listeners = f"{finished} of {len(self._sessions)} listeners finished"
-        return [self.method, _format_count(count, "question"), _format_count(systems, "system"), listeners]
+        return [self.method, format_count(count, "question"), format_count(systems, "system"), listeners]
 
     def static_html(self) -> Html:
         """Return the question and the number of listeners, without systems, so that every reader stays blind."""
@@ -385,7 +385,3 @@ class ListeningTest(LiveWidget):
 
     def _on_next(self, _asked: dict[str, Any]) -> None:
         self.session = {}
-
-
-def _format_count(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -10,7 +10,7 @@ import traitlets
 
 from speechlab._arguments import is_number
 from speechlab._pandas import pd
-from speechlab.display import Html, element
+from speechlab.display import Html, element, format_count
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._player.recordings import (
     FORMATS,
@@ -167,7 +167,7 @@ class Player(LiveWidget):
         name = f"{self.title!r}, " if self.title else ""
         clips = f"{len(self.clips)} clips, " if len(self.clips) > 1 else ""
         count = sum(len(tier["segments"]) for tier in self._list_tiers())
-        segments = f"{count:,} segment{'' if count == 1 else 's'}"
+        segments = format_count(count, "segment")
         return f"{type(self).__name__}({name}{clips}{self.duration:.2f} s, {segments})"
 
     # -- segments

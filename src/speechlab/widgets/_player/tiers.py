@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from speechlab.display import Html, element, table
+from speechlab.display import Html, element, format_count, table
 from speechlab.errors import AudioError
 
 _MAX_SEGMENTS = 50
@@ -84,5 +84,5 @@ def render_tier(tier: Tier) -> list[Html | str | None]:
     return [
         element("p", element("strong", tier["name"], dir="auto")) if tier["name"] else None,
         table(heads, rows, langs=langs, right=(0, 1)),
-        f"and {more:,} more segment{'' if more == 1 else 's'}" if more else None,
+        f"and {format_count(more, 'more segment')}" if more else None,
     ]

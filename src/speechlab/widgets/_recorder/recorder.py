@@ -12,7 +12,7 @@ import traitlets
 
 from speechlab._arguments import build_argument_error, check_text, is_bool, is_number, is_whole_number
 from speechlab.audio import AudioClip, build_sound_preview, draw_clip
-from speechlab.display import Html, element
+from speechlab.display import Html, element, format_count
 from speechlab.widgets._shared.browser import read_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
@@ -92,8 +92,7 @@ class Recorder(RefreshableWidget):
 
     def __repr__(self) -> str:
         seconds = sum(clip.duration_s for clip in self._clips.values())
-        count = len(self._clips)
-        return f"Recorder({self.title!r}, {count} take{'' if count == 1 else 's'}, {seconds:.2f} s)"
+        return f"Recorder({self.title!r}, {format_count(len(self._clips), 'take')}, {seconds:.2f} s)"
 
     @property
     def clips(self) -> list[AudioClip]:

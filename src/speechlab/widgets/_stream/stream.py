@@ -16,7 +16,7 @@ import traitlets
 from speechlab._arguments import check_text
 from speechlab.audio import AudioClip, draw_clip
 from speechlab.batch import Arrivals, TimedCall
-from speechlab.display import Html, audio_figure
+from speechlab.display import Html, audio_figure, format_count
 from speechlab.widgets._shared.browser import read_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
@@ -216,7 +216,7 @@ class StreamPlayer(RefreshableWidget):
                 facts.append(f"{words} after {self._times[name]:.2f} s")
         stalls = self._times.get("stalls")
         if stalls:
-            facts.append(f"{stalls} stall{'' if stalls == 1 else 's'}, {self._times['stalled_s']:.2f} s")
+            facts.append(f"{format_count(stalls, 'stall')}, {self._times['stalled_s']:.2f} s")
         elif stalls == 0:
             facts.append("no stall")
         with self.hold_sync():

@@ -13,6 +13,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip
 from speechlab.batch import Arrivals, time_call
+from speechlab.display import format_count
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
 from speechlab.metrics import loudness
 from speechlab.text import ANY_LANGUAGE, find_languages
@@ -201,7 +202,7 @@ def format_button_label(left: Sequence[tuple[int, str]], *, any_meant: bool) -> 
     if not left:
         return "Spoken already" if any_meant else "Speak: mark voices first"
     characters = sum(len(text) for _, text in left)
-    return f"Speak: {len(left)} voice{'' if len(left) == 1 else 's'}, {characters:,} characters"
+    return f"Speak: {format_count(len(left), 'voice')}, {characters:,} characters"
 
 
 def describe_results(now: Sequence[SpeechResult | None], done: Sequence[tuple[int, str]]) -> str:
