@@ -163,3 +163,46 @@ def test_an_answer_that_comes_before_all_is_sent(server, http, wire, wav):
         lab.transcribe(wav[:44] + bytes(20_000_000))
     thread.join(10)
     listener.close()
+
+
+@pytest.fixture
+def refusing():
+    """A server that answers and closes with the body unread, which resets the connection; its answer, who came."""
+    listener, came, answers = socket.create_server(("127.0.0.1", 0)), [], []
+
+    def serve():
+        while True:
+            try:
+                connection = listener.accept()[0]
+            except OSError:
+                return
+            with connection:
+                came.append(connection.recv(1_000))
+                if answers[0]:
+                    connection.sendall(answers[0])
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}", answers, came
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(10)
+
+
+@pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 X\r\nLink: a\r\n\r\n"])
+def test_a_refusal_that_resets_the_connection_is_the_status_sent_once(refusing, http, wire, wav, interim):
+    address, answers, came = refusing
+    answers.append(interim + http.reply(413, {"error": "too large"}))
+    with Client(address, transport=wire) as lab, pytest.raises(APIError, match="HTTP 413: too large"):
+        lab.transcribe(wav[:44] + bytes(32_000_000))
+    assert len(came) == 1
+
+
+def test_an_upload_that_breaks_without_an_answer_is_repeated_once_and_says_so(refusing, wire, wav):
+    address, answers, came = refusing
+    answers.append(b"")
+    with Client(address, transport=wire) as lab, pytest.raises(APIConnectionError) as caught:
+        lab.transcribe(wav[:44] + bytes(9_000_000))
+    assert "while the request of 12.0 MB was sent; the service may refuse that size" in str(caught.value)
+    assert "check base_url" not in str(caught.value)
+    assert len(came) == 2

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from speechlab.client._scheduling.scheduler import Scheduler
 
 # Retries after a 500: the recording may be the cause, and each attempt may be metered.
+_MAX_BROKEN_UPLOADS = 1
 _MAX_500_RETRIES = 2
 # Retries of requests that were sent in full and may have been processed.
 _MAX_METERED_RETRIES = 4
@@ -42,6 +43,7 @@ class Failure:
     sent: bool = False  # in full, so that it may have been processed
     timed_out: bool = False
     final: bool = False  # a retry is excluded, regardless of the other fields
+    broke_off: bool = False  # while a large body was sent
 
     @classmethod
     def from_error(cls, error: SpeechLabError) -> Failure | None:
@@ -59,7 +61,7 @@ class Failure:
     @property
     def asks_to_wait(self) -> bool:
         """Whether the service says "later", which is not the call's own failure."""
-        return self.status == 429 or (self.status == 503 and self.retry_after_s is not None)
+        return self.status == 429 or (self.status in {503, 529} and self.retry_after_s is not None)
 
     def to_attempt_end(self, *, spared: bool = False) -> AttemptEnd:
         """Return the end of the attempt, as evidence about the service."""
@@ -104,6 +106,7 @@ class ScheduledCall(WaitingCall):
         self._retries = 0
         self._failures = 0
         self._errors_500 = 0
+        self._broken_uploads = 0
         self._metered = 0
         self._refusals = 0
         self._refused_at: float | None = None
@@ -182,11 +185,13 @@ class ScheduledCall(WaitingCall):
             self._metered += failure.sent and not self._free
         elif failure.status not in RETRYABLE_STATUS:
             return False
+        self._broken_uploads += failure.broke_off
         own_error = failure.status == 500 and not self._spared
         self._errors_500 += own_error
         self._failures += others or not self.patience.spared or own_error
         return (
             self._errors_500 <= _MAX_500_RETRIES
+            and self._broken_uploads <= _MAX_BROKEN_UPLOADS
             and self._metered <= _MAX_METERED_RETRIES
             and self._failures <= self.patience.failures
         )

@@ -69,6 +69,7 @@ class _Upload(Payload):
     async def write(self, writer: AbstractStreamWriter) -> None:
         """Send the whole body."""
         content = self._body.open()
+        self._attempt.started = True
         try:
             if isinstance(content, bytes) and len(content) <= _AT_ONCE:
                 await writer.write(content)

@@ -216,7 +216,7 @@ async def exchange(
             watch.end()
         if reply is not None and not opened:
             await reply.close()
-    return _build_failure(progress, fault)
+    return _build_failure(progress, fault, broke_off=attempt.broke_off)
 
 
 class _SilenceWatch:
@@ -289,12 +289,17 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt)
     return Failure(StreamTruncatedError(text, partial=content), sent=True, final=True)
 
 
-def _build_failure(progress: Progress, fault: WireError) -> Failure:
+def _build_failure(progress: Progress, fault: WireError, *, broke_off: bool = False) -> Failure:
     settings, call = progress.settings, progress.call
     where = call.describe_target(settings.place)
     advice = [fault.advice] if fault.advice else []
     if not advice and fault.sent and not call.free:
         advice = ["the request had been sent in full, so it may have been done and billed"]
+    elif not advice and broke_off and call.body is not None and not fault.timed_out:
+        size = f"{call.body.length / 1e6:,.1f} MB"
+        advice = [
+            f"the connection broke while the request of {size} was sent; the service may refuse that size"
+        ]
     elif not advice and not fault.timed_out:
         lease = settings.lease
         advice = [
@@ -307,4 +312,4 @@ def _build_failure(progress: Progress, fault: WireError) -> Failure:
     error.advice = "; ".join(advice)
     if fault.final:
         error.retryable = False
-    return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.final)
+    return Failure(error, sent=fault.sent, timed_out=fault.timed_out, final=fault.final, broke_off=broke_off)

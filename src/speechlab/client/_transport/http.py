@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Seconds for which an idle connection is kept.
+_LARGE_BODY = 1 << 20
 KEEPALIVE_S = 20.0
 # Maximum of cached addresses.
 _URLS = 100
@@ -86,12 +87,13 @@ def strip_traceback(error: BaseException) -> BaseException:
 class RequestAttempt:
     """One request on its way: its time limits, and how far it has come."""
 
-    __slots__ = ("at", "call", "connect_s", "read_s")
+    __slots__ = ("at", "call", "connect_s", "read_s", "started")
 
     def __init__(self, call: HttpCall, connect_s: float, read_s: float | None) -> None:
         self.call = call
         self.connect_s = connect_s
         self.read_s = read_s
+        self.started = False  # whether there was a connection, and the body began to be sent
         self.at: float | None = None
         """Since when its reply has been silent (``time.monotonic``); None until the request was sent in full."""
 
@@ -99,6 +101,12 @@ class RequestAttempt:
     def sent(self) -> bool:
         """Whether the request was sent in full."""
         return self.at is not None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether a large body was sent in part: the service may have refused it."""
+        body = self.call.body
+        return self.started and not self.sent and body is not None and body.length >= _LARGE_BODY
 
     def record_progress(self) -> None:
         """Note the end of the request, or a piece of its reply."""

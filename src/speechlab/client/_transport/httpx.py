@@ -36,6 +36,7 @@ async def _iterate_upload(
     content: bytes | AsyncIterator[bytes], attempt: RequestAttempt
 ) -> AsyncIterator[bytes]:
     """Give the pieces of a body, and set the flag after the last one."""
+    attempt.started = True
     if isinstance(content, bytes):
         yield content
     else:
@@ -113,6 +114,8 @@ class HttpxWire(LibraryWire):
         if settings.transport is None or isinstance(settings.transport, str):
             import httpx2
 
+            from speechlab.client._transport.early_replies import EarlyReplyTransport
+
             self.proxy = find_proxy(settings.base_url)
             verify = get_ssl_context() if settings.base_url.startswith("https:") else False
             # The scheduler limits the calls, so the pool must not: a wait there would count as a timeout.
@@ -120,7 +123,7 @@ class HttpxWire(LibraryWire):
                 max_connections=None, max_keepalive_connections=64, keepalive_expiry=KEEPALIVE_S
             )
             try:
-                self._transport: httpx2.AsyncBaseTransport = httpx2.AsyncHTTPTransport(
+                self._transport: httpx2.AsyncBaseTransport = EarlyReplyTransport(
                     verify=verify, trust_env=False, limits=limits, proxy=self.proxy
                 )
             except (ImportError, ValueError) as error:

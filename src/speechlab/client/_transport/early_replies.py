@@ -1,0 +1,132 @@
+"""A transport of httpx2 for services that answer before they have the whole body, as those that refuse its length.
+
+Such a service closes the connection, whose writing then fails, and its answer would be lost: httpx2 reads only once
+all is written. So it is read while large pieces are written. This module is imported on demand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+import httpcore2
+import httpx2
+
+if TYPE_CHECKING:
+    import ssl
+
+_LARGE = 1 << 16
+"""Bytes that networks accept at once in most cases."""
+_READ = 1 << 16
+_GRACE_S = 0.1
+"""Seconds for an answer that has arrived to be read."""
+_INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d.*?\r\n\r\n", re.DOTALL)
+_INTERIM_START = re.compile(rb"HTTP/1\.\d 1")
+
+
+class EarlyReplyTransport(httpx2.AsyncHTTPTransport):
+    """The transport, whose connections read while they write."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        pool = self._pool
+        pool._network_backend = _Backend(pool._network_backend)  # noqa: SLF001 - the library passes none on
+
+
+class _Backend(httpcore2.AsyncNetworkBackend):
+    def __init__(self, backend: httpcore2.AsyncNetworkBackend) -> None:
+        self._backend = backend
+
+    async def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
+        return _Stream(await self._backend.connect_tcp(*args, **options))
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's interface
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        return _Stream(await self._backend.connect_unix_socket(path, timeout, socket_options))
+
+    async def sleep(self, seconds: float) -> None:
+        await self._backend.sleep(seconds)
+
+
+class _Stream(httpcore2.AsyncNetworkStream):
+    """A connection that reads while it writes a large piece, and stops writing once a final reply comes."""
+
+    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._early = b""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as above
+        if self._early:
+            data, self._early = self._early[:max_bytes], self._early[max_bytes:]
+            return data
+        return await self._stream.read(max_bytes, timeout)
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
+        if len(buffer) < _LARGE:
+            await self._stream.write(buffer, timeout)
+            return
+        reading = asyncio.ensure_future(self._read_early())
+        writing: asyncio.Future[None] | None = None
+        try:
+            if self._stream.get_extra_info("is_readable"):
+                await asyncio.wait({reading}, timeout=_GRACE_S)
+            while True:
+                if reading.done():
+                    if reading.exception() is not None or not reading.result() or self._is_final():
+                        raise httpcore2.WriteError("the service answered before it had the whole request")
+                    reading = asyncio.ensure_future(self._read_early())  # behind an interim reply
+                writing = writing or asyncio.ensure_future(self._stream.write(buffer, timeout))
+                await asyncio.wait(
+                    cast("set[asyncio.Future[Any]]", {reading, writing}), return_when=asyncio.FIRST_COMPLETED
+                )
+                if writing.done():
+                    if writing.exception() is not None:
+                        await asyncio.wait({reading}, timeout=_GRACE_S)
+                    writing.result()
+                    return
+        finally:
+            await _end_tasks(reading, writing)
+
+    async def _read_early(self) -> bytes:
+        """Read, and keep what comes for the next reader."""
+        data = await self._stream.read(_READ)
+        self._early += data
+        return data
+
+    def _is_final(self) -> bool:
+        """Return whether what came is more than interim replies."""
+        rest = self._early
+        while interim := _INTERIM.match(rest):
+            rest = rest[interim.end() :]
+        return bool(rest) and _INTERIM_START.match(rest) is None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - as above
+    ) -> httpcore2.AsyncNetworkStream:
+        return _Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+async def _end_tasks(*tasks: asyncio.Future[Any] | None) -> None:
+    """Cancel what still runs, and look at the rest, so that the loop does not report their errors."""
+    running = {task for task in tasks if task is not None}
+    for task in running:
+        task.cancel()
+    await asyncio.wait(running)
+    for task in running:
+        if not task.cancelled():
+            task.exception()
