@@ -20,6 +20,7 @@ _SCORES = frozenset(
         *("wer", "cer", "reading_cer", "pinyin_error_rate", "toneless_error_rate"),
         *(f"{unit}_errors" for unit in ("word", "char", "reading", "pinyin", "toneless", "tolerant")),
         *(f"{unit}_length" for unit in ("word", "char", "reading", "pinyin", "toneless")),
+        "uncertain_reading_errors",
         "tolerant_cer",
         "tolerant_wer",
         *(f"{kind}_differences" for kind in ("notation", "filler", "homophone", "tone", "recognition")),

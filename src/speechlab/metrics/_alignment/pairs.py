@@ -17,7 +17,15 @@ from rapidfuzz.process import cpdist
 
 from speechlab._pandas import pd
 from speechlab.metrics._alignment.alignment import Alignment
-from speechlab.metrics._alignment.units import Preparation, Tokens, adopt_compounds, to_normalizer
+from speechlab.metrics._alignment.units import (
+    SPOKEN_LANGUAGES,
+    Preparation,
+    Tokens,
+    to_normalizer,
+    adopt_compounds,
+)
+from speechlab.metrics._differences.compare import classify_differences, write_as_heard
+from speechlab.metrics._differences.differences import SAME_SOUND, DifferenceClass, TextComparison
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +50,7 @@ class Pairs:
         hypotheses: list[str],
         preparation: Preparation,
         normalized: tuple[list[str], list[str]] | None = None,
+        comparisons: Sequence[TextComparison] | None = None,
     ) -> None:
         self.texts = (references, hypotheses)  # as written
         self.preparation = preparation
@@ -50,9 +59,42 @@ class Pairs:
         self._said, self._heard = map(preparation.to_canonical, sides)
         if preparation.merge_compounds:
             self._heard = adopt_compounds(self._said, self._heard)
+        self.uncertain_errors = [0] * len(self._said)  # of readings alone, which are not counted
+        if preparation.has_alternative_readings:
+            self._forgive_readings(comparisons)
 
     def __len__(self) -> int:
         return len(self._said)
+
+    def _forgive_readings(self, comparisons: Sequence[TextComparison] | None) -> None:
+        """Give the hypotheses the readings of their references where both can be read alike.
+
+        A dictionary chooses one reading of a word, and takes an unknown word apart. So 起温 sounds unlike 気温 by the
+        dictionary, although nobody would read it so.
+        """
+        language = str(self.preparation.language or SPOKEN_LANGUAGES[self.preparation.unit])
+        kinds: set[DifferenceClass] = (
+            {*SAME_SOUND, "tone"} if self.preparation.unit == "toneless" else {*SAME_SOUND}
+        )
+        for row, (first, second) in enumerate(zip(self._said, self._heard, strict=True)):
+            if first == second:
+                continue
+            found = (
+                comparisons[row]
+                if comparisons
+                else classify_differences(self.texts[0][row], self.texts[1][row], language)
+            )
+            alike = write_as_heard(found, kinds, language)
+            if alike == found.reference:
+                heard = first
+            elif alike == found.hypothesis:
+                continue
+            else:
+                (heard,) = self.preparation.to_canonical([alike])
+            tokens, old, new = map(self.preparation.cut, (first, second, heard))
+            gain = Levenshtein.distance(tokens, old) - Levenshtein.distance(tokens, new)
+            if gain > 0:
+                self._heard[row], self.uncertain_errors[row] = heard, gain
 
     @property
     def canonical_hypotheses(self) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from speechlab._arguments import build_argument_error, is_bool
+from speechlab._arguments import is_bool, build_argument_error
 from speechlab._platform import find_installed_version
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
@@ -22,9 +22,9 @@ from speechlab.text import (
     Normalizer,
     Step,
     find_differing_runs,
-    get_language_name,
     hash_function,
     language_code,
+    get_language_name,
     looks_unspaced,
     normalizer,
     pinyin,
@@ -151,7 +151,9 @@ Tokens: TypeAlias = str | Sequence[str]
 
 _UNITS: tuple[str, ...] = get_args(Unit)
 # Units of sound, and the language of each.
-_LANGUAGE_OF_UNIT = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
+SPOKEN_LANGUAGES = {"reading": "ja", "pinyin": "zh", "toneless": "zh"}
+# The normalizers before them, for whose texts differences have classes.
+_SPOKEN_NORMALIZERS = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}
 _SAMPLE_SIZE = 100
 
 
@@ -170,6 +172,12 @@ class Preparation:
     def separator(self) -> str:
         """Text between two tokens for display."""
         return "" if self.unit in {"char", "reading"} else " "
+
+    @property
+    def has_alternative_readings(self) -> bool:
+        """Whether tokens are readings of texts after the normalizer for which differences have classes."""
+        name = _SPOKEN_NORMALIZERS.get(self.unit)
+        return name is not None and self.normalize is normalizer(name)
 
     def normalize_texts(self, texts: list[str]) -> list[str]:
         """Normalize texts; a ``Normalizer`` normalizes each distinct text once."""
@@ -235,7 +243,7 @@ def build_preparation(
     if not is_bool(merge_compounds):
         raise build_argument_error("merge_compounds", merge_compounds, "True or False")
     code = None if language is None else language_code(language)
-    spoken_language = _LANGUAGE_OF_UNIT.get(unit)
+    spoken_language = SPOKEN_LANGUAGES.get(unit)
     if spoken_language and code not in {None, spoken_language}:
         message = (
             f"unit={unit!r} is for {get_language_name(spoken_language)}, not for {language!r}; use unit='char' or "
@@ -272,7 +280,7 @@ def _resolve_normalizer(
 ) -> tuple[Callable[[str], str], str]:
     if _is_auto(normalize):
         # Without a language, texts are compared as they are, as in jiwer.
-        normalize = {"reading": "ja-reading", "pinyin": "zh", "toneless": "zh"}.get(unit, code)
+        normalize = _SPOKEN_NORMALIZERS.get(unit, code)
     if normalize is None:
         normalize = "none"
     if isinstance(normalize, str):

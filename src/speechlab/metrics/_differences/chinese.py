@@ -36,7 +36,7 @@ def classify_chinese(
 ) -> Iterator[tuple[DifferenceClass, Span]]:
     """Yield the differing parts of two normalized texts with their classes."""
     forms = [pair for pair in _FORMS if pair.sign is None or any(map(pair.sign.search, written))]
-    for run in find_differing_runs(one, other):
+    for run in _join_shifted(find_differing_runs(one, other), one, other):
         i0, i1, j0, j1 = run
         if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
             yield "filler", run
@@ -64,6 +64,30 @@ def classify_chinese(
             end = start + len(list(same_kind))
             yield kind, (i0 + start, i0 + end, j0 + start, j0 + end)
             start = end
+
+
+_MOST_BETWEEN = 3  # characters between one that is added and one that is missing
+
+
+def _join_shifted(runs: Iterable[Span], one: str, other: str) -> Iterator[Span]:
+    """Join a character that is added and one that is missing if the syllables are the same (事实/试事)."""
+    last: Span | None = None
+    for run in runs:
+        if last is not None:
+            joined = last[0], run[1], last[2], run[3]
+            i0, i1, j0, j1 = joined
+            near = run[0] - last[1] <= _MOST_BETWEEN and i1 - i0 == j1 - j0
+            if (
+                near
+                and last[1] - last[0] != last[3] - last[2]
+                and (_strip_tones(_to_syllables(one)[i0:i1]) == _strip_tones(_to_syllables(other)[j0:j1]))
+            ):
+                last = joined
+                continue
+            yield last
+        last = run
+    if last is not None:
+        yield last
 
 
 class _Form(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from importlib.util import find_spec
 
 from rapidfuzz.distance import Levenshtein
@@ -9,9 +10,15 @@ from rapidfuzz.distance import Levenshtein
 from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._differences.chinese import classify_chinese
-from speechlab.metrics._differences.differences import CLASSES, TextComparison, apply_notation
+from speechlab.metrics._differences.differences import (
+    CLASSES,
+    DifferenceClass,
+    TextComparison,
+    apply_notation,
+)
 from speechlab.metrics._differences.english_classes import compare_english
 from speechlab.metrics._differences.japanese import classify_japanese
+from speechlab.metrics._differences.japanese_readings import find_nearest_reading
 from speechlab.text import language_code, normalizer
 
 _CLASSIFIERS = {"ja": classify_japanese, "zh": classify_chinese}
@@ -55,6 +62,20 @@ def classify_differences(reference: str, hypothesis: str, language: str) -> Text
     return compare_normalized(reference, hypothesis, rules(reference), rules(hypothesis), code)
 
 
+def write_as_heard(comparison: TextComparison, kinds: Collection[DifferenceClass], language: str) -> str:
+    """Return the hypothesis as the reference has it in differences of some classes, which can be read alike.
+
+    Japanese words with several readings are written in kana, with the reading that is nearest to the reference.
+    """
+
+    def choose(kind: DifferenceClass, old: str, new: str) -> str | None:
+        if kind in kinds:
+            return old
+        return find_nearest_reading(old, new) or None if language == "ja" and old and new else None
+
+    return comparison.rewrite(choose)
+
+
 def compare_normalized(
     reference: str, hypothesis: str, one: str, other: str, language: str
 ) -> TextComparison:
@@ -72,4 +93,5 @@ def compare_normalized(
     else:
         classified = list(_CLASSIFIERS[language]((reference, hypothesis), one, other))
     differences, tolerant = apply_notation(one, other, classified)
-    return TextComparison(one, other, tolerant, differences, Levenshtein.distance(one, tolerant))
+    errors = Levenshtein.distance(one, tolerant)
+    return TextComparison(one, other, tolerant, differences, errors, tuple(classified))

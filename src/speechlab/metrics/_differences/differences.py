@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from speechlab.metrics._columns import build_table
@@ -20,8 +21,10 @@ CLASSES: dict[str, tuple[DifferenceClass, ...]] = {
     "ja": ("notation", "homophone", "recognition"),
     "zh": ("notation", "homophone", "tone", "recognition", "filler"),
 }
+# Classes of parts that can be read alike.
+SAME_SOUND: frozenset[DifferenceClass] = frozenset({"notation", "homophone"})
 # Classes that a tolerant rate does not count.
-HARMLESS_CLASSES = frozenset({"notation", "filler"})
+HARMLESS_CLASSES: frozenset[DifferenceClass] = frozenset({"notation", "filler"})
 
 
 class Difference(NamedTuple):
@@ -67,6 +70,11 @@ class TextComparison:
     tolerant: str
     differences: tuple[Difference, ...]
     tolerant_errors: int
+    _parts: tuple[tuple[DifferenceClass, Span], ...] = field(default=(), repr=False, compare=False)
+
+    def rewrite(self, choose: Callable[[DifferenceClass, str, str], str | None]) -> str:
+        """Return the hypothesis with another text in the differences for which a function returns one."""
+        return _replace(self.reference, self.hypothesis, self._parts, choose)
 
     def count(self, kind: DifferenceClass) -> int:
         """Return the number of differences of one class."""
@@ -82,13 +90,47 @@ def apply_notation(
     reference: str, hypothesis: str, parts: Iterable[tuple[DifferenceClass, Span]], blank: str = ""
 ) -> tuple[tuple[Difference, ...], str]:
     """Return the differences, and the hypothesis with the reference's notation, with blanks around it."""
-    differences: list[Difference] = []
-    tolerant: list[str] = []
+    parts = tuple(parts)
+    differences = [
+        Difference(kind, reference[i0:i1], hypothesis[j0:j1], i0) for kind, (i0, i1, j0, j1) in parts
+    ]
+
+    def choose(kind: DifferenceClass, old: str, _new: str) -> str | None:
+        return f"{blank}{old}{blank}" if kind in HARMLESS_CLASSES else None
+
+    return tuple(differences), _replace(reference, hypothesis, parts, choose)
+
+
+def _replace(
+    reference: str,
+    hypothesis: str,
+    parts: Iterable[tuple[DifferenceClass, Span]],
+    choose: Callable[[DifferenceClass, str, str], str | None],
+) -> str:
+    written: list[str] = []
     copied = 0
     for kind, (i0, i1, j0, j1) in parts:
-        difference = Difference(kind, reference[i0:i1], hypothesis[j0:j1], i0)
-        differences.append(difference)
-        if kind in HARMLESS_CLASSES and j0 >= copied:
-            tolerant += hypothesis[copied:j0], blank + difference.reference + blank
+        new = choose(kind, reference[i0:i1], hypothesis[j0:j1]) if j0 >= copied else None
+        if new is not None:
+            written += hypothesis[copied:j0], new
             copied = j1
-    return tuple(differences), "".join(tolerant) + hypothesis[copied:]
+    return "".join(written) + hypothesis[copied:]
+
+
+def span_between(reference: str, hypothesis: str) -> Span:
+    """Return the part between the words with which both texts begin and end."""
+    ours, theirs = ([word.span() for word in re.finditer(r"\S+", text)] for text in (reference, hypothesis))
+    before = behind = 0
+    least = min(len(ours), len(theirs))
+    while before < least and reference[slice(*ours[before])] == hypothesis[slice(*theirs[before])]:
+        before += 1
+    while (
+        behind < least - before
+        and reference[slice(*ours[-1 - behind])] == hypothesis[slice(*theirs[-1 - behind])]
+    ):
+        behind += 1
+    span: list[int] = []
+    for text, places in ((reference, ours), (hypothesis, theirs)):
+        inner = places[before : len(places) - behind]
+        span += (inner[0][0], inner[-1][1]) if inner else (len(text), len(text))
+    return span[0], span[1], span[2], span[3]

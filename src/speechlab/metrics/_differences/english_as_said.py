@@ -19,7 +19,9 @@ MONTHS = words("january february march april may june july august september octo
 _MONTH_OF = {name[:3]: name for name in MONTHS} | {name: name for name in MONTHS} | {"sept": "september"}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len)[::-1])})\b\.?"
 _DAY = r"([12]\d|3[01]|0?[1-9])(?:th)?"
-_YEAR = r"(?:,?\s(\d{4}|(?:19|20)\s\d\d|20\s0\s\d))?(?!\d)"
+_YEAR = r"(?:,?\s(\d{4}|(?:1\d|20)\s\d\d|(?:1\d|20)\s0\s\d))?(?!\d)"
+# In july 17 76, the first figure is no day.
+_NO_YEAR = r"(?!(?:1[1-9]|20) (?:\d\d|0 \d)\b(?! \d))"
 _SIGNS = {"$": "dollars", "£": "pounds", "€": "euros", "¥": "yen", "₹": "rupees", "₩": "won", "₽": "rubles"}
 _CODES = {
     "eur": "euros",
@@ -37,7 +39,8 @@ _CHARACTERS = {
     **dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032`\u00b4", "'"),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u00ad", "-"),
     **{
-        sign: f" {unicodedata.normalize('NFKC', sign).replace(chr(0x2044), '/')} " for sign in "¼½¾⅓⅔⅛⅜⅝⅞⅕⅖⅗⅘"
+        sign: f" {unicodedata.normalize('NFKC', sign).replace(chr(0x2044), '/')} "
+        for sign in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
     },
     "″": '"',
     "²": " squared ",
@@ -70,7 +73,7 @@ def _to_clock_time(match: re.Match[str]) -> str:
 def _to_decimal(match: re.Match[str]) -> str:
     integer, numerator, denominator = map(int, match.groups())
     if denominator not in {2, 4, 5, 8}:
-        return match[0]
+        return f"{integer * denominator + numerator}/{denominator}" if denominator else match[0]
     return f"{integer + numerator / denominator:g}"
 
 
@@ -106,6 +109,7 @@ def _format_figure(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
+_CUT = {"bout": "about", "round": "around", "cross": "across", "nother": "another", "nuff": "enough"}
 _NOT = "do|does|did|is|are|was|were|has|have|had|would|could|should|must|need|might|ai"
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # what is not said
@@ -118,6 +122,23 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # contractions
     (r"\bo'\s?clock\b|(?<=\d) o clock\b", "oclock"),
     (r"\bma'am\b", "madam"),
+    (r"(?<=[a-z])\s?'n'\s?(?=[a-z])|(?<=[a-z])\s?'n (?=[a-z])|(?<=[a-z]) n' ?(?=[a-z])", " and "),
+    (r"\b(rock|fish|mac|drum|surf|pick|park|guns|salt|mix) n (?=[a-z])", r"\1 and "),
+    (r"(?<!\w)'?t(is|was)\b", r"it \1"),
+    (r"\bd'(?:you|ya)\b", "do you"),
+    (r"\by'know\b", "you know"),
+    (r"\bol'(?!\w)", "old"),
+    (r"(?<!\w)'(bout|round|cross|nother|nuff)\b", lambda match: _CUT[match[1]]),
+    (r"\bg'day\b", "good day"),
+    (r"\bs'pose\b", "suppose"),
+    (r"\bne'er\b", "never"),
+    (r"\bo'er\b", "over"),
+    (r"\btryna\b", "trying to"),
+    (r"\bhafta\b", "have to"),
+    (r"\boughta\b", "ought to"),
+    (r"\bgotcha\b", "got you"),
+    (r"\bbetcha\b", "bet you"),
+    (r"\bi'ma\b|\bimma\b", "i am going to"),
     (r"\bcan(?:no|'?)t\b", "can not"),
     (r"\bwon'?t\b", "will not"),
     (r"\bshan'?t\b", "shall not"),
@@ -153,6 +174,12 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<![\d.])\.(?=\d)", "0."),
     (RUN.pattern, lambda match: to_figures(match[0])),
     (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _to_decimal),
+    (rf"(?<=\d)-(?=(?:{_UNIT})\b)", " "),  # a 10-dollar coupon
+    # a third of a cup, ⅓ cup
+    (r"((?<=\d/\d)|\ba [3-9]th|\b(?:half|quarter)) of an? (?=[a-z])", r"\1 "),
+    (r"\b0 ?(\d00)(?= hours?\b)", r"\1"),
+    (r"(?<=\d) ?(km|cm|mm|m|ft|in) squared\b", r" square \1"),
+    (r"(?<=\d) ?(km|cm|mm|m|ft|in) cubed\b", r" cubic \1"),
     (r"\b(half past|(?:a )?quarter (?:past|to)) (\d{1,2})\b", _to_clock_time),
     # dates
     (r"(?<!\d)(\d{4})[-/](1[0-2]|0?[1-9])[-/](3[01]|[12]\d|0?[1-9])(?!\d)", _build_date_formatter(3, 2, 1)),
@@ -165,7 +192,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         _build_date_formatter(2, 1, 3),
     ),
     (rf"(?:\bthe )?(?<![\d.]){_DAY} (?:of )?{_MONTH}{_YEAR}", _build_date_formatter(1, 2, 3)),
-    (rf"\b{_MONTH} (?:the )?{_DAY}(?![\d/:]|\.\d){_YEAR}", _build_date_formatter(2, 1, 3)),
+    (rf"(?<!\d )\b{_MONTH} (?:the )?{_NO_YEAR}{_DAY}(?![\d/:]|\.\d){_YEAR}", _build_date_formatter(2, 1, 3)),
     (r"(?:(?<=\bthe )|^)([12]?\d|3[01])(?=\W*$)", r"\1th"),
     # money
     (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _format_sum),
@@ -266,7 +293,7 @@ _RULE_WORDS = NUMBER_WORDS | frozenset(
         """cannot cant wont shant cause cuz cos coz yall gonna wanna gotta gimme lemme dunno kinda kinds sorta
         sorts outta lotta lots cuppa cups woulda coulda shoulda musta mighta would could should must might
         per pct clock dont doesnt didnt isnt arent wasnt werent hasnt havent hadnt wouldnt couldnt shouldnt
-        mustnt neednt mightnt aint na"""
+        mustnt neednt mightnt aint na n tis twas tryna hafta oughta gotcha betcha imma"""
     )
 )
 

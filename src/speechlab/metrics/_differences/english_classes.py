@@ -15,9 +15,9 @@ from __future__ import annotations
 import lzma
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from importlib.resources import files
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,10 +29,12 @@ from speechlab.metrics._differences.differences import (
     DifferenceClass,
     Span,
     TextComparison,
+    span_between,
     apply_notation,
 )
 from speechlab.metrics._differences.english_as_said import MONTHS, SpokenText
 from speechlab.metrics._differences.english_number_words import IN_WORDS
+from speechlab.metrics._differences.english_spellings import respell
 from speechlab.text import find_differing_runs, normalizer, words
 
 _MOST_READINGS = 96  # combinations of the readings of several words
@@ -74,7 +76,7 @@ def is_behind_figure(words: Sequence[str]) -> bool:
 def list_readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
     """Return the ways to read words, without blanks."""
     if len(words) == 1 and words[0].isalpha() and words[0] not in _WORDS and words[0] not in _UNITS:
-        return frozenset(words)
+        return frozenset((words[0], respell(words[0])))
     each = []
     for word in words:
         each.append((word, *_list_other_readings(word, figure=figure)))
@@ -93,10 +95,16 @@ def _list_other_readings(word: str, *, figure: bool) -> tuple[str, ...]:
     if "/" in word and word != "/":
         above, _, below = word.partition("/")
         is_fraction = _FRACTION.fullmatch(word) is not None
-        shares = (f"{above}outof{below}", f"{above}over{below}", above + below) if is_fraction else ()
+        shares: tuple[str, ...] = ()
+        if is_fraction:
+            shares = (f"{above}outof{below}", f"{above}over{below}", above + below)
+        shares += {"1/2": ("1/2a", "1/2an", "a1/2"), "1/4": ("quarter",)}.get(word, ())
         return (*_list_date_readings(word), *shares)
     units = _UNITS.get(word, ()) if figure else ()
-    return units + _WORDS.get(word, ())
+    if word[:1].isdigit() and word.endswith("s"):
+        units += (f"{word[:-1]}seconds",)
+    spelled = respell(word)
+    return (*units, *_WORDS.get(word, ()), *((spelled,) if spelled != word else ()))
 
 
 def _list_date_readings(word: str) -> list[str]:
@@ -120,9 +128,11 @@ def _normalize_key(key: str) -> str:
 
 _Span: TypeAlias = tuple[int, int]
 _Words: TypeAlias = tuple[str, ...]
+_Classified: TypeAlias = "tuple[DifferenceClass, Span]"
 _Part: TypeAlias = "tuple[DifferenceClass, _Span, _Span]"
 _CONTRACTED = re.compile(r"[a-z]+(?:['\u2019][a-z]+)*")
 _HESITATION = re.compile(rf"\b(?:{'|'.join(FILLERS)})\b", re.IGNORECASE)
+_SEVERITY: tuple[DifferenceClass, ...] = ("filler", "notation", "homophone", "recognition")
 _APOSTROPHES = {"'", "\u2019"}
 _PIECE = 4  # words of a part that is looked for at the ends of a difference
 _LONG = 12  # words of a difference that is not cut further
@@ -145,17 +155,52 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     if not (reference_words.plain and recognized.plain):
         pieces = _add_forms(pieces, *sides)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
-    classified: list[tuple[DifferenceClass, Span]] = []
+    classified: list[_Classified] = []
     for kind, reference_span, hypothesis_span in pieces:
         if one == other and kind != "filler":
             continue
         at, to = (hypothesis_span, reference_span) if swapped else (reference_span, hypothesis_span)
         span = *reference_words.locate_words(*at), *recognized.locate_words(*to)
         sounds_alike = kind == "recognition" and contracted and _is_same_sound(reference, hypothesis, span)
+        forms = _normalize(reference[span[0] : span[1]]), _normalize(hypothesis[span[2] : span[3]])
+        if kind == "recognition" and forms[0] == forms[1] != "":
+            continue
         classified.append(("homophone" if sounds_alike else kind, span))
-    differences, tolerant = apply_notation(reference, hypothesis, classified, " ")
+    if not classified and one != other:  # written in other words of the normalizer, such as OK and okay
+        classified.append(("notation", span_between(reference, hypothesis)))
+    parts = _join_overlapping(classified)
+    differences, tolerant = apply_notation(reference, hypothesis, parts, " ")
     errors = _count_errors(differences, one, other, tolerant)
+    while sum(difference.kind not in HARMLESS_CLASSES for difference in differences) > errors:
+        # The normalizer makes parts of them alike (sam@mail.com is sam mail com).
+        parts = _join_nearest(parts)
+        differences, _ = apply_notation(reference, hypothesis, parts, " ")
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
+
+
+def _join_overlapping(parts: Iterable[_Classified]) -> list[_Classified]:
+    """Join the differences that reach into each other, as of a date that is written in another order."""
+    joined: list[_Classified] = []
+    for kind, (i0, i1, j0, j1) in parts:
+        last_kind, last = joined[-1] if joined else (kind, (0, 0, 0, 0))
+        if joined and (i0 < last[1] or j0 < last[3]):
+            joined[-1] = _join((last_kind, last), (kind, (i0, i1, j0, j1)))
+        else:
+            joined.append((kind, (i0, i1, j0, j1)))
+    return joined
+
+
+def _join_nearest(parts: list[_Classified]) -> list[_Classified]:
+    """Join the two counted differences with the fewest characters between them, and what is between them."""
+    counted = [place for place, (kind, _) in enumerate(parts) if kind not in HARMLESS_CLASSES]
+    first, last = min(pairwise(counted), key=lambda pair: parts[pair[1]][1][0] - parts[pair[0]][1][1])
+    return [*parts[:first], reduce(_join, parts[first : last + 1]), *parts[last + 1 :]]
+
+
+def _join(one: _Classified, other: _Classified) -> _Classified:
+    (kind, (i0, i1, j0, j1)), (other_kind, (a, b, c, d)) = one, other
+    span = min(i0, a), max(i1, b), min(j0, c), max(j1, d)
+    return max(kind, other_kind, key=_SEVERITY.index), span
 
 
 def _is_same_sound(reference: str, hypothesis: str, span: Span) -> bool:
@@ -207,13 +252,14 @@ def _normalize(text: str) -> str:
 
 def _count_errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
     """Word errors of the hypothesis without those that are forgiven."""
-    kinds = {difference.kind for difference in differences}
-    if not kinds - HARMLESS_CLASSES:
+    counted = sum(difference.kind not in HARMLESS_CLASSES for difference in differences)
+    if not counted:
         return 0
     words = one.split()
     errors = Levenshtein.distance(words, other.split())
-    if kinds & HARMLESS_CLASSES:
-        errors = min(errors, Levenshtein.distance(words, normalizer("en")(tolerant).split()))
+    if counted < len(differences):
+        forgiven = Levenshtein.distance(words, normalizer("en")(tolerant).split())
+        errors = min(errors, max(forgiven, counted))
     return errors
 
 

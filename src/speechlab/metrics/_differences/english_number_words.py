@@ -32,7 +32,11 @@ _PARTS = {
     "quarter": 4,
     "quarters": 4,
     **{f"{name}s": value for name, value in _ORDINALS.items() if 3 <= value <= 20},
-    "third": 3,
+    **{
+        name: value
+        for name, value in _ORDINALS.items()
+        if name in {"third", "fifth", "sixth", "eighth", "tenth"}
+    },
 }
 _DECADES = {f"{name[:-1]}ies": value for name, value in _TENS.items()}
 VALUES = _UNITS | _TEENS | _TENS
@@ -47,7 +51,7 @@ _START = "|".join(
     sorted({*VALUES, *_ORDINALS, *_DECADES, *_REPEATS, "point"} - {"hundredth", "thousandth"}, key=len)[::-1]
 )
 _INSIDE = "|".join(sorted(NUMBER_WORDS, key=len)[::-1])
-_AND = r"(?:[\s-]+and)?(?:[\s-]+an?(?=[\s-]+(?:half|quarter|third|hundred|thousand)\b))?"
+_AND = r"(?:[\s-]+and)?(?:[\s-]+an?(?=[\s-]+(?:half|quarter|third|fifth|sixth|eighth|tenth|hundred|thousand)\b))?"
 # A run of words and figures that may be one number or several.
 RUN = re.compile(
     rf"(?<![\w.,'])(?:(?:an?|half[\s-]an?)[\s-]+(?=(?:{'|'.join(_LARGE)})\b)|(?={_START}|oh\b|{_FIGURE}[\s-](?:and\b|{_INSIDE})))"

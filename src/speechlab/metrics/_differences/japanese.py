@@ -20,24 +20,30 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, cached_property, lru_cache
-from itertools import islice, product
 from typing import TYPE_CHECKING, TypeAlias
 
 from rapidfuzz.distance import Levenshtein
 
+from speechlab.metrics._differences.japanese_readings import (
+    KANJI,
+    ONLY_KANJI,
+    is_alike_by_characters,
+    is_another_reading,
+    list_sounds,
+)
 from speechlab.text import (
     Morpheme,
     Normalizer,
     SpokenWord,
     find_dictionary_entries,
     find_differing_runs,
-    normalizer,
-    split_morphemes,
-    split_spoken_words,
     to_kana_key,
+    split_morphemes,
+    normalizer,
     to_reading_key,
+    split_spoken_words,
     to_standard_kanji,
     to_usual_kanji,
 )
@@ -45,17 +51,8 @@ from speechlab.text import (
 if TYPE_CHECKING:
     from speechlab.metrics._differences.differences import DifferenceClass, Span
 
-_MAX_COMBINATIONS = 256  # combinations of the readings of several words or characters
-_LONGEST = 6  # characters of an unknown word that are read one by one
-_TO_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _TO_HIRAGANA = {code + 0x60: code for code in range(ord("ぁ"), ord("ゖ") + 1)}
-_KANA = re.compile(r"[ぁ-ゖァ-ヺー]+")
 _KATAKANA = re.compile(r"[ァ-ヺー]+")
-# The normalizer writes all numbers in kanji.
-_KANJI = re.compile(
-    r"(?:(?![零一二三四五六七八九十百千万億兆])[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])+"
-)
-_ALL_KANJI = re.compile(r"[㐀-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
 _FORMS = (
     # forms of one unit or counter
     (re.compile("キロ(?:メートル|グラム)"), "キロ"),
@@ -68,8 +65,6 @@ _FORMS = (
 )
 _V = re.compile("バ行([ァィェォ])")
 _B = dict(zip("ァィェォ", "バビベボ", strict=True))
-_DIGIT = re.compile("[一二三四五六七八九]")
-_TEN = re.compile("ジュッ|ジッ")
 
 
 def is_same_form(old: str, new: str) -> bool:
@@ -89,65 +84,6 @@ def _to_form(text: str) -> str:
     return _V.sub(lambda found: _B[found[1]], text)
 
 
-def is_another_reading(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
-    """Whether one side is in kana and is a reading that the dictionary has for the words of the other side."""
-    for words, kana in ((said, other), (other, said)):
-        text = "".join(word.surface for word in kana)
-        if not _KANA.fullmatch(text) or not any(_KANJI.search(word.surface) for word in words):
-            continue
-        if _to_key(text) in _build_keys(_list_entry_readings(word) for word in words):
-            return True
-    return False
-
-
-def _list_entry_readings(word: Morpheme) -> list[str]:
-    if _KANA.fullmatch(word.surface):
-        return [word.surface]
-    return [word.reading, *dict.fromkeys(entry.reading for entry in find_dictionary_entries(word.surface))]
-
-
-def is_alike_by_characters(
-    one: Sequence[Morpheme], other: Sequence[Morpheme], sounds: tuple[str, str]
-) -> bool:
-    """Return whether a word that no dictionary has is the other one if its characters are read one by one."""
-    texts = ["".join(word.surface for word in words) for words in (one, other)]
-    unknown = [
-        len(text) <= _LONGEST
-        and not _DIGIT.search(text)  # 月八日 is a number, not a word that no dictionary has
-        and bool(_ALL_KANJI.fullmatch(text) and _KANJI.search(text))
-        and not find_dictionary_entries(text)
-        for text in texts
-    ]
-    readings = [
-        _build_keys(map(_list_character_readings, text)) | _build_keys(map(_list_entry_readings, words))
-        if new
-        else set()
-        for text, words, new in zip(texts, (one, other), unknown, strict=True)
-    ]
-    if all(unknown):
-        return not readings[0].isdisjoint(readings[1])
-    usual_sounds = [
-        {_to_key(sound), _to_key("".join(word.reading for word in words))}
-        for sound, words in zip(sounds, (one, other), strict=True)
-    ]
-    return not readings[0].isdisjoint(usual_sounds[1]) or not readings[1].isdisjoint(usual_sounds[0])
-
-
-@lru_cache(maxsize=8_192)
-def _list_character_readings(character: str) -> tuple[str, ...]:
-    """Return the readings of a kanji as a word of its own, as a prefix or as a suffix, without those of verbs."""
-    entries = [entry for entry in find_dictionary_entries(character) if not entry.inflected]
-    return tuple(dict.fromkeys(entry.reading for entry in entries))
-
-
-def _build_keys(readings: Iterable[Sequence[str]]) -> set[str]:
-    return {_to_key("".join(combination)) for combination in islice(product(*readings), _MAX_COMBINATIONS)}
-
-
-def _to_key(kana: str) -> str:
-    return _TEN.sub("ジュッ", to_kana_key(kana.translate(_TO_KATAKANA)))
-
-
 def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
     """Return whether kana are another word than the kanji on the other side, by the dictionary.
 
@@ -157,7 +93,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
     for words, opposite in ((said, heard), (heard, said)):
         if _has_own_particle(words, opposite):
             return True
-        if not any(_KANJI.search(word.surface) for word in opposite):
+        if not any(KANJI.search(word.surface) for word in opposite):
             # イルカ is one word, and いるか two.
             in_katakana = len(words) == 1 < len(opposite) and _KATAKANA.fullmatch(words[0].surface)
             if in_katakana and any(
@@ -186,7 +122,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
 def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> bool:
     """Whether a particle stands beside kanji that the other side has, too (に本/日本), or is を (をくれ/遅れ)."""
     theirs = {neighbor.surface for neighbor in others}
-    if not _ALL_KANJI.search("".join(theirs)):
+    if not ONLY_KANJI.search("".join(theirs)):
         return False
     particles = [word.surface for word in words if word.part == "助詞" and word.surface not in theirs]
     if "を" in particles:
@@ -194,7 +130,7 @@ def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> 
     remaining_text = "".join(word.surface for word in words if word.surface not in particles)
     return (
         len(particles) == 1
-        and bool(_ALL_KANJI.search(remaining_text))
+        and bool(ONLY_KANJI.search(remaining_text))
         and set(remaining_text) <= set("".join(theirs))
     )
 
@@ -228,10 +164,11 @@ def classify_japanese(
     """Yield the differing parts of two normalized texts with their classes."""
     first, second = _Side(written[0], one), _Side(written[1], other)
     for reference_span, hypothesis_span in _find_differing_spans(first, second):
-        yield (
-            _classify_spans(first, second, reference_span, hypothesis_span),
-            (*reference_span, *hypothesis_span),
-        )
+        kind = _classify_spans(first, second, reference_span, hypothesis_span)
+        # Words may be cut in another way where the texts are one to the ear: 一つ|目 and ひと|つめ.
+        if kind == "recognition" and one.count(_APART) == other.count(_APART) and _is_one_sound(*written):
+            kind = _class_of_alike(first, second, reference_span, hypothesis_span)
+        yield kind, (*reference_span, *hypothesis_span)
 
 
 class _Side:
@@ -342,13 +279,28 @@ def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> Diff
         if is_another_reading(reference_words, hypothesis_words):
             return "notation"
         sounds = _pronounce_alone(one.get_usual_kanji(*here)), _pronounce_alone(other.get_usual_kanji(*there))
-        return (
-            "homophone"
-            if is_alike_by_characters(reference_words, hypothesis_words, sounds)
-            else "recognition"
-        )
-    in_kana = all(_KANA_ONLY.fullmatch(a) or _KANA_ONLY.fullmatch(b) for a, b in differing)
-    return "notation" if in_kana and not is_another_word(reference_words, hypothesis_words) else "homophone"
+        ours, theirs = map(list_sounds, (reference_words, hypothesis_words), sounds)
+        if ours.isdisjoint(theirs) and not is_alike_by_characters(reference_words, hypothesis_words, sounds):
+            return "recognition"
+    return _class_of_alike(one, other, here, there)
+
+
+def _is_one_sound(written: str, other: str) -> bool:
+    return to_reading_key(written) == to_reading_key(other)
+
+
+def _class_of_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
+    """Return the class of two parts that sound alike."""
+    old, new = one.text[slice(*here)], other.text[slice(*there)]
+    in_kana = all(
+        _KANA_ONLY.fullmatch(old[a:b]) or _KANA_ONLY.fullmatch(new[c:d])
+        for a, b, c, d in find_differing_runs(old, new)
+    )
+    return (
+        "notation"
+        if in_kana and not is_another_word(one.list_words(*here), other.list_words(*there))
+        else "homophone"
+    )
 
 
 def _pronounce_alone(text: str) -> str:

@@ -15,13 +15,13 @@ from speechlab.metrics._alignment.units import (
     Preparation,
     Unit,
     Variants,
-    build_preparation,
     choose_unit,
+    build_preparation,
 )
 from speechlab.metrics._arguments import to_cells
 from speechlab.metrics._columns import COUNTS, add_columns
 from speechlab.metrics._differences.compare import compare_normalized, has_classes
-from speechlab.metrics._differences.differences import CLASSES, DifferenceClass
+from speechlab.metrics._differences.differences import CLASSES, DifferenceClass, TextComparison
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ RATES = {
     "pinyin_error_rate": "pinyin",
     "toneless_error_rate": "toneless",
 }
+_UNCERTAIN = frozenset({"reading", "pinyin"})
 KINDS: tuple[DifferenceClass, ...] = get_args(DifferenceClass)
 # Rates that forgive notation, and the column of their lengths.
 TOLERANT = {"tolerant_wer": "word_length", "tolerant_cer": "char_length"}
@@ -51,6 +52,7 @@ _COMMON_COLUMNS: dict[str, str] = {
 }
 _LANGUAGE_COLUMNS: dict[str, str] = {
     **{f"{kind}_{figure}": "Int64" for kind in RATES.values() for figure in ("errors", "length")},
+    "uncertain_reading_errors": "Int64",
     **dict.fromkeys(RATES, "Float64"),
     **dict.fromkeys(TOLERANT, "Float64"),
     "tolerant_errors": "Int64",
@@ -108,6 +110,9 @@ def score(
         - ``pinyin_error_rate``, ``toneless_error_rate`` (fractions), and ``pinyin_errors``, ``pinyin_length``,
           ``toneless_errors``, ``toneless_length``: syllables of Chinese, with and without tone, if the package
           pypinyin is installed.
+        - ``uncertain_reading_errors`` of Japanese and Chinese: kana or syllables with tone that differ only because
+          the dictionary reads one side in another way, although both can be read alike (気温/起温). The errors and
+          rates of readings and syllables are without them.
         - ``tolerant_wer`` of English, ``tolerant_cer`` of Japanese and Chinese, and ``tolerant_errors``: errors
           without differences of notation, over ``word_length`` or ``char_length``.
         - ``notation_differences``, ``homophone_differences``, ``tone_differences`` (Chinese),
@@ -235,6 +240,7 @@ class _Scorer:
         rates = [(column, kind) for column, kind in RATES.items() if kind in self.kinds]
         return [
             *(name for column, kind in rates for name in (column, f"{kind}_errors", f"{kind}_length")),
+            *(("uncertain_reading_errors",) if _UNCERTAIN.intersection(self.kinds) else ()),
             *((self._tolerant, "tolerant_errors") if self.classes else ()),
             *(f"{kind}_differences" for kind in self.classes),
         ]
@@ -265,7 +271,8 @@ class _Scorer:
     def _compute_scores(self, said: list[str], heard: list[str]) -> _Columns:
         texts = said, heard
         reference, hypothesis = normal = self.main.normalize_texts(said), self.main.normalize_texts(heard)
-        pairs = Pairs(*texts, self.main, normal)
+        comparisons = self._compare(texts, normal)
+        pairs = Pairs(*texts, self.main, normal, comparisons)
         if self.main.merge_compounds:
             hypothesis = pairs.canonical_hypotheses
         tallies = pairs.tallies.T.tolist()
@@ -278,7 +285,10 @@ class _Scorer:
         for kind, preparation in self.kinds.items():
             counted = pairs
             if kind != self.main.unit:
-                counted = Pairs(*texts, preparation, normal if self._is_normal_for(preparation) else None)
+                same = normal if self._is_normal_for(preparation) else None
+                counted = Pairs(*texts, preparation, same, comparisons)
+            if kind in _UNCERTAIN:
+                columns["uncertain_reading_errors"] = counted.uncertain_errors
             errors, lengths = (side.tolist() for side in counted.errors_and_lengths)
             rate = next(column for column, unit in RATES.items() if unit == kind)
             columns |= {
@@ -288,23 +298,25 @@ class _Scorer:
             }
         main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
         columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _compute_rates(*main)}
-        return columns | self._classify_differences(
-            texts, (reference, hypothesis), columns.get(f"{self.base}_length", [])
-        )
+        return columns | self._classify_differences(comparisons, columns.get(f"{self.base}_length", []))
 
     def _is_normal_for(self, way: Preparation) -> bool:
         """Return whether the texts as normalized for the main unit are those of another."""
         return way.normalizer == self.main.normalizer
 
-    def _classify_differences(
-        self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]], lengths: list[int]
-    ) -> _Columns:
+    def _compare(
+        self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
+    ) -> list[TextComparison] | None:
         if not self.classes:
-            return {}
+            return None
         preparation = self.kinds[self.base]
         if not self._is_normal_for(preparation):
             normal = preparation.normalize_texts(texts[0]), preparation.normalize_texts(texts[1])
-        comparisons = [compare_normalized(*four, self.language) for four in zip(*texts, *normal, strict=True)]
+        return [compare_normalized(*four, self.language) for four in zip(*texts, *normal, strict=True)]
+
+    def _classify_differences(self, comparisons: list[TextComparison] | None, lengths: list[int]) -> _Columns:
+        if comparisons is None:
+            return {}
         errors = [pair.tolerant_errors for pair in comparisons]
         classes: _Columns = {
             f"{kind}_differences": [pair.count(kind) for pair in comparisons] for kind in self.classes

@@ -151,7 +151,7 @@ def _to_plain(found: re.Match[str], write: Callable[[int], str]) -> str:
     characters = set(numeral)
     digits, units = characters & set(_FORMAL_DIGITS), characters & set("拾佰仟")
     groups = characters & set("十百千万萬亿億")
-    if not digits and not (units and money):
+    if not digits and not (units and (money or found.string[max(0, found.start() - 1)] == "第")):
         return numeral
     own = characters & _FORMAL_ALONE
     before, behind = (

@@ -162,6 +162,12 @@ def to_standard_kanji(text: str) -> str:
     return _REPEAT_MARK.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
 
 
+def find_on_reading(character: str) -> str:
+    """Return the reading of a kanji in compounds, by the Unihan database; empty if it has none."""
+    table = getattr(load("pyopenjtalk._unihan_readings_map"), "UNIHAN_READINGS", {})
+    return cast("str", table.get(character, ""))
+
+
 @cache
 def _to_usual_form(character: str) -> str:
     form = cast("str", load("pyopenjtalk.utils").normalize_itaiji(character))
