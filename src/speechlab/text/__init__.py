@@ -10,10 +10,10 @@ from speechlab._door import name_after as _name_after
 from speechlab.text._fingerprint import hash_function, list_unhashed_values
 from speechlab.text._language_codes import (
     ANY_LANGUAGE,
+    find_languages,
+    get_language_name,
     join_texts,
     language_code,
-    get_language_name,
-    find_languages,
     looks_unspaced,
     parse_primary_language,
     writes_without_spaces,
@@ -22,12 +22,12 @@ from speechlab.text._languages.chinese import pinyin
 from speechlab.text._languages.japanese import Morpheme, find_dictionary_entries, split_morphemes
 from speechlab.text._languages.readings import (
     SpokenWord,
-    find_on_reading,
-    to_kana_key,
     count_morae,
+    find_on_reading,
     reading,
-    to_reading_key,
     split_spoken_words,
+    to_kana_key,
+    to_reading_key,
     to_standard_kanji,
     to_usual_kanji,
 )

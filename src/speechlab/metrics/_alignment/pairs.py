@@ -21,8 +21,8 @@ from speechlab.metrics._alignment.units import (
     SPOKEN_LANGUAGES,
     Preparation,
     Tokens,
-    to_normalizer,
     adopt_compounds,
+    to_normalizer,
 )
 from speechlab.metrics._differences.compare import classify_differences, write_as_heard
 from speechlab.metrics._differences.differences import SAME_SOUND, DifferenceClass, TextComparison

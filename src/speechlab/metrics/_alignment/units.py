@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
-from speechlab._arguments import is_bool, build_argument_error
+from speechlab._arguments import build_argument_error, is_bool
 from speechlab._platform import find_installed_version
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._arguments import check_choice
@@ -22,9 +22,9 @@ from speechlab.text import (
     Normalizer,
     Step,
     find_differing_runs,
+    get_language_name,
     hash_function,
     language_code,
-    get_language_name,
     looks_unspaced,
     normalizer,
     pinyin,

@@ -109,7 +109,7 @@ def _format_figure(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if value % 1 else str(int(value))
 
 
-_CUT = {"bout": "about", "round": "around", "cross": "across", "nother": "another", "nuff": "enough"}
+_CUT = {"bout": "about", "nother": "another", "nuff": "enough"}
 _NOT = "do|does|did|is|are|was|were|has|have|had|would|could|should|must|need|might|ai"
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # what is not said
@@ -128,7 +128,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"\bd'(?:you|ya)\b", "do you"),
     (r"\by'know\b", "you know"),
     (r"\bol'(?!\w)", "old"),
-    (r"(?<!\w)'(bout|round|cross|nother|nuff)\b", lambda match: _CUT[match[1]]),
+    (r"(?<!\w)'(bout|nother|nuff)\b", lambda match: _CUT[match[1]]),
     (r"\bg'day\b", "good day"),
     (r"\bs'pose\b", "suppose"),
     (r"\bne'er\b", "never"),

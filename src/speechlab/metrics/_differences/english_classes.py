@@ -29,8 +29,8 @@ from speechlab.metrics._differences.differences import (
     DifferenceClass,
     Span,
     TextComparison,
-    span_between,
     apply_notation,
+    span_between,
 )
 from speechlab.metrics._differences.english_as_said import MONTHS, SpokenText
 from speechlab.metrics._differences.english_number_words import IN_WORDS

@@ -26,7 +26,7 @@ _RESPELLED = tuple(
         (r"(?<=h)ae(?=m)|(?<=p)ae(?=d)|(?<=an)ae(?=[sm])|(?<=c)ae(?=s)|(?<=ch)ae(?=o)|(?<=di)ae(?=v)", "e"),
         (r"(?<=k)ae(?=m)|(?<=yn)ae(?=c)|(?<=pal)ae(?=o)|(?<=f)oe(?=t)|^oe(?=s)|(?<=rrh)oe(?=a)", "e"),
         ("sulph", "sulf"),
-        ("gray", "gray"),
+        ("gr[e]y", "gray"),
     )
 )
 

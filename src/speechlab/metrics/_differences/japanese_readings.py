@@ -17,8 +17,8 @@ from speechlab.text import (
     Morpheme,
     find_dictionary_entries,
     find_on_reading,
-    to_kana_key,
     split_morphemes,
+    to_kana_key,
     to_reading_key,
 )
 

@@ -15,8 +15,8 @@ from speechlab.metrics._alignment.units import (
     Preparation,
     Unit,
     Variants,
-    choose_unit,
     build_preparation,
+    choose_unit,
 )
 from speechlab.metrics._arguments import to_cells
 from speechlab.metrics._columns import COUNTS, add_columns
