@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+_LONGEST = 30  # letters of a word; the time of a rule grows with more than their number
 # No two words of different sound get one spelling.
 _RESPELLED = tuple(
     (re.compile(pattern), new)
@@ -34,6 +35,8 @@ _RESPELLED = tuple(
 @lru_cache(maxsize=8_192)
 def respell(word: str) -> str:
     """Return the American spelling of a word by rules."""
+    if len(word) > _LONGEST:
+        return word
     for pattern, new in _RESPELLED:
         word = pattern.sub(new, word)
     return word
