@@ -15,7 +15,7 @@ from __future__ import annotations
 import lzma
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import islice, pairwise, product
 from pathlib import Path
@@ -171,10 +171,9 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     parts = _join_overlapping(classified)
     differences, tolerant = apply_notation(reference, hypothesis, parts, " ")
     errors = _count_errors(differences, one, other, tolerant)
-    while sum(difference.kind not in HARMLESS_CLASSES for difference in differences) > errors:
+    if sum(difference.kind not in HARMLESS_CLASSES for difference in differences) > errors:
         # The normalizer makes parts of them alike (sam@mail.com is sam mail com).
-        parts = _join_nearest(parts)
-        differences, _ = apply_notation(reference, hypothesis, parts, " ")
+        differences, _ = apply_notation(reference, hypothesis, _join_nearest(parts, max(errors, 1)), " ")
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
 
 
@@ -190,11 +189,20 @@ def _join_overlapping(parts: Iterable[_Classified]) -> list[_Classified]:
     return joined
 
 
-def _join_nearest(parts: list[_Classified]) -> list[_Classified]:
-    """Join the two counted differences with the fewest characters between them, and what is between them."""
+def _join_nearest(parts: list[_Classified], most: int) -> list[_Classified]:
+    """Join counted differences, the nearest first, with what is between them, until no more than some are left."""
     counted = [place for place, (kind, _) in enumerate(parts) if kind not in HARMLESS_CLASSES]
-    first, last = min(pairwise(counted), key=lambda pair: parts[pair[1]][1][0] - parts[pair[0]][1][1])
-    return [*parts[:first], reduce(_join, parts[first : last + 1]), *parts[last + 1 :]]
+    pairs = sorted(pairwise(counted), key=lambda pair: parts[pair[1]][1][0] - parts[pair[0]][1][1])
+    continued = {
+        place for first, last in pairs[: len(counted) - most] for place in range(first + 1, last + 1)
+    }
+    joined: list[_Classified] = []
+    for place, part in enumerate(parts):
+        if place in continued:
+            joined[-1] = _join(joined[-1], part)
+        else:
+            joined.append(part)
+    return joined
 
 
 def _join(one: _Classified, other: _Classified) -> _Classified:
