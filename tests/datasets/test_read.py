@@ -15,6 +15,7 @@ import pytest
 from speechlab import datasets
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.tables import read_pieces
 
 COLUMNS = ["id", "audio", "text", "speaker", "language", "split"]
 
@@ -547,3 +548,28 @@ def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     with pytest.raises(MissingDependencyError, match="pip install datasets"):
         datasets.from_hugging_face(object())
+
+
+@pytest.mark.parametrize(
+    ("content", "texts"),
+    [
+        (
+            'a.wav\t"Hello there\nb.wav\tb\nc.wav\tc\nd.wav\tsaid "x"\n',
+            ['"Hello there', "b", "c", 'said "x"'],
+        ),
+        ('a.wav\t"Hello\nb.wav\tb\nc.wav\nd.wav\tx"\n', ['"Hello', "b", None, 'x"']),
+        ('a.wav\t"say ""yes"""\nb.wav\t"no"\n', ['say "yes"', '"no"']),
+        ('a.wav\t"say\nyes"\nb.wav\tno\n', ["say\nyes", "no"]),
+    ],
+)
+def test_tsv_has_no_quotes(tmp_path, content, texts):
+    for name in "abcd":
+        (tmp_path / f"{name}.wav").touch()
+    path = tmp_path / "list.tsv"
+    path.write_text(f"audio\ttext\n{content}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a row without a text
+        found = datasets.read(path)["text"]
+    assert [None if pd.isna(text) else text for text in found] == texts
+    pieces = list(read_pieces(path, 2, {"text"})) if None not in texts else []
+    assert [text for piece in pieces for text in piece["text"]] == (texts if pieces else [])

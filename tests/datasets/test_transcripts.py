@@ -252,14 +252,132 @@ def test_whisper_cpp():
 
 
 def test_other_json_is_refused_in_words():
-    with pytest.raises(InvalidRequestError, match="the reply has the fields status, unlike those of Whisper"):
-        datasets.transcript_of({"status": "queued"})
+    with pytest.raises(InvalidRequestError, match="the reply has the fields id, unlike those of Whisper"):
+        datasets.transcript_of({"id": "queued"})
     with pytest.raises(InvalidRequestError, match=r"the reply is \[\], not an object of Whisper"):
         datasets.transcript_of([])
-    with pytest.raises(InvalidRequestError, match="Azure answered with an error; it looks like azure_short"):
-        datasets.transcript_of({"RecognitionStatus": "Error"})
-    with pytest.raises(InvalidRequestError, match=r"the reply is damaged: .* looks like aws"):
+    with pytest.raises(
+        InvalidRequestError, match=r"damaged: a part of it has no field 'transcript'; .* of AWS"
+    ):
         datasets.transcript_of({"results": {"transcripts": [{}]}})
+    with pytest.raises(InvalidRequestError, match=r"damaged: a field of it holds another kind of value"):
+        datasets.transcript_of({"text": {"a": 1}})
+    with pytest.raises(InvalidRequestError, match="holds times of captions"):
+        datasets.transcript_of({"text": "1\n00:00:01,000 --> 00:00:02,000\nhello"})
+
+
+UNFINISHED = {
+    "its job has the status 'error': bad file": {
+        "status": "error",
+        "error": "bad file",
+        "text": None,
+        "audio_url": "x",
+    },
+    "its job has the status 'queued'": {"status": "queued", "text": None, "audio_url": "x"},
+    "its job has the status 'processing'": {"status": "processing", "text": "", "words": []},
+    "its job has the status 'FAILED'": {"jobName": "a", "status": "FAILED", "results": {"transcripts": []}},
+    "its job has the status 'FAILED': no sound": {
+        "TranscriptionJob": {"TranscriptionJobStatus": "FAILED", "FailureReason": "no sound"}
+    },
+    "its job has the status 'Failed': not reached": {
+        "status": "Failed",
+        "properties": {"error": {"code": "InvalidUri", "message": "not reached"}},
+    },
+    "its job has the status 'Error'": {"RecognitionStatus": "Error"},
+    "its job is not finished": {"name": "operations/1", "done": False},
+    "it is an error: bad encoding": {
+        "name": "operations/1",
+        "done": True,
+        "error": {"message": "bad encoding"},
+    },
+    "it is an error: quota": {"error": {"message": "quota", "type": "insufficient_quota"}},
+    "its text is null": {"text": None},
+}
+
+
+@pytest.mark.parametrize("reason", UNFINISHED)
+def test_a_job_that_failed_or_is_unfinished_is_no_transcript(reason):
+    with pytest.raises(InvalidRequestError, match=reason):
+        datasets.transcript_of(UNFINISHED[reason])
+
+
+def test_finished_jobs():
+    inner = {"results": [{"alternatives": [{"transcript": "hello"}]}]}
+    for reply in (
+        {"name": "operations/1", "done": True, "response": inner},
+        {"status": "completed", "error": None, "text": "hello"},
+        {"status": 200, "text": "hello"},
+        {"jobName": "a", "status": "COMPLETED", "results": {"transcripts": [{"transcript": "hello"}]}},
+    ):
+        assert datasets.transcript_of(reply)["text"] == "hello"
+
+
+def test_what_a_reply_lacks_is_missing_and_the_text_is_kept():
+    words = [{"word": "with", "start": 1.1, "end": 1.2, "score": "0.9"}, {"word": "2266"}]
+    reply = {"segments": [{"start": 1, "end": 2, "text": "with 2266", "words": words}]}
+    found = datasets.transcript_of(reply)
+    assert found["text"] == "with 2266"
+    assert found["words"][0] == {"word": "with", "start": 1.1, "end": 1.2, "confidence": 0.9}
+    assert found["words"][1] == {"word": "2266", "start": None, "end": None, "confidence": None}
+    chunks = {
+        "chunks": [{"timestamp": [0.0, 1.5], "text": " hi"}, {"timestamp": [1.5, None], "text": " you"}]
+    }
+    found = datasets.transcript_of(chunks)
+    assert found["text"] == "hi you"
+    assert found["segments"][1] == {"start": 1.5, "end": None, "text": "you"}
+    with sl.system("pipeline", transcribe=lambda clip: chunks, version="1") as lab:
+        transcript = lab.transcribe(([0.1] * 800, 8_000))
+    assert transcript.text == "hi you"
+    assert transcript.segments[["start", "end", "text"]].values.tolist() == [
+        [0.0, 1.5, "hi"],
+        [1.5, 1.5, "you"],
+    ]
+    found = datasets.transcript_of(
+        {"text": "a", "confidence": "0.9", "words": [words[0] | {"score": float("nan")}]}
+    )
+    assert (found["confidence"], found["words"][0]["confidence"]) == (0.9, None)
+    with pytest.warns(UserWarning, match="1 confidences are not between 0 and 1, and left out: 98"):
+        assert "confidence" not in datasets.transcript_of({"text": "a", "confidence": 98})
+
+
+TIMED = [{"word": w, "startTime": f"{at}s", "endTime": f"{at}.5s"} for at, w in enumerate(("hello", "there"))]
+TAGGED = [word | {"speakerTag": 1} for word in TIMED]
+
+
+@pytest.mark.parametrize(
+    "alternatives",
+    [
+        [
+            {"transcript": "hello", "words": TIMED[:1]},
+            {"transcript": "there", "words": TIMED[1:]},
+            {"words": TAGGED},
+        ],
+        [{"transcript": "hello there", "words": TIMED}, {"transcript": "hello there", "words": TAGGED}],
+    ],
+)
+def test_words_that_diarization_doubles_are_read_once(alternatives):
+    found = datasets.transcript_of({"results": [{"alternatives": [one]} for one in alternatives]})
+    assert found["text"] == "hello there"
+    assert [word["word"] for word in found["words"]] == ["hello", "there"]
+    said = [{"word": "no", "start": at, "end": at + 0.5} for at in (0.0, 1.0)]
+    assert len(datasets.transcript_of({"text": "no no", "words": said})["words"]) == 2
+
+
+def test_units_are_known_or_asked_for():
+    words = [{"text": "a", "start": 100, "end": 300}, {"text": "b", "start": 300, "end": 600}]
+    long = {"text": "Good morning.", "segments": [{"start": 0, "end": 900, "text": "Good morning."}]}
+    for reply in (
+        {"text": "a b", "words": words},
+        {"text": "a b", "words": words, "audio_duration": 1},
+        long,
+    ):
+        with pytest.raises(InvalidRequestError, match="cannot be seconds; say their unit: unit='ms'"):
+            datasets.transcript_of(reply)
+    assert datasets.transcript_of({"text": "a b", "words": words}, unit="ms")["words"][1]["end"] == 0.6
+    assert datasets.transcript_of({"text": "a b", "words": words}, unit="s")["words"][1]["end"] == 600
+    assert datasets.transcript_of({"text": "a b", "words": words, "audio_url": "x"})["words"][1]["end"] == 0.6
+    with pytest.raises(InvalidRequestError, match="unit='min' is not 's' or 'ms'"):
+        datasets.transcript_of({"text": "a"}, unit="min")
 
 
 @pytest.fixture
@@ -303,3 +421,32 @@ def test_transcripts_of_other_recordings_are_told(manifest, tmp_path):
         datasets.read(manifest, transcripts={"text": tmp_path / "all.ctm"})
     with pytest.raises(InvalidRequestError, match="has no transcripts; give a file or folder of"):
         datasets.read(manifest, transcripts={"old": tmp_path / "none"})
+
+
+def test_one_bad_file_costs_its_row(manifest, tmp_path):
+    folder = tmp_path / "vendor"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"text": "one two", "confidence": NaN}')
+    (folder / "b.json").write_text('{"status": "error", "error": "bad file", "text": null, "audio_url": "x"}')
+    with (
+        pytest.warns(UserWarning, match=r"b\.json cannot be read as a transcript: .* 'error': bad file"),
+        pytest.warns(UserWarning, match="1 of 2 rows have no transcript of 'vendor'"),
+    ):
+        table = datasets.read(manifest, transcripts={"vendor": folder})
+    assert table["vendor"].isna().tolist() == [False, True]
+    (folder / "a.json").unlink()
+    with pytest.raises(InvalidRequestError, match=r"b\.json cannot be read as a transcript"):
+        datasets.read(manifest, transcripts={"vendor": folder})
+
+
+def test_texts_in_other_formats(tmp_path):
+    (tmp_path / "labels.txt").write_text("0.0\t1.5\thello\n1.5\t2\tthere\n")
+    (tmp_path / "whisper.tsv").write_text("start\tend\ttext\n0\t2500\thello\n2500\t4000\tthere\n")
+    (tmp_path / "list.json").write_text(
+        '[{"session_id": "list", "start_time": 0, "end_time": 1, "words": "hello there"}]'
+    )
+    for name in ("labels.txt", "whisper.tsv", "list.json"):
+        assert datasets.transcripts_in(tmp_path / name) == {name.partition(".")[0]: "hello there"}
+    (tmp_path / "subtitles.txt").write_text("1\n00:00:01,000 --> 00:00:02,000\nhello\n")
+    with pytest.raises(InvalidRequestError, match="holds times of captions"):
+        datasets.transcripts_in(tmp_path / "subtitles.txt")

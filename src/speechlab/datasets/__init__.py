@@ -11,8 +11,9 @@ from speechlab.datasets._corrections import apply_corrections, read_corrections,
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import find_usual_columns
 from speechlab.datasets._read import from_hugging_face, read
+from speechlab.datasets._replies import transcript_of
 from speechlab.datasets._sample import sample
-from speechlab.datasets._transcripts import transcript_of, transcripts_in
+from speechlab.datasets._transcripts import transcripts_in
 
 __all__ = [
     "apply_corrections",

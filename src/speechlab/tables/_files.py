@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import StringIO
@@ -43,6 +44,45 @@ def unguard_cell(cell: Any) -> Any:
     return _GUARD_MARK.sub("", cell) if isinstance(cell, str) else cell
 
 
+_QUOTED = re.compile(r'"(?:[^"]|"")*"\Z')
+_QUOTED_NAMES = re.compile(r'"(?:[^"\t]|"")*"(?:\t"(?:[^"\t]|"")*")*\s*\Z')
+
+
+def unquote(cell: Any) -> Any:
+    """Return a cell of TSV without the quotes of a writer that has them: outer ones around doubled ones."""
+    if not isinstance(cell, str) or cell[:1] != '"' or not _QUOTED.match(cell):
+        return cell
+    inner = cell[1:-1]
+    return inner.replace('""', '"') if '"' in inner or "\r" in inner or not inner else cell
+
+
+def has_quotes(lines: Iterable[str], separator: str = "\t") -> bool:
+    """Return whether quotes enclose cells in TSV or another table without quotes of its own.
+
+    They do if all names are in quotes, or if a line has not as many cells as there are names.
+    """
+    lines = iter(lines)
+    head = next((line for line in lines if line.strip()), "")
+    if _QUOTED_NAMES.match(head.replace(separator, "\t")):
+        return True
+    count, any_quote, is_even = head.count(separator), '"' in head, True
+    for line in lines:
+        any_quote = any_quote or '"' in line
+        is_even = is_even and (line.count(separator) == count or not line.strip())
+    return any_quote and not is_even
+
+
+# Separators of tables without quotes.
+_PLAIN = ("\t", "|")
+_CUE_TIME = re.compile(r"\d:[0-5]?\d(?:[.,:]\d+)*\s*-->|-->\s*\d+:[0-5]?\d")
+HELD_ROWS = "holds times of captions, or a tab and a line end, so it is several texts"
+
+
+def holds_rows(text: str) -> bool:
+    """Return whether a text holds rows of a file that a reader has not separated."""
+    return ("-->" in text and _CUE_TIME.search(text) is not None) or ("\t" in text and "\n" in text.strip())
+
+
 def read_texts(path: Path) -> pd.DataFrame:
     """Return the rows of a CSV or TSV file; ValueError if it is not UTF-8, empty or torn."""
     return parse_delimited(read_text(path), "\t" if ".tsv" in path.suffixes else ",")
@@ -67,22 +107,37 @@ def parse_delimited(text: str, usual: str) -> pd.DataFrame:
     """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
     head = text.lstrip().splitlines()[0]
     separator = next((character for character in (usual, ";", "\t", "|") if character in head), usual)
-    rows = pd.read_csv(StringIO(text), sep=separator, dtype="string", keep_default_na=False, na_values=[""])
+    options: dict[str, Any] = {"sep": separator, "dtype": "string", "keep_default_na": False}
+    may_be_plain = separator in _PLAIN and '"' in text
+    plain = options | {"quoting": csv.QUOTE_NONE}
+    if may_be_plain and not has_quotes(text.split("\n"), separator):
+        options = plain
+    empty = ["", '""'] if options is plain else [""]
+    rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
+    if may_be_plain and options is not plain and _holds_lines(rows, separator):
+        options = plain
+        rows = pd.read_csv(StringIO(text), na_values=["", '""'], **options)
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
         message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
         raise ValueError(message)  # noqa: TRY004 - what the file holds
-    first = pd.read_csv(
-        StringIO(text), sep=separator, dtype="string", keep_default_na=False, header=None, nrows=1
-    )
+    first = pd.read_csv(StringIO(text), header=None, nrows=1, **options)
     heads = [str(name) for name in first.iloc[0] if name]
     names = [unguard_cell(name) for name in heads]
     if twice := next((name for name in names if names.count(name) > 1), None):
         but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
         raise ValueError(f"two columns are named {twice!r}{but}")
     rows.columns = [unguard_cell(str(name)) for name in rows.columns]
+    clean = (lambda cell: unguard_cell(unquote(cell))) if options is plain else unguard_cell
     for name in rows.columns:
-        rows[name] = rows[name].map(unguard_cell, na_action="ignore").astype("string")
+        rows[name] = rows[name].map(clean, na_action="ignore").astype("string")
     return rows
+
+
+def _holds_lines(rows: pd.DataFrame, separator: str) -> bool:
+    """Return whether a quote at the beginning of a text has taken the following lines for one cell."""
+    return any(
+        isinstance(cell, str) and "\n" in cell and separator in cell for name in rows for cell in rows[name]
+    )
 
 
 def parse_json_lines(text: str) -> list[Any]:
@@ -163,7 +218,7 @@ def read_column_names(path: Path) -> tuple[Any, ...]:
         if format_.kind == "parquet":
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
         if format_.kind == "csv":
-            return tuple(map(unguard_cell, pd.read_csv(path, sep=format_.separator, nrows=0).columns))
+            return tuple(map(unguard_cell, pd.read_csv(path, nrows=0, **_dialect(path, format_)).columns))
         return tuple(pd.read_json(path, lines=True, nrows=_HEAD_LINES).columns)
 
 
@@ -175,21 +230,33 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
                 _read_folder_batches(path, rows) if path.is_dir() else _read_batches(path, rows)
             )
         elif (format_ := resolve_table_format(path)).kind == "csv":
-            names = pd.read_csv(path, sep=format_.separator, nrows=0).columns
+            dialect = _dialect(path, format_)
+            names = pd.read_csv(path, nrows=0, **dialect).columns
             as_text = {name: str for name in names if unguard_cell(name) in texts}
-            empty = {name: "" if name in as_text else _EMPTY_TEXTS for name in names}
+            empty = {name: ["", '""'] if name in as_text else _EMPTY_TEXTS for name in names}
             options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
-            with pd.read_csv(path, sep=format_.separator, chunksize=rows, **options) as reader:
-                yield from map(_unguard_frame, reader)
+            is_plain = "quoting" in dialect
+            with pd.read_csv(path, chunksize=rows, **options, **dialect) as reader:
+                yield from (_unguard_frame(frame, is_plain=is_plain) for frame in reader)
         else:
             # JSON distinguishes texts from numbers
             with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
                 yield from lines
 
 
-def _unguard_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def _dialect(path: Path, format_: TableFormat) -> dict[str, Any]:
+    """Return the options of pandas for a file of CSV or TSV."""
+    if format_.separator not in _PLAIN:
+        return {"sep": format_.separator}
+    with (gzip.open if format_.packed else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
+        quoted = has_quotes(lines, format_.separator)
+    return {"sep": format_.separator} | ({} if quoted else {"quoting": csv.QUOTE_NONE})
+
+
+def _unguard_frame(frame: pd.DataFrame, *, is_plain: bool) -> pd.DataFrame:
     for name in frame.columns[[kind.kind not in "biufM" for kind in frame.dtypes]]:
-        frame[name] = frame[name].map(unguard_cell)
+        cells = frame[name].map(unquote) if is_plain else frame[name]
+        frame[name] = cells.map(unguard_cell)
     return frame.rename(columns=unguard_cell)
 
 

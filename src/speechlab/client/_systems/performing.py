@@ -65,7 +65,7 @@ def _iterate_transcript(result: Any) -> Iterator[dict[str, Any]]:
         words = result.words
         yield to_contract_fields(result) | ({} if words is None else {"words": words.to_dict("records")})
     elif isinstance(result, Mapping):
-        yield _add_language(transcript_of(result), result.get("language"))
+        yield _add_language(_with_ends(transcript_of(result)), result.get("language"))
     elif isinstance(result, tuple) and len(result) == 2 and hasattr(result[1], "language"):
         yield _add_language(_to_transcript(result[0]), result[1].language)  # as faster-whisper gives them
     elif isinstance(result, Iterable):
@@ -101,7 +101,21 @@ def _to_transcript(segments: Any) -> dict[str, Any]:
         elif not isinstance(segment, Mapping) and not hasattr(segment, "text"):
             raise _build_result_error("transcribe", segment, _TRANSCRIPT)
         rows.append(segment)
-    return transcript_of({"segments": rows})
+    return _with_ends(transcript_of({"segments": rows}))
+
+
+def _with_ends(found: dict[str, Any]) -> dict[str, Any]:
+    """A transcript whose segments without an end are instants; those without a start are in its text alone."""
+    if "segments" not in found:
+        return found
+    timed = [segment for segment in found["segments"] if segment["start"] is not None]
+    return {
+        **found,
+        "segments": [
+            {**segment, "end": segment["start"] if segment["end"] is None else segment["end"]}
+            for segment in timed
+        ],
+    }
 
 
 def _iterate_translation(result: Any) -> Iterator[str]:

@@ -41,6 +41,7 @@ class Format:
     joins: bool = False  # whether the pieces of a table, one after the other, are the file of the table
     exact: bool = False  # whether texts are kept as they are, whatever characters they have
     shown: bool = False  # whether texts are shown as captions
+    tolerant: bool = False  # whether a malformed segment costs itself, not the file
     end: Callable[[Sink], str] | None = None  # end of the file
 
     @property
@@ -51,7 +52,9 @@ class Format:
     def read(self, source: SourceFile) -> pd.DataFrame:
         """Read a file as a segment frame."""
         rows = self.rows(source)
-        return rows if isinstance(rows, pd.DataFrame) else source.build_frame(rows, exact=self.exact)
+        if isinstance(rows, pd.DataFrame):
+            return source.drop_held_rows(rows)
+        return source.build_frame(rows, exact=self.exact, tolerant=self.tolerant)
 
 
 def _to_column_set(names: str) -> frozenset[str]:
@@ -71,15 +74,16 @@ def _build_subtitle_format(
         partial(annotators.write_subtitles, kind=name, step=round(precision * 1000)),
         extra="formats",
         shown=True,
+        tolerant=True,
     )
 
 
 _ALL_COLUMNS = frozenset(COLUMNS)
 _FORMATS = (
     Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _to_column_set("text"),
-           subtitles.read_srt, subtitles.write_srt, shown=True),
+           subtitles.read_srt, subtitles.write_srt, shown=True, tolerant=True),
     Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _to_column_set("text speaker"),
-           subtitles.read_vtt, subtitles.write_vtt, shown=True),
+           subtitles.read_vtt, subtitles.write_vtt, shown=True, tolerant=True),
     Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND,
            _to_column_set("file channel speaker confidence"), nist.read_rttm, nist.write_rttm, joins=True),
     Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _to_column_set("file channel text confidence"),
@@ -104,9 +108,9 @@ _FORMATS = (
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _ALL_COLUMNS,
            tables.read_parquet, tables.write_parquet, own=None, joins=True, exact=True),
     Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _to_column_set("text speaker"),
-           annotators.read_textgrid, annotators.write_textgrid, extra="formats"),
+           annotators.read_textgrid, annotators.write_textgrid, extra="formats", tolerant=True),
     Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _to_column_set("text speaker"),
-           annotators.read_elan, annotators.write_elan, extra="formats"),
+           annotators.read_elan, annotators.write_elan, extra="formats", tolerant=True),
     _build_subtitle_format("ass", ".ass", "Advanced SubStation Alpha", CENTISECOND, "text speaker"),
     _build_subtitle_format("ssa", ".ssa", "SubStation Alpha", CENTISECOND, "text speaker"),
     _build_subtitle_format("ttml", ".ttml", "TTML subtitles", MILLISECOND),
@@ -173,6 +177,7 @@ def read(
     format: str | None = None,  # noqa: A002 - as everywhere
     *,
     file: str | None = None,
+    unit: str | None = None,
 ) -> pd.DataFrame:
     """Read segments from a file.
 
@@ -181,9 +186,13 @@ def read(
         format: Format of the file, by default that of its suffix; :func:`formats` lists them. For JSON Lines, the
             first line decides between NeMo and Lhotse.
         file: The recording, for formats without it; by default the file's name without its suffix.
+        unit: Unit of the times in CSV and TSV: ``"s"``, the default, or ``"ms"``. It is required for TSV in the form
+            of Whisper's command, which has milliseconds: ``start``, ``end`` and ``text``, with whole numbers.
 
     Returns:
-        A segment frame, in the order of the file.
+        A segment frame, in the order of the file, without the tags of subtitles. A malformed caption or annotation
+        is left out, with a warning that names its line; so is a text that holds times of captions, or a tab and a
+        line end, since it is several.
 
     Raises:
         SegmentFileError: The format is not known, or the file is malformed: the error has the line.
@@ -205,9 +214,13 @@ def read(
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error) as error:
             raise SegmentFileError(f"{place}: this is not a gzip file: {error}", path=str(place)) from error
-    source = SourceFile(str(place), Path(name).stem if file is None else file, data)
+    if unit not in (None, "s", "ms"):
+        raise SegmentFileError(f"unit={unit!r:.40} is not 's' or 'ms'", path=str(place))
+    source = SourceFile(str(place), Path(name).stem if file is None else file, data, unit)
     form = _resolve_format(format, Path(name), "read", source)
-    return form.read(source)
+    table = form.read(source)
+    source.warn(stacklevel=3)
+    return table
 
 
 def choose_format_name(path: str | os.PathLike[str], format: str | None = None) -> str:  # noqa: A002 - as everywhere
@@ -296,6 +309,8 @@ def _check_pieces(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> 
 
 
 def _write_piece(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) -> None:
+    if "text" in form.holds:
+        sink.refuse_held_rows(piece)
     prepared = piece if form.exact else sink.clean_table(piece, form.holds - {"start", "end", "confidence"})
     if form.shown and captions:
         prepared = _divide_captions(prepared, sink)

@@ -21,6 +21,10 @@ _OTHER_RTTM = frozenset(
     {"SPKR-INFO", "NON-LEX", "NON-SPEECH", "LEXEME", "FILLER", "EDIT", "IP", "CB", "SU", "A/P", "NOSCORE",
      "NO_RT_METADATA", "SEGMENT"}
 )  # fmt: skip
+_UNSCORED = "ignore_time_segment_in_scoring"
+_IS_UNSCORED = re.compile(rf"^{_UNSCORED}$", re.IGNORECASE)
+_GAPS = frozenset({"inter_segment_gap", "excluded_region"})  # speakers of time that is not scored
+_CHOICE = re.compile(r"\{ ([^{}]*?) /(?: [^{}]*)? \}")
 _LABELS = re.compile(r"<[^\s<>]*>$")
 
 
@@ -58,7 +62,9 @@ def read_ctm(source: SourceFile) -> Iterator[Row]:
             source.raise_fault(
                 f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
             )
-        file, channel, start, length, word, confidence, _, speaker = [*fields, *[_NONE] * 3][:8]
+        file, channel, start, length, word, confidence, kind, speaker = [*fields, *[_NONE] * 3][:8]
+        if kind.lower() == "noscore":
+            continue
         if word.startswith("<ALT"):
             source.raise_fault(
                 "alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number
@@ -82,7 +88,10 @@ def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_stm(source: SourceFile) -> Iterator[Row]:
-    """Read STM; a label such as ``<o,f0,male>`` before the words becomes the column ``labels``."""
+    """Read STM; a label such as ``<o,f0,male>`` before the words becomes the column ``labels``.
+
+    Segments that are not scored are left out; of alternatives ``{ a / b }`` the first is taken.
+    """
     for number, line in _skip_comments(source):
         fields = line.split(maxsplit=5)
         if len(fields) < 5:
@@ -100,7 +109,17 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
         first, _, words = row["text"].partition(" ")
         if _LABELS.match(first):
             row |= {"text": words.strip(), "labels": first[1:-1]}
-        yield number, row | source.parse_times(start, end, number)
+        times = source.parse_times(start, end, number)
+        if speaker.lower() in _GAPS or row["text"].lower() == _UNSCORED:
+            continue
+        if "{" in row["text"] and _CHOICE.search(row["text"]):
+            row["text"] = " ".join(_CHOICE.sub(_choose_first, row["text"]).split())
+            source.note(f"alternatives but the first, in {text.strip()!r:.60}", number)
+        yield number, row | times
+
+
+def _choose_first(found: re.Match[str]) -> str:
+    return "" if found[1].strip() == "@" else found[1]
 
 
 def write_stm(table: pd.DataFrame, sink: Sink) -> str:
@@ -111,6 +130,8 @@ def write_stm(table: pd.DataFrame, sink: Sink) -> str:
         if label and not _LABELS.match(f"<{label}>"):
             sink.raise_fault(f"labels {label!r:.60} hold spaces or angle brackets", row, "labels")
     texts = sink.to_one_line(table["text"].tolist())
+    sink.refuse_pattern(_CHOICE, texts, "text", "has {!r}, alternatives in this format; choose one first")
+    sink.refuse_pattern(_IS_UNSCORED, texts, "text", "means that it is not scored; drop the row first")
     ends = to_ticks(table["end"]).tolist()
     lines = []
     for (place, start, _, _), end, speaker, label, text in zip(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
-from speechlab.segments._frame.ticks import to_ticks
+from speechlab.segments._frame.ticks import LATEST_S, to_ticks
+from speechlab.tables import HELD_ROWS, holds_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 # Columns that a file without a value for them does not have, unless its format names its columns.
 _OPTIONAL = ("speaker", "confidence", "labels")
+_NAMED = 3  # maximum number of parts left out that a warning names
 # A row of a file: the number of its line, or None, and its cells by column.
 Row: TypeAlias = tuple[int | None, dict[str, Any]]
 
@@ -32,6 +35,8 @@ class SourceFile:
     path: str  # path of the file, for error messages
     file: str  # the recording of its segments, for formats that do not name it
     data: bytes  # bytes of the file
+    unit: str | None = None  # unit of times in tables: "s" or "ms"; None if it was not given
+    notes: list[tuple[int | None, str]] = field(default_factory=list)  # what was left out: line and reason
 
     def decode_text(self, *, exact: bool = False) -> str:
         """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``."""
@@ -53,6 +58,19 @@ class SourceFile:
         where = f"{self.path}, line {line}" if line else self.path
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
+    def note(self, message: str, line: int | None = None) -> None:
+        """Note a part of the file that is left out."""
+        self.notes.append((line, message))
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn of what was left out, with the first lines."""
+        if not self.notes:
+            return
+        parts = [f"line {line}: {message}" if line else message for line, message in self.notes[:_NAMED]]
+        if len(self.notes) > _NAMED:
+            parts.append(f"and {len(self.notes) - _NAMED:,} more")
+        warnings.warn(f"{self.path}: left out: {'; '.join(parts)}", stacklevel=stacklevel + 1)
+
     def parse_seconds(self, text: str, line: int, what: str) -> float:
         """Read a number of seconds, 0 or more."""
         try:
@@ -70,17 +88,38 @@ class SourceFile:
             "end": self.parse_seconds(end, line, "end"),
         }
 
-    def build_frame(self, rows: Iterable[Row], *, exact: bool) -> pd.DataFrame:
-        """Return rows as a segment frame, without unknown columns unless ``exact``."""
+    def build_frame(self, rows: Iterable[Row], *, exact: bool, tolerant: bool) -> pd.DataFrame:
+        """Return rows as a segment frame, without unknown columns unless ``exact``.
+
+        A row whose text holds parts of the file, or whose times cannot be if ``tolerant``, costs itself and a note.
+        """
         lines, cells = [], []
         for line, row in rows:
-            lines.append(line)
-            cells.append(row)
+            text = row.get("text")
+            if isinstance(text, str) and holds_rows(text):
+                self.note(f"{text!r:.60} {HELD_ROWS}", line)
+            elif tolerant and not 0 <= row["start"] <= row["end"] <= LATEST_S:
+                self.note(f"the segment goes from {row['start']:.10g} s to {row['end']:.10g} s", line)
+            else:
+                lines.append(line)
+                cells.append(row)
+        if self.notes and not cells:
+            line, message = self.notes[0]
+            self.raise_fault(message, line)
         if not exact:
             unknown = {name for name in _OPTIONAL if all(_is_unknown(row.get(name)) for row in cells)}
             cells = [{name: row[name] for name in row if name not in unknown} for row in cells]
         with self.translate_faults(lines):
             return frame(cells, file=self.file)
+
+    def drop_held_rows(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the table without the rows whose text holds several, and note them."""
+        held = [holds_rows(text) for text in table["text"].tolist()]
+        if not any(held):
+            return table
+        for row in (row for row, several in enumerate(held) if several):
+            self.note(f"row {row}: {table['text'].iloc[row]!r:.60} {HELD_ROWS}")
+        return table[[not several for several in held]].reset_index(drop=True)
 
     @contextmanager
     def translate_faults(self, lines: Sequence[int | None] = ()) -> Iterator[None]:
@@ -160,6 +199,12 @@ class Sink:
                 table = table.assign(**{name: cleaned})
         return table
 
+    def refuse_held_rows(self, table: pd.DataFrame) -> None:
+        """Raise an error for the first text that no reader would take for one."""
+        for row, text in enumerate(table["text"].tolist()):
+            if holds_rows(text):
+                self.raise_fault(f"the text {text!r:.60} {HELD_ROWS}; correct it first", row, "text")
+
     def refuse_pattern(self, pattern: re.Pattern[str], texts: list[str], column: str, reason: str) -> None:
         """Raise an error for the first text that has a pattern; the match takes the place of ``{}`` in the reason."""
         for row, text in enumerate(texts):
@@ -201,7 +246,7 @@ class Sink:
 
 
 def _normalize_line_breaks(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def get_column(table: pd.DataFrame, name: str) -> list[str]:

@@ -3,36 +3,68 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html import unescape
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from speechlab.segments._files.source import Row, Sink, SourceFile
 
-_TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)[,.](\d{1,3})"
-_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s.*)?$")
+_TIME = r"(?:(\d+):)?([0-5]?\d):([0-5]?\d)(?:[,.](\d{1,3}))?"
+_TIMING = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}(?:\s+(\S.*))?\s*$")
+_CLOCK = r"\d+:\d+[\d:.,]*"
+# A line that is meant as the times of a cue, whatever its arrow is.
+_TIMES_MEANT = re.compile(rf"\s*{_CLOCK}\s*(?:[-–—=→>]\s?){{1,4}}{_CLOCK}|.*\d:\d.*-->|.*-->.*\d:\d")
 _TAG = re.compile(r"<([^<>]*)>")
+_RUBY_TEXT = re.compile(
+    r"<(rt|rp)\b[^<>]*>.*?(?:</\1>|(?=<(?:/ruby|rb|rt|rp)\b)|$)", re.IGNORECASE | re.DOTALL
+)
+_OVERRIDE = re.compile(r"\{\\[^{}]*\}")
+_STYLE = re.compile(
+    r"</?(?:b|big|c|center|div|em|font|i|lang|p|rb|ruby|rt|rp|s|small|span|strong|sub|sup|u|v)(?:[\s.=/][^<>]*)?>"
+    r"|<(?:\d+:)?\d\d:\d\d[.,]\d{3}>|\{\\[^{}]*\}|\{[CFPSY]:[^{}]*\}",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_INLINE_TIME = re.compile(r"<(?:\d+:)?\d\d:\d\d\.\d{3}>")
 _COMMENT_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|$)")
+_SETTING = re.compile(r"\w+:\S")
+# Length of the cues between two steps of rolling captions, and the longest time between them.
+_MOMENT_S = 0.05
+# Least number of repeats that make captions rolling ones, where they have no times within.
+_ROLLING = 3
+
+
+class _Cue(NamedTuple):
+    """A cue: the line of its times, its times in seconds, and its lines of text, with tags."""
+
+    line: int
+    start: float
+    end: float
+    lines: list[str]
 
 
 def read_srt(source: SourceFile) -> Iterator[Row]:
-    """Read SRT. Cue numbers may be missing, and times may have a dot instead of the comma."""
-    for number, times, text in _parse_cues(
-        source, _split_blocks(source), "a number and a line 00:00:01,000 --> 00:00:02,000"
-    ):
-        yield number, times | {"text": text}
+    """Read SRT without its tags. Cue numbers may be missing, and times may have a dot instead of the comma."""
+    expected = "a number and a line 00:00:01,000 --> 00:00:02,000"
+    cues = list(_Lines(source, source.decode_text().split("\n"), expected, has_comments=False).parse_cues(0))
+    for cue, kept in _without_repeats(source, cues, _strip_styles, is_rolling=False):
+        text = "\n".join(kept)
+        yield cue.line, {"start": cue.start, "end": cue.end, "text": _strip_styles(text)}
 
 
 def write_srt(table: pd.DataFrame, sink: Sink) -> str:
-    """Write SRT. Tags such as ``<i>``, which players interpret, are written unchanged."""
+    """Write SRT. Tags such as ``<i>``, which are styles there, are written unchanged."""
     starts, ends = sink.to_milliseconds(table)
+    texts = _remove_blank_lines(table, sink)
+    styled = sum(("<" in text or "{" in text) and _strip_styles(text) != text for text in texts)
+    sink.add_note(styled, "texts with tags, which are styles there")
     cues = []
-    for number, (start, end, text) in enumerate(
-        zip(starts, ends, _remove_blank_lines(table, sink), strict=True), 1
-    ):
+    for number, (start, end, text) in enumerate(zip(starts, ends, texts, strict=True), 1):
         cues.append(
             f"{number}\n{_format_clock(start, ',')} --> {_format_clock(end, ',')}\n{text}{chr(10) if text else ''}"
         )
@@ -41,21 +73,17 @@ def write_srt(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_vtt(source: SourceFile) -> Iterator[Row]:
     """Read WebVTT. ``<v name>`` sets the speaker; other tags, settings, notes and styles are left out."""
-    blocks = _split_blocks(source)
-    first = source.decode_text().partition("\n")[0]
-    if not re.match(r"WEBVTT(?:\s|$)", first):
-        source.raise_fault(f"the first line is {first!r:.40}; a WebVTT file begins with WEBVTT", 1)
-    for number, line in enumerate(blocks[0][1], 1):
-        if "-->" in line:
-            source.raise_fault("expected a blank line between the head of the file and its first cue", number)
-    cues = (
-        block
-        for block in blocks[1:]
-        if not _COMMENT_BLOCK.match(block[1][0]) or any("-->" in line for line in block[1])
-    )
-    for number, times, cue in _parse_cues(source, cues, "a line 00:01.000 --> 00:02.000"):
-        for speaker, text in _split_voices(cue):
-            yield number, times | {"text": text, "speaker": speaker}
+    whole = source.decode_text()
+    lines = whole.split("\n")
+    if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
+        source.raise_fault(f"the first line is {lines[0]!r:.40}; a WebVTT file begins with WEBVTT", 1)
+    head = next((at for at, line in enumerate(lines) if not line.strip() or "-->" in line), len(lines))
+    parser = _Lines(source, lines, "a line 00:01.000 --> 00:02.000", has_comments=True)
+    cues = list(parser.parse_cues(max(head, 1)))
+    is_rolling = _INLINE_TIME.search(whole) is not None
+    for cue, kept in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
+        for speaker, text in _split_voices("\n".join(kept)):
+            yield cue.line, {"start": cue.start, "end": cue.end, "text": text, "speaker": speaker}
 
 
 def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
@@ -73,46 +101,132 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
     return "\n".join(cues)
 
 
-def _split_blocks(source: SourceFile) -> list[tuple[int, list[str]]]:
-    """Blocks of lines between blank lines, each with the number of its first line."""
-    blocks: list[tuple[int, list[str]]] = []
-    inside = False
-    for number, line in enumerate(source.decode_text().split("\n"), 1):
-        if not line.strip():
-            inside = False
-        elif inside:
-            blocks[-1][1].append(line)
-        else:
-            blocks.append((number, [line]))
-            inside = True
-    return blocks
+@dataclass(frozen=True)
+class _Lines:
+    """The lines of a file of cues."""
+
+    source: SourceFile
+    lines: list[str]
+    expected: str  # how a cue begins, for notes
+    has_comments: bool  # whether blocks such as NOTE are no cues
+
+    def parse_cues(self, first: int) -> Iterator[_Cue]:
+        """Yield the cues from a line on. A line of times begins a cue, also without a blank line before it."""
+        lines = self.lines
+        timings = [at for at in range(first, len(lines)) if self._is_timing(at)]
+        is_numbered = bool(timings) and timings[0] > 0 and lines[timings[0] - 1].strip().isdecimal()
+        heads = [self._find_head(at, first, is_numbered) for at in timings]
+        self._note_untimed(range(first, heads[0] if heads else len(lines)))
+        for at, end in zip(timings, [*heads[1:], len(lines)], strict=False):
+            texts, stop = self._find_texts(at + 1, end)
+            if (times := _parse_timing(self.source, lines[at], at + 1)) is not None:
+                yield _Cue(at + 1, *times, texts)
+            if stop < end:
+                self._note_untimed(range(stop, end))
+
+    def _is_timing(self, at: int) -> bool:
+        """Return whether a line is, or is meant as, the times of a cue."""
+        line = self.lines[at]
+        if "-->" not in line:
+            return ":" in line and line[:3].lstrip()[:1].isdigit() and _TIMES_MEANT.match(line) is not None
+        if _TIMES_MEANT.match(line):
+            return True
+        # An arrow without times is text, but for the first line of a block, and the second after a number.
+        above, is_number = self._is_blank(at - 1), at > 0 and self.lines[at - 1].strip().isdecimal()
+        return above or (is_number and self._is_blank(at - 2))
+
+    def _is_blank(self, at: int) -> bool:
+        return at < 0 or not self.lines[at].strip()
+
+    def _find_head(self, at: int, first: int, is_numbered: bool) -> int:
+        """Return the line with which a cue begins: that of its times, or one before with its name."""
+        if at <= first or self._is_blank(at - 1):
+            return at
+        begins_block = at - 1 == first or self._is_blank(at - 2)
+        return at - 1 if begins_block or (is_numbered and self.lines[at - 1].strip().isdecimal()) else at
+
+    def _find_texts(self, begin: int, end: int) -> tuple[list[str], int]:
+        """Return the lines of text of a cue, and the line after them."""
+        # WebVTT has lines of spaces within a text; in SRT they separate cues.
+        strip = str if self.has_comments else str.strip
+        for _ in range(2):
+            stop = begin
+            while stop < end and strip(self.lines[stop]):
+                stop += 1
+            texts = [line.strip() for line in self.lines[begin:stop] if line.strip()]
+            if texts or stop >= end:
+                return texts, stop
+            # a blank line between the times and the text
+            begin = next((at for at in range(stop, end) if not self._is_blank(at)), end)
+            if begin == end or self.lines[begin].strip().isdecimal() or self._is_comment(begin):
+                return texts, stop
+        return texts, stop
+
+    def _is_comment(self, at: int) -> bool:
+        return self.has_comments and _COMMENT_BLOCK.match(self.lines[at]) is not None
+
+    def _note_untimed(self, span: range) -> None:
+        """Note the blocks of lines that have no time."""
+        begins = True
+        for at in span:
+            if self._is_blank(at):
+                begins = True
+            elif begins:
+                begins = False
+                if not self._is_comment(at):
+                    self.source.note(f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1)
 
 
-def _parse_cues(
-    source: SourceFile, blocks: Iterable[tuple[int, list[str]]], form: str
-) -> Iterator[tuple[int, dict[str, Any], str]]:
-    """Yield the line of the times, the times and the text of each cue; its times are in its first or second line."""
-    for number, block in blocks:
-        at = 0 if "-->" in block[0] else 1
-        if at == 1 and (len(block) < 2 or "-->" not in block[1]):
-            source.raise_fault(f"{block[0]!r:.60}: expected {form}", number)
-        timing = _TIMING.match(block[at])
-        if timing is None:
-            source.raise_fault(
-                f"{block[at]!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number + at
-            )
-        fields = timing.groups("0")
-        start, end = (_to_milliseconds(*fields[at : at + 4]) / 1000 for at in (0, 4))
-        yield number + at, {"start": start, "end": end}, "\n".join(block[at + 1 :])
+def _parse_timing(source: SourceFile, line: str, number: int) -> tuple[float, float] | None:
+    """Start and end in seconds; None, with a note, if they are malformed."""
+    found = _TIMING.match(line)
+    if found is None or None in (found[1] or found[4], found[5] or found[8]):
+        source.note(f"{line!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number)
+        return None
+    if found[9] and not all(map(_SETTING.match, found[9].split())):
+        source.note(f"{found[9]!r:.60} behind the times is no setting of a cue", number)
+        return None
+    return _seconds(*found.groups("0")[:4]), _seconds(*found.groups("0")[4:8])
 
 
-def _to_milliseconds(hours: str, minutes: str, seconds: str, fraction: str) -> int:
-    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(fraction.ljust(3, "0"))
+def _seconds(hours: str, minutes: str, seconds: str, fraction: str) -> float:
+    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
+    return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
 
 
 def _format_clock(milliseconds: int, point: str) -> str:
     seconds, fraction = divmod(milliseconds, 1000)
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{fraction:03d}"
+
+
+def _without_repeats(
+    source: SourceFile, cues: list[_Cue], strip: Callable[[str], str], *, is_rolling: bool
+) -> Iterator[tuple[_Cue, list[str]]]:
+    """Yield each cue with its lines that are new. Rolling captions repeat the last lines of the cue before."""
+    repeats = [0, *(_count_repeats(one, other, strip) for one, other in pairwise(cues))]
+    if not is_rolling:
+        steps = [
+            cue.line
+            for count, cue in zip(repeats, cues, strict=False)
+            if count and (count < len(cue.lines) or cue.end - cue.start < _MOMENT_S)
+        ]
+        is_rolling = len(steps) >= _ROLLING and 2 * len(steps) >= len(cues)
+        if is_rolling:
+            source.note(f"the last lines of the caption before, in {len(steps)} rolling captions", steps[0])
+    for cue, count in zip(cues, repeats, strict=False):
+        if not is_rolling:
+            yield cue, cue.lines
+        elif not count or count < len(cue.lines):
+            yield cue, cue.lines[count:]
+
+
+def _count_repeats(one: _Cue, other: _Cue, strip: Callable[[str], str]) -> int:
+    """Return the number of lines with which a cue repeats the last lines of the one before."""
+    if not one.lines or not other.lines or other.start - one.end > _MOMENT_S:
+        return 0
+    shown, next_shown = ([strip(line) for line in cue.lines] for cue in (one, other))
+    longest = min(len(shown), len(next_shown))
+    return next((count for count in range(longest, 0, -1) if shown[-count:] == next_shown[:count]), 0)
 
 
 def _remove_blank_lines(table: pd.DataFrame, sink: Sink) -> list[str]:
@@ -125,12 +239,27 @@ def _remove_blank_lines(table: pd.DataFrame, sink: Sink) -> list[str]:
 
 
 def _escape_markup(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return escaped.replace("{\\", "&#123;\\")
+
+
+def _strip_styles(text: str) -> str:
+    """Return a text of SRT without tags; other angle brackets and braces are text."""
+    if "<" not in text and "{" not in text:
+        return text
+    return _STYLE.sub("", _BREAK.sub("\n", _RUBY_TEXT.sub("", text))).strip()
+
+
+def _strip_tags(text: str) -> str:
+    """Return a line of WebVTT without tags."""
+    return unescape(_TAG.sub("", _OVERRIDE.sub("", _RUBY_TEXT.sub("", text)))).strip()
 
 
 def _split_voices(text: str) -> list[tuple[str, str]]:
     """Return the texts and speakers of a cue, one entry for each ``<v>`` tag."""
     voices: list[tuple[str, str]] = []
+    if "<" in text or "{" in text:
+        text = _OVERRIDE.sub("", _BREAK.sub("\n", _RUBY_TEXT.sub("", text)))
     speaker, pieces = "", ""
     for number, piece in enumerate(_TAG.split(text)):
         if number % 2 == 0:

@@ -13,7 +13,7 @@ from speechlab.segments._convert import from_seglst, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import to_seconds, to_ticks
-from speechlab.tables import guard_cell, unguard_cell
+from speechlab.tables import guard_cell, has_quotes, unguard_cell, unquote
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
 LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
@@ -21,39 +21,68 @@ LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
     """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
-    reader = csv.reader(
-        io.StringIO(source.decode_text(exact=True), newline=""),
-        delimiter=_choose_delimiter(source.path),
-        strict=True,
-    )
     names: list[str] = []
-    before = 0
+    is_asked = source.unit is None and _choose_delimiter(source.path) == "\t"
+    scale = 1_000 if source.unit == "ms" else 1
+    for line, cells in _read_cells(source):
+        if not cells:
+            continue
+        if not names:
+            names = [unguard_cell(name) for name in cells]
+            if not {"start", "end"} <= set(names):
+                listed = ", ".join(names)
+                source.raise_fault(f"the columns start and end are required; the file has: {listed}", line)
+            is_asked = is_asked and names == ["start", "end", "text"]
+            continue
+        if len(cells) != len(names):
+            source.raise_fault(
+                f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
+            )
+        row: dict[str, Any] = dict(zip(names, map(unguard_cell, cells), strict=True))
+        is_asked = is_asked and row["start"].isdecimal() and row["end"].isdecimal()
+        row |= source.parse_times(row["start"], row["end"], line)
+        if scale != 1:
+            row |= {"start": row["start"] / scale, "end": row["end"] / scale}
+        if text := row.get("confidence"):
+            row["confidence"] = source.parse_seconds(text, line, "confidence")
+        elif text is not None:
+            row["confidence"] = None
+        yield line, row
+    if is_asked and names:
+        message = (
+            "the times are whole numbers, in milliseconds if Whisper's command wrote the file; say their unit"
+        )
+        source.raise_fault(f"{message}: unit='ms' or unit='s'", 2)
+
+
+def _read_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    """The lines and cells of CSV or TSV. In TSV quotes are text, but for files that only quotes make a table."""
+    text, separator = source.decode_text(exact=True), _choose_delimiter(source.path)
+    if separator == "\t" and not has_quotes(text.split("\n")):
+        yield from _split_cells(text)
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    before, rows = 0, []
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
-            if not cells:
-                continue
-            if not names:
-                names = [unguard_cell(name) for name in cells]
-                if not {"start", "end"} <= set(names):
-                    listed = ", ".join(names)
-                    source.raise_fault(
-                        f"the columns start and end are required; the file has: {listed}", line
-                    )
-                continue
-            if len(cells) != len(names):
-                source.raise_fault(
-                    f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
-                )
-            row: dict[str, Any] = dict(zip(names, map(unguard_cell, cells), strict=True))
-            row |= source.parse_times(row["start"], row["end"], line)
-            if text := row.get("confidence"):
-                row["confidence"] = source.parse_seconds(text, line, "confidence")
-            elif text is not None:
-                row["confidence"] = None
-            yield line, row
+            if separator == "\t":
+                rows.append((line, cells))
+            else:
+                yield line, cells
     except csv.Error as error:
+        if separator == "\t":
+            yield from _split_cells(text)
+            return
         source.raise_fault(f"this is not valid CSV: {error}", before + 1)
+    swallowed = any("\n" in cell and "\t" in cell for _, cells in rows for cell in cells)
+    yield from _split_cells(text) if swallowed else rows
+
+
+def _split_cells(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.removesuffix("\r")  # noqa: PLW2901 - the same line
+        yield number, [unquote(cell) for cell in line.split("\t")] if line else []
 
 
 def write_csv(table: pd.DataFrame, sink: Sink) -> str:
