@@ -107,7 +107,8 @@ def _find_reader(reply: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, 
     ):
         if holds:
             return vendor, read
-    message = f"the reply has the fields {', '.join(map(str, list(reply)[:6])) or 'none'}, unlike those of {_FORMS_ALLOWED}"
+    fields = ", ".join(map(str, list(reply)[:6])) or "none"
+    message = f"the reply has the fields {fields}, unlike those of {_FORMS_ALLOWED}"
     raise InvalidRequestError(message, parameter="reply")
 
 
@@ -304,8 +305,9 @@ def _parse_azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 def _get_field(value: Any, *names: str) -> Any:
     """Return the first of these fields that a dict or an object has."""
+    is_mapping = type(value) is dict or isinstance(value, Mapping)
     for name in names:
-        field = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
+        field = value.get(name) if is_mapping else getattr(value, name, None)
         if field is not None:
             return field
     return None
@@ -350,7 +352,7 @@ def _parse_times(value: Any, per_s: int) -> tuple[float | None, float | None]:
 
 def _parse_seconds(value: Any, per_s: int) -> float | None:
     """Seconds of a number, a text of a number, Google's ``"1.300s"``, or its seconds and nanoseconds."""
-    if isinstance(value, Mapping):
+    if type(value) is not float and isinstance(value, Mapping):
         value = float(value.get("seconds") or 0) + float(value.get("nanos") or 0) / 1e9
     try:
         number = float(value.removesuffix("s") if isinstance(value, str) else value)

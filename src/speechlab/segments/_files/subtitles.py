@@ -113,7 +113,11 @@ class _Lines:
     def parse_cues(self, first: int) -> Iterator[_Cue]:
         """Yield the cues from a line on. A line of times begins a cue, also without a blank line before it."""
         lines = self.lines
-        timings = [at for at in range(first, len(lines)) if self._is_timing(at)]
+        timings = [
+            at
+            for at, line in enumerate(lines)
+            if (":" in line or "-->" in line) and at >= first and self._is_timing(at)
+        ]
         is_numbered = bool(timings) and timings[0] > 0 and lines[timings[0] - 1].strip().isdecimal()
         heads = [self._find_head(at, first, is_numbered) for at in timings]
         self._note_untimed(range(first, heads[0] if heads else len(lines)))
