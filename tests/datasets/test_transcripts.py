@@ -450,3 +450,41 @@ def test_texts_in_other_formats(tmp_path):
     (tmp_path / "subtitles.txt").write_text("1\n00:00:01,000 --> 00:00:02,000\nhello\n")
     with pytest.raises(InvalidRequestError, match="holds times of captions"):
         datasets.transcripts_in(tmp_path / "subtitles.txt")
+
+
+def test_several_files_and_recordings_of_one_name(tmp_path):
+    folder = tmp_path / "whisper"
+    folder.mkdir()
+    (folder / "a.json").write_text('{"text": "one two"}')
+    (folder / "a.txt").write_text("one\ntwo\n")
+    assert datasets.transcripts_in(folder) == {"a": "one two"}
+    (folder / "a.vtt").write_text("WEBVTT\n\n00:00.000 --> 00:01.000\nthree\n")
+    with pytest.warns(UserWarning, match=r"a\.vtt has another transcript of 'a'"):
+        assert datasets.transcripts_in(folder) == {"a": "one two"}
+    (folder / "a.vtt").unlink()
+    for place in ("x", "y"):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "a.wav").touch()
+    (tmp_path / "b.wav").touch()
+    (folder / "b.txt").write_text("three")
+    (tmp_path / "list.csv").write_text("audio,text\nx/a.wav,one\ny/a.wav,two\nb.wav,three\n")
+    with pytest.warns(UserWarning, match="2 of 3 rows have no transcript of 'old'"):
+        assert datasets.read(tmp_path / "list.csv", transcripts={"old": folder})["old"].isna().tolist() == [
+            True,
+            True,
+            False,
+        ]
+
+
+def test_a_text_that_holds_rows_is_left_out(tmp_path):
+    for name in "ab":
+        (tmp_path / f"{name}.wav").touch()
+    held = '"1\n00:00:01,000 --> 00:00:02,000\nhello"'
+    (tmp_path / "list.csv").write_text(f"audio,text\na.wav,{held}\nb.wav,two\n")
+    with (
+        pytest.warns(
+            UserWarning, match="1 of 2 texts are left out, the first in row 1: it holds times of captions"
+        ),
+        pytest.warns(UserWarning, match="1 of 2 rows have no text"),
+    ):
+        assert datasets.read(tmp_path / "list.csv")["text"].isna().tolist() == [True, False]

@@ -460,14 +460,6 @@ def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
     assert f"{name}, line {line}" in str(caught.value)
 
 
-def test_an_annotation_of_elan_without_a_time_is_refused(tmp_path):
-    path = tmp_path / "x.eaf"
-    segments.write(VALID, path)
-    path.write_text(path.read_text("utf-8").replace(' TIME_VALUE="1250"', ""), "utf-8")
-    with pytest.raises(SegmentFileError, match="annotation of the tier 'x' has no time"):
-        segments.read(path)
-
-
 def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_path):
     """Words that subdivide a phrase: ELAN spaces slots without a time evenly."""
     path = tmp_path / "x.eaf"

@@ -185,3 +185,146 @@ def test_the_unit_of_whispers_tsv_is_asked_for(tmp_path):
     assert rows(read(tmp_path / "x.tsv", content, unit="s")) == [[0.0, 2500.0, "Hello"]]
     with pytest.raises(SegmentFileError, match="unit='h' is not"):
         read(tmp_path / "x.tsv", content, unit="h")
+
+
+TTML = (
+    '<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter" '
+    'xmlns:tts="http://www.w3.org/ns/ttml#styling" {}><body>{}</body></tt>'
+)
+
+
+RUBY = '<span tts:ruby="base">漢</span><span tts:ruby="text">かん</span>'
+
+
+@pytest.mark.parametrize(
+    ("rates", "body", "said"),
+    [
+        ('ttp:tickRate="10000000"', '<p begin="10000000t" end="20000000t">a<br/>b</p>', [[1.0, 2.0, "a\nb"]]),
+        ('ttp:frameRate="25"', '<p begin="00:00:01:05" end="50f">a  b</p>', [[1.2, 2.0, "a b"]]),
+        ('ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"', '<p begin="30f" dur="1s">a</p>',
+         [[1.001, 2.001, "a"]]),
+        ('ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001" ttp:timeBase="smpte" ttp:dropMode="dropNTSC"',
+         '<p begin="00:10:00:00" dur="1s">a</p>', [[599.9994, 600.9994, "a"]]),
+        ("", '<p begin="1s" dur="1.5s">a</p>', [[1.0, 2.5, "a"]]),
+        ("", '<div begin="10s" end="12s"><p>a</p><p begin="1s" end="5s">b</p></div>',
+         [[10.0, 12.0, "a"], [11.0, 12.0, "b"]]),
+        ("", '<div timeContainer="seq"><p dur="2s">a</p><p dur="3s">b</p></div>', [[0.0, 2.0, "a"], [2.0, 5.0, "b"]]),
+        ("", '<p><span begin="1s" end="2s">a</span><span begin="2s" end="3s">b</span></p>',
+         [[1.0, 2.0, "a"], [2.0, 3.0, "b"]]),
+        ("", f'<p begin="5s" end="6s">{RUBY}です</p>', [[5.0, 6.0, "漢です"]]),
+    ],
+)  # fmt: skip
+def test_times_of_ttml(rates, body, said, tmp_path):
+    table = read(tmp_path / "x.ttml", TTML.format(rates, body))
+    assert [[round(start, 4), round(end, 4), text] for start, end, text in rows(table)] == said
+
+
+GOOD = '<p begin="1s" end="2s">a</p>\n{}<p begin="2s" end="3s">b</p>'
+ASS = """[Script Info]
+
+[Events]
+Format: Start, End, Text
+Dialogue: 0:00:01.00,0:00:02.00,a
+{}Dialogue: 0:00:02.00,0:00:03.00,b
+"""
+EAF = """<ANNOTATION_DOCUMENT>
+<HEADER TIME_UNITS="{unit}"><MEDIA_DESCRIPTOR MIME_TYPE="audio/x-wav" TIME_ORIGIN="{origin}"/></HEADER>
+<TIME_ORDER><TIME_SLOT TIME_SLOT_ID="t1" TIME_VALUE="25"/><TIME_SLOT TIME_SLOT_ID="t2" TIME_VALUE="50"/>
+<TIME_SLOT TIME_SLOT_ID="t3" TIME_VALUE="75"/><TIME_SLOT TIME_SLOT_ID="t4"/></TIME_ORDER>
+<TIER TIER_ID="ann">
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="t1" TIME_SLOT_REF2="t2">
+<ANNOTATION_VALUE>a</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+<ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="{first}" TIME_SLOT_REF2="t3">
+<ANNOTATION_VALUE>b</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+</TIER></ANNOTATION_DOCUMENT>"""
+GRID = """File type = "ooTextFile"
+Object class = "TextGrid"
+
+xmin = 0
+xmax = 3
+tiers? <exists>
+size = 1
+item []:
+    item [1]:
+        class = "IntervalTier"
+        name = "ann"
+        xmin = 0
+        xmax = 3
+        intervals: size = {size}
+        intervals [1]:
+            xmin = 1e-05
+            xmax = 2.0E+0
+            text = "say ""item [1]"" now"
+{more}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line", "reason"),
+    [
+        ("x.ttml", TTML.format("", GOOD.format('<p begin="soon" end="2s">x</p>')), 2, "begin is 'soon'"),
+        ("x.ttml", TTML.format("", GOOD.format("<p>x</p>")), 2, "'x' has no time"),
+        ("x.ttml", TTML.format("", GOOD.format('<p begin="1s">x</p>')), 2, "'x' has no end"),
+        ("x.ttml", TTML.format("", GOOD.format('<p begin="3s" end="2s">x</p>')), 2, "from 3 s to 2 s"),
+        ("x.ass", ASS.format("Dialogue: 0:00:01.00,soon,x\n"), 6, "'soon' is not a time"),
+        ("x.ass", ASS.format("Dialogue: 0:00:01.00\n"), 6, "has 1 fields; its section has 3"),
+        ("x.ssa", ASS.format("Dialogue: 0:00:03.00,0:00:02.00,x\n"), 6, "from 3 s to 2 s"),
+    ],
+)
+def test_one_bad_caption_of_other_formats(name, content, line, reason, tmp_path):
+    with pytest.warns(UserWarning, match=f"left out: line {line}: .*{reason}") as caught:
+        assert rows(read(tmp_path / name, content)) == TWO
+    assert len(caught) == 1
+
+
+def test_drawings_and_fields_of_ass(tmp_path):
+    drawn = "Dialogue: 0:00:01.00,0:00:02.00,{\\p1}m 0 0 l 100 0{\\p0}\n"
+    mixed = "Dialogue: 0:00:01.00,0:00:02.00,{\\an8\\i1}one,{\\i0} two{\\p1}m 0 0{\\p0}\n"
+    table = read(tmp_path / "x.ass", ASS.format(drawn + mixed))
+    assert table["text"].tolist() == ["a", "one, two", "b"]
+
+
+def test_annotations_of_elan_are_in_the_time_of_the_medium(tmp_path):
+    for unit, origin, times in (
+        ("milliseconds", 1000, [[1.025, 1.05], [1.05, 1.075]]),
+        ("PAL-frames", 0, [[1.0, 2.0], [2.0, 3.0]]),
+    ):
+        content = EAF.format(unit=unit, origin=origin, first="t2")
+        assert read(tmp_path / "x.eaf", content)[["start", "end"]].values.tolist() == times
+    with pytest.warns(UserWarning, match="left out: line 8: an annotation of the tier 'ann' has no time"):
+        assert len(read(tmp_path / "x.eaf", EAF.format(unit="milliseconds", origin=0, first="t4"))) == 1
+    with pytest.raises(SegmentFileError, match="TIME_UNITS is 'hours'"):
+        read(tmp_path / "x.eaf", EAF.format(unit="hours", origin=0, first="t2"))
+
+
+def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
+    said = [[1e-05, 2.0, 'say "item [1]" now']]
+    assert rows(read(tmp_path / "x.TextGrid", GRID.format(size=1, more=""))) == said
+    head = ['"ooTextFile"', '"TextGrid"', "0", "3", "<exists>", "1", '"IntervalTier"', '"ann"', "0", "3", "1"]
+    short = "\n".join([*head, "1e-5", "2", '"say ""item [1]"" now"\n'])
+    assert rows(read(tmp_path / "x.TextGrid", short)) == said
+    (tmp_path / "x.TextGrid").write_text(short, "utf-16")
+    assert rows(segments.read(tmp_path / "x.TextGrid")) == said
+    bad = 'xmin = 2.5\nxmax = 2\ntext = "x"\n'
+    with pytest.warns(UserWarning, match="left out: line 19: .* from 2.5 s to 2 s"):
+        assert rows(read(tmp_path / "x.TextGrid", GRID.format(size=2, more=bad))) == said
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.ttml", "<tt><body>\n<p begin", "line 2: this is not valid XML"),
+        ("x.ttml", "<html/>", "line 1: the first element is 'html'"),
+        ("x.ttml", "<a>" * 1000, "line 1: the elements are within each other"),
+        ("x.ass", "hello", "has no section"),
+        ("x.ass", ASS.format("").replace("End, Text", "Text"), "line 4: the line names no field 'end'"),
+        ("x.eaf", "<a/>", "line 1: the first element is 'a'"),
+        ("x.TextGrid", GRID.format(size=2, more=""), "the file ends before a time"),
+        ("x.TextGrid", "[" * 10_000, "the file ends before the kind"),
+    ],
+)
+def test_errors_speak_of_the_file(name, content, message, tmp_path):
+    with pytest.raises(SegmentFileError, match=message) as caught:
+        read(tmp_path / name, content)
+    assert not any(
+        word in str(caught.value) for word in ("Error(", "KeyError", "praatio", "pympi", "pysubs2")
+    )

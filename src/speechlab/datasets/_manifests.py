@@ -82,6 +82,7 @@ def cut_segments(rows: pd.DataFrame) -> pd.DataFrame:
         cells.append(cell if is_whole else FileSegment(cell, offset, end))
     if late:
         message = f"{len(late):,} of {len(rows):,} segments end after their recordings, and are cut there: {late[0]}"
+        message += "; are the times in seconds?" if 2 * len(late) > len(rows) else ""
         warnings.warn(message, stacklevel=3)
     return rows.assign(audio=pd.Series(cells, rows.index, dtype="object"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from speechlab.datasets._manifests import (
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.tables import HELD_ROWS, holds_rows
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _SHOWN = 3  # names of transcripts that an error shows
@@ -128,8 +130,14 @@ def _match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[
     ids = table["id"].tolist() if "id" in table.columns else empty
     sounds = table["audio"].tolist() if "audio" in table.columns else empty
     names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
-    stems = [Path(sound_name).stem if isinstance(sound_name, str | Path) else None for sound_name in names]
-    matched = [texts.get(str(row_id), texts.get(str(stem))) for row_id, stem in zip(ids, stems, strict=True)]
+    places = [str(sound_name) if isinstance(sound_name, str | Path) else None for sound_name in names]
+    stems = [None if place_of is None else Path(place_of).stem for place_of in places]
+    # A name that several recordings have in their folders says of none of them that the transcript is its own.
+    shared = Counter(stem for stem, _ in set(zip(stems, places, strict=True)))
+    matched = [
+        texts.get(str(row_id), texts.get(str(stem)) if shared[stem] == 1 else None)
+        for row_id, stem in zip(ids, stems, strict=True)
+    ]
     count = sum(sound_name is not None for sound_name in matched)
     if not count:
         some = ", ".join(list(texts)[:_SHOWN])
@@ -218,11 +226,27 @@ def _tidy_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     typed = rows.assign(
         **{name: rows[name].astype("string") for name in _TEXT_COLUMNS if name in rows.columns}
     )
+    typed = _drop_held_rows(typed)
     for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
         if name in typed.columns:
             typed[name] = _parse_seconds(typed[name], name, meaning)
     first = [name for name in ("id", "audio", *_TEXT_COLUMNS) if name in typed.columns]
     return typed[[*first, *(name for name in typed.columns if name not in first)]]
+
+
+def _drop_held_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without texts that hold rows of a file, and warn of them."""
+    if "text" not in rows.columns:
+        return rows
+    held = [isinstance(text, str) and holds_rows(text) for text in rows["text"].tolist()]
+    if any(held):
+        first = held.index(True)
+        message = (
+            f"{sum(held):,} of {len(rows):,} texts are left out, the first in row {first + 1}: it {HELD_ROWS}"
+        )
+        warnings.warn(message, stacklevel=4)
+        rows = rows.assign(text=rows["text"].mask(held))
+    return rows
 
 
 def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:

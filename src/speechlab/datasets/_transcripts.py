@@ -54,16 +54,30 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     faults: list[str] = []
     for file in files:
         try:
-            texts |= _READERS.get(file.suffix, _read_segment_file)(file)
-        except (OSError, ValueError, SpeechLabError) as error:
-            reason = getattr(error, "message", None) or str(error)
+            found = _READERS.get(file.suffix, _read_segment_file)(file)
+        except (OSError, ValueError, RecursionError, SpeechLabError) as error:
+            reason = _describe_fault(error)
             faults.append(f"{file} cannot be read as a transcript: {reason.removeprefix(f'{file}: ')}")
-    if len(faults) == len(files):
+            continue
+        for name, text in found.items():
+            if "".join(texts.setdefault(name, text).split()) != "".join(text.split()):
+                faults.append(
+                    f"{file} has another transcript of {name!r} than the file before, and is left out"
+                )
+    if faults and not texts:
         raise InvalidRequestError(faults[0], parameter="transcripts")
     if faults:
         more = [f"and {len(faults) - _NAMED:,} more"] if len(faults) > _NAMED else []
         warnings.warn("; ".join([*faults[:_NAMED], *more]), stacklevel=2)
     return texts
+
+
+def _describe_fault(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "the text is not UTF-8; convert the file first"
+    if isinstance(error, RecursionError):
+        return "its JSON is nested too deeply"
+    return getattr(error, "message", None) or str(error)
 
 
 def _read_json_file(file: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Files of annotation programs, read and written by libraries: Praat, ELAN, and further subtitle formats."""
+"""Files of annotation programs, Praat and ELAN, and further subtitles; libraries write them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import io
 import itertools
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
+from speechlab.segments._files.markup import Element, parse_xml
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
 from speechlab.segments._frame.ticks import to_ticks
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 _TIER = "segments"
 _SPEECH = "speech"
 _POINTS = " (points)"
+_UNITS_S = {"milliseconds": 1e-3, "PAL-frames": 0.04, "NTSC-frames": 1.001 / 30}
 # What praatio takes for a part of the file, also within a text.
 _HEADS = re.compile(r"(?:item|intervals|points) ?\[|ooTextFile short")
 
@@ -35,38 +38,73 @@ def _open_plain_file(suffix: str, data: bytes = b"") -> Iterator[Path]:
 
 
 def read_textgrid(source: SourceFile) -> Iterator[Row]:
-    """Read Praat's TextGrid. Each tier becomes a speaker; points become instants."""
-    textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
-    with _open_plain_file(".TextGrid", source.data) as path:
-        try:
-            grid = textgrid.openTextgrid(
-                str(path), includeEmptyIntervals=True, reportingMode="silence", duplicateNamesMode="rename"
+    """Read Praat's TextGrid, long or short. Each tier becomes a speaker; points become instants."""
+    values = _Values(source)
+    if "TextGrid" not in values.take_text("the kind ooTextFile") + values.take_text("the class TextGrid"):
+        source.raise_fault("the file is not a TextGrid in Praat's text format; save it as one in Praat")
+    _, _, count = (values.take_number(what) for what in ("the start", "the end", "the number of tiers"))
+    tiers: list[tuple[str, list[tuple[int, dict[str, Any]]]]] = []
+    for _ in range(int(count)):
+        kind, name = values.take_text("the class of a tier"), values.take_text("the name of a tier")
+        _, _, size = (values.take_number(what) for what in ("the start", "the end", "the number of entries"))
+        entries = []
+        for _ in range(int(size)):
+            start, line = values.take_number("a time"), values.get_line()
+            end = values.take_number("the end of an interval") if kind == "IntervalTier" else start
+            text = values.take_text("a text").strip()
+            if text or kind != "IntervalTier":  # an interval without a text is silence
+                entries.append((line, {"start": start, "end": end, "text": text}))
+        tiers.append((name, entries))
+    names = {name for name, _ in tiers}
+    used: Counter[str] = Counter()
+    rows = []
+    for name, entries in tiers:
+        used[name] += 1
+        unique = name if used[name] == 1 else f"{name}_{used[name]}"
+        base = unique.removesuffix(_POINTS)
+        speaker = base if base in {*names, _TIER} else unique
+        rows += [(line, row | {"speaker": speaker}) for line, row in entries]
+    return _sort_by_time(rows)
+
+
+class _Values:
+    """The values of a file of Praat in their order: free-standing numbers and texts; all else is a comment."""
+
+    _VALUE = re.compile(r'"((?:[^"]|"")*)"|(?<!\S)([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)(?!\S)')
+
+    def __init__(self, source: SourceFile) -> None:
+        self._source = source
+        self._text = source.decode_text(wide=True)
+        self._found = self._VALUE.finditer(self._text)
+        self._at, self._line = 0, 1
+
+    def get_line(self) -> int:
+        """Return the line of the last value."""
+        return self._line
+
+    def take_text(self, what: str) -> str:
+        """Return the next value, a text."""
+        value = self._take(what)
+        if value[1] is None:
+            self._source.raise_fault(
+                f"expected {what}, a text in quotation marks, not {value[0]!r:.40}", self._line
             )
-        except (
-            errors.PraatioException,
-            ValueError,
-            IndexError,
-            KeyError,
-            AttributeError,
-            TypeError,
-        ) as error:
-            source.raise_fault(f"praatio cannot read this as a TextGrid: {error!r:.200}")
-    # Of points in the long form, praatio leaves the quotation marks doubled.
-    doubled = any(
-        "item [".encode(encoding) in source.data for encoding in ("utf-8", "utf-16-le", "utf-16-be")
-    )
-    names = set(grid.tierNames)
-    return _sort_by_time(
-        {
-            "start": entry[0],
-            "end": entry[-2] if len(entry) > 2 else entry[0],
-            "text": entry[-1].replace('""', '"') if doubled and len(entry) == 2 else entry[-1],
-            "speaker": base if (base := tier.name.removesuffix(_POINTS)) in {*names, _TIER} else tier.name,
-        }
-        for tier in grid.tiers
-        for entry in tier.entries
-        if len(entry) == 2 or entry[-1].strip()  # an interval without a text is silence
-    )
+        return value[1].replace('""', '"')
+
+    def take_number(self, what: str) -> float:
+        """Return the next value, a number."""
+        value = self._take(what)
+        if value[2] is None:
+            self._source.raise_fault(f"expected {what}, a number, not {value[0]!r:.40}", self._line)
+        return float(value[2])
+
+    def _take(self, what: str) -> re.Match[str]:
+        value = next(self._found, None)
+        if value is None:
+            self._source.raise_fault(f"the file ends before {what}; it is not a whole TextGrid", self._line)
+        self._line += self._text.count("\n", self._at, value.start())
+        self._at = value.start()
+        return value
 
 
 def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
@@ -114,44 +152,91 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_elan(source: SourceFile) -> Iterator[Row]:
-    """Read ELAN's annotations. Each tier with independent times becomes a speaker."""
-    elan = require("pympi.Elan")
-    with _open_plain_file(".eaf", source.data) as path:
-        try:
-            document = elan.Eaf(str(path), suppress_version_warning=True)
-            tiers = {name: _list_annotations(document, name) for name in document.get_tier_names()}
-        except Exception as error:  # noqa: BLE001 - the library passes on all errors of its XML reader
-            source.raise_fault(f"pympi cannot read this as an ELAN file: {error!r:.200}")
-    for name, entries in tiers.items():
-        if any(None in entry[:2] for entry in entries):
-            source.raise_fault(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN first")
-    return _sort_by_time(
-        {"start": start / 1000, "end": end / 1000, "text": text or "", "speaker": name}
-        for name, entries in tiers.items()
-        for start, end, text in entries
-    )
+    """Read ELAN's annotations in the time of the medium. Each tier with independent times becomes a speaker."""
+    root = parse_xml(source)
+    if root.name != "ANNOTATION_DOCUMENT":
+        source.raise_fault(
+            f"the first element is {root.name!r:.40}; an ELAN file has ANNOTATION_DOCUMENT", root.line
+        )
+    unit_s, origin_s = _find_unit(source, root), _find_origin(source, root)
+    times: dict[str, float | None] = {}
+    for order in root.find_children("TIME_ORDER"):
+        for slot in order.find_children("TIME_SLOT"):
+            value = slot.attributes.get("TIME_VALUE")
+            is_number = value is not None and value.strip().isdecimal()
+            times[slot.attributes.get("TIME_SLOT_ID", "")] = float(value or 0) if is_number else None
+    rows = []
+    for tier in root.find_children("TIER"):
+        entries = _find_annotations(tier)
+        name = tier.attributes.get("TIER_ID", "")
+        known = times | _space_slots(entries, times)
+        for first, last, text, line in entries:
+            start, end = known.get(first), known.get(last)
+            if start is None or end is None:
+                source.note(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN", line)
+                continue
+            span = {"start": round(start * unit_s + origin_s, 6), "end": round(end * unit_s + origin_s, 6)}
+            rows.append((line, {**span, "text": text, "speaker": name}))
+    return _sort_by_time(rows)
 
 
-def _list_annotations(document: Any, tier: str) -> list[tuple[Any, Any, str]]:
-    """Return the annotations of a tier with times of its own: start, end and text, in the order of their chains.
+def _find_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
+    """The annotations of a tier with times of its own: slots, text and line. Those that refer to others have none."""
+    return [
+        (
+            aligned.attributes.get("TIME_SLOT_REF1", ""),
+            aligned.attributes.get("TIME_SLOT_REF2", ""),
+            "".join(value.get_text() for value in aligned.find_children("ANNOTATION_VALUE")),
+            aligned.line,
+        )
+        for annotation in tier.find_children("ANNOTATION")
+        for aligned in annotation.find_children("ALIGNABLE_ANNOTATION")
+    ]
 
-    Slots between two annotations that touch need no time. ELAN spaces them evenly between the slots around them, and
-    so does this. Annotations that refer to another one have no times, and are left out.
-    """
-    entries = {first: (last, text) for first, last, text, _ in document.tiers[tier][0].values()}
-    times = dict(document.timeslots)
-    for head in entries.keys() - {last for last, _ in entries.values()}:
+
+def _find_unit(source: SourceFile, root: Element) -> float:
+    """Seconds in a unit of the file's times."""
+    head = next(root.find_children("HEADER"), root)
+    unit = head.attributes.get("TIME_UNITS") or "milliseconds"
+    if unit not in _UNITS_S:
+        source.raise_fault(f"TIME_UNITS is {unit!r:.40}; expected {' or '.join(_UNITS_S)}", head.line)
+    return _UNITS_S[unit]
+
+
+def _find_origin(source: SourceFile, root: Element) -> float:
+    """The time of the medium at which the times of the file begin."""
+    media = [
+        medium for head in root.find_children("HEADER") for medium in head.find_children("MEDIA_DESCRIPTOR")
+    ]
+    media.sort(key=lambda medium: not medium.attributes.get("MIME_TYPE", "").startswith("audio"))
+    origins = [medium.attributes.get("TIME_ORIGIN", "").strip() or "0" for medium in media]
+    if any(not re.fullmatch(r"-?\d+", origin) for origin in origins):
+        source.raise_fault(f"TIME_ORIGIN is {origins[0]!r:.40}; expected milliseconds", media[0].line)
+    if len(set(origins)) > 1:
+        place = media[0].attributes.get("RELATIVE_MEDIA_URL") or media[0].attributes.get("MEDIA_URL", "")
+        note = f"the time origins of other media; the times are those of {place!r:.100}"
+        source.note(note, media[0].line)
+    return int(origins[0]) / 1000 if origins else 0.0
+
+
+def _space_slots(
+    entries: list[tuple[str, str, str, int]], times: dict[str, float | None]
+) -> dict[str, float | None]:
+    """Times of slots between annotations that touch, which need none: ELAN spaces them evenly, and so does this."""
+    ends = {first: last for first, last, _, _ in entries}
+    spaced: dict[str, float | None] = {}
+    if all(times.get(slot) is not None for slot in ends):
+        return spaced
+    for head in ends.keys() - set(ends.values()):
         chain = [head]
-        while chain[-1] in entries and len(chain) <= len(entries):
-            chain.append(entries[chain[-1]][0])
-        timed = [at for at, slot in enumerate(chain) if times[slot] is not None]
+        while chain[-1] in ends and len(chain) <= len(ends):
+            chain.append(ends[chain[-1]])
+        timed = [at for at, slot in enumerate(chain) if times.get(slot) is not None]
         for before, after in itertools.pairwise(timed):
-            begin, step = (
-                times[chain[before]],
-                (times[chain[after]] - times[chain[before]]) / (after - before),
-            )
-            times |= {chain[at]: begin + step * (at - before) for at in range(before + 1, after)}
-    return [(times[first], times[last], text) for first, last, text, _ in document.tiers[tier][0].values()]
+            begin, stop = times[chain[before]] or 0.0, times[chain[after]] or 0.0
+            step = (stop - begin) / (after - before)
+            spaced |= {chain[at]: begin + step * (at - before) for at in range(before + 1, after)}
+    return spaced
 
 
 def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
@@ -173,19 +258,6 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
     with _open_plain_file(".eaf") as path:
         elan.to_eaf(str(path), document)
         return path.read_bytes()
-
-
-def read_subtitles(source: SourceFile, kind: str) -> Iterator[Row]:
-    """Read a subtitle format that pysubs2 supports. Styles and comments are left out."""
-    pysubs2 = require("pysubs2")
-    try:
-        file = pysubs2.SSAFile.from_string(source.decode_text(), format_=kind)
-    except Exception as error:  # noqa: BLE001 - its readers raise errors of many types
-        source.raise_fault(f"pysubs2 cannot read this as {kind}: {error!r:.200}")
-    for event in file:
-        if not event.is_comment:
-            text = {"text": event.plaintext.strip(), "speaker": _to_speaker(event.name)}
-            yield None, {"start": event.start / 1000, "end": event.end / 1000, **text}
 
 
 def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> str:
@@ -213,10 +285,6 @@ def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> st
     return out.getvalue()
 
 
-def _sort_by_time(rows: Iterable[dict[str, Any]]) -> Iterator[Row]:
-    for row in sorted(rows, key=lambda row: (row["start"], row["end"])):
-        yield None, row | {"speaker": _to_speaker(row["speaker"])}
-
-
-def _to_speaker(tier: str) -> str:
-    return "" if tier == _TIER else tier
+def _sort_by_time(rows: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[Row]:
+    for line, row in sorted(rows, key=lambda entry: (entry[1]["start"], entry[1]["end"])):
+        yield line, row | {"speaker": "" if row["speaker"] == _TIER else row["speaker"]}

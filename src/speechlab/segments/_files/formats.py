@@ -18,7 +18,7 @@ from speechlab._pandas import pd
 from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, is_caption, measure_width
 from speechlab.segments._changes.captions import captions as divide
-from speechlab.segments._files import annotators, nist, subtitles, tables
+from speechlab.segments._files import annotators, nist, substation, subtitles, tables, ttml
 from speechlab.segments._files.source import Row, Sink, SourceFile
 from speechlab.segments._frame.schema import COLUMNS, frame
 
@@ -70,7 +70,7 @@ def _build_subtitle_format(
         about,
         precision,
         _to_column_set(holds),
-        partial(annotators.read_subtitles, kind=name),
+        ttml.read_ttml if name == "ttml" else substation.read_substation,
         partial(annotators.write_subtitles, kind=name, step=round(precision * 1000)),
         extra="formats",
         shown=True,

@@ -1,0 +1,79 @@
+"""XML with the lines of its elements, for ELAN and TTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+from speechlab.errors import SegmentFileError
+
+if TYPE_CHECKING:
+    from speechlab.segments._files.source import SourceFile
+
+_DEEPEST = 200
+"""Elements within each other that are read; files of captions and annotations have about ten."""
+
+
+@dataclass(slots=True)
+class Element:
+    """An element: its name and attributes without prefixes, its line, and its texts and elements in their order."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    content: list[str | Element] = field(default_factory=list)
+
+    def find_children(self, *names: str) -> Iterator[Element]:
+        """Yield the elements within this one that have one of these names."""
+        return (part for part in self.content if isinstance(part, Element) and part.name in names)
+
+    def find(self, name: str) -> Element | None:
+        """Return the first element of this name at any depth, or None."""
+        waiting = [self]
+        while waiting:
+            element = waiting.pop()
+            if element.name == name:
+                return element
+            waiting += reversed([part for part in element.content if isinstance(part, Element)])
+        return None
+
+    def get_text(self) -> str:
+        """Return the text directly within the element."""
+        return "".join(part for part in self.content if isinstance(part, str))
+
+
+def parse_xml(source: SourceFile) -> Element:
+    """Return the root of a file; an error that names its line if it is not XML."""
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    root = Element("", {}, 1)
+    opened = [root]
+
+    def open_element(name: str, attributes: dict[str, str]) -> None:
+        line = parser.CurrentLineNumber
+        if len(opened) > _DEEPEST:
+            source.raise_fault(f"the elements are within each other more than {_DEEPEST} times", line)
+        plain = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        element = Element(name.rpartition(":")[2], plain, line)
+        opened[-1].content.append(element)
+        opened.append(element)
+
+    def close_element(_: str) -> None:
+        opened.pop()
+
+    def add_text(text: str) -> None:
+        opened[-1].content.append(text)
+
+    handlers: Any = parser
+    handlers.StartElementHandler, handlers.EndElementHandler = open_element, close_element
+    handlers.CharacterDataHandler = add_text
+    try:
+        parser.Parse(source.data, True)
+    except SegmentFileError:
+        raise
+    except (expat.ExpatError, ValueError, LookupError) as error:
+        reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else "unknown encoding"
+        source.raise_fault(f"this is not valid XML: {reason}", getattr(error, "lineno", None))
+    return next(root.find_children(*(part.name for part in root.content if isinstance(part, Element))), root)
