@@ -245,7 +245,7 @@ def _drop_held_rows(rows: pd.DataFrame) -> pd.DataFrame:
             f"{sum(held):,} of {len(rows):,} texts are left out, the first in row {first + 1}: it {HELD_ROWS}"
         )
         warnings.warn(message, stacklevel=4)
-        rows = rows.assign(text=rows["text"].mask(held))
+        rows = rows.assign(text=rows["text"].mask(pd.Series(held, rows.index)))
     return rows
 
 
