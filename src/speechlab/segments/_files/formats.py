@@ -196,7 +196,6 @@ def read(
 
     Raises:
         SegmentFileError: The format is not known, or the file is malformed: the error has the line.
-        MissingDependencyError: The format needs a library that is not installed.
         OSError: The file cannot be read.
 
     Example:
