@@ -51,7 +51,9 @@ class _Cue(NamedTuple):
 def read_srt(source: SourceFile) -> Iterator[Row]:
     """Read SRT without its tags. Cue numbers may be missing, and times may have a dot instead of the comma."""
     expected = "a number and a line 00:00:01,000 --> 00:00:02,000"
-    cues = list(_Lines(source, source.decode_text().split("\n"), expected, has_comments=False).parse_cues(0))
+    cues = list(
+        _CueLines(source, source.decode_text().split("\n"), expected, has_comments=False).parse_cues(0)
+    )
     for cue, kept in _without_repeats(source, cues, _strip_styles, is_rolling=False):
         text = "\n".join(kept)
         yield cue.line, {"start": cue.start, "end": cue.end, "text": _strip_styles(text)}
@@ -78,7 +80,7 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
         source.raise_fault(f"the first line is {lines[0]!r:.40}; a WebVTT file begins with WEBVTT", 1)
     head = next((at for at, line in enumerate(lines) if not line.strip() or "-->" in line), len(lines))
-    parser = _Lines(source, lines, "a line 00:01.000 --> 00:02.000", has_comments=True)
+    parser = _CueLines(source, lines, "a line 00:01.000 --> 00:02.000", has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
     for cue, kept in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
@@ -102,7 +104,7 @@ def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
 
 
 @dataclass(frozen=True)
-class _Lines:
+class _CueLines:
     """The lines of a file of cues."""
 
     source: SourceFile

@@ -17,6 +17,7 @@ _CLOCK = re.compile(r"(?:(\d+):)?(\d\d?):(\d\d)(?:(\.\d+)|:(\d+)(?:\.(\d+))?)?$"
 _OFFSET = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s|f|t)$")
 _UNITS = {"h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000}  # in microseconds
 _SPACES = re.compile(r"[ \t\r\n]+")
+_TIMES = frozenset({"begin", "end", "dur"})
 _BOXES = ("body", "div", "p", "span")
 _RUBY = frozenset({"text", "textContainer", "delimiter"})
 _DROPPED_FRAMES = 2
@@ -119,11 +120,11 @@ class _Reader:
         if times is None:
             return
         begin, end = times
-        is_timed = is_timed or bool({"begin", "end", "dur"} & box.attributes.keys())
+        is_timed = is_timed or bool(_TIMES & box.attributes.keys())
         spans = [] if is_timed and box.name == "p" else _find_timed_spans(box)
         if box.name in {"p", "span"} and not spans:
             text = _collect_text(box)
-            if not text:
+            if not text and not (box.name == "p" and _TIMES & box.attributes.keys()):
                 return
             if not is_timed:
                 self.source.note(f"the text {text!r:.60} has no time", box.line)
@@ -172,7 +173,7 @@ def _find_timed_spans(box: Element) -> list[Element]:
     """The spans with times of their own in a paragraph without."""
     if box.name != "p":
         return []
-    return [span for span in box.find_children("span") if {"begin", "end", "dur"} & span.attributes.keys()]
+    return [span for span in box.find_children("span") if _TIMES & span.attributes.keys()]
 
 
 def _collect_text(box: Element) -> str:
