@@ -55,8 +55,9 @@ def parse_xml(source: SourceFile) -> Element:
         line = parser.CurrentLineNumber
         if len(opened) > _DEEPEST:
             source.raise_fault(f"the elements are within each other more than {_DEEPEST} times", line)
-        plain = {key.rpartition(":")[2]: value for key, value in attributes.items()}
-        element = Element(name.rpartition(":")[2], plain, line)
+        if ":" in "".join(attributes):
+            attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        element = Element(name.rpartition(":")[2] if ":" in name else name, attributes, line, [])
         opened[-1].content.append(element)
         opened.append(element)
 

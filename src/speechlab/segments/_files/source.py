@@ -101,7 +101,7 @@ class SourceFile:
         lines, cells = [], []
         for line, row in rows:
             text = row.get("text")
-            if isinstance(text, str) and holds_rows(text):
+            if text and isinstance(text, str) and ("-->" in text or "\t" in text) and holds_rows(text):
                 self.note(f"{text!r:.60} {HELD_ROWS}", line)
             elif tolerant and not 0 <= row["start"] <= row["end"] <= LATEST_S:
                 self.note(f"the segment goes from {row['start']:.10g} s to {row['end']:.10g} s", line)

@@ -51,9 +51,9 @@ class _Cue(NamedTuple):
 def read_srt(source: SourceFile) -> Iterator[Row]:
     """Read SRT without its tags. Cue numbers may be missing, and times may have a dot instead of the comma."""
     expected = "a number and a line 00:00:01,000 --> 00:00:02,000"
-    cues = list(
-        _CueLines(source, source.decode_text().split("\n"), expected, has_comments=False).parse_cues(0)
-    )
+    lines = source.decode_text().split("\n")
+    parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=False)
+    cues = list(parser.parse_cues(0))
     for cue, kept in _without_repeats(source, cues, _strip_styles, is_rolling=False):
         text = "\n".join(kept)
         yield cue.line, {"start": cue.start, "end": cue.end, "text": _strip_styles(text)}
@@ -80,7 +80,8 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     if not re.match(r"WEBVTT(?:\s|$)", lines[0]):
         source.raise_fault(f"the first line is {lines[0]!r:.40}; a WebVTT file begins with WEBVTT", 1)
     head = next((at for at, line in enumerate(lines) if not line.strip() or "-->" in line), len(lines))
-    parser = _CueLines(source, lines, "a line 00:01.000 --> 00:02.000", has_comments=True)
+    expected = "a line 00:01.000 --> 00:02.000"
+    parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
     for cue, kept in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
@@ -109,95 +110,107 @@ class _CueLines:
 
     source: SourceFile
     lines: list[str]
+    texts: list[str]  # the same without spaces around them
     expected: str  # how a cue begins, for notes
     has_comments: bool  # whether blocks such as NOTE are no cues
 
     def parse_cues(self, first: int) -> Iterator[_Cue]:
         """Yield the cues from a line on. A line of times begins a cue, also without a blank line before it."""
-        lines = self.lines
-        timings = [
-            at
-            for at, line in enumerate(lines)
-            if (":" in line or "-->" in line) and at >= first and self._is_timing(at)
-        ]
-        is_numbered = bool(timings) and timings[0] > 0 and lines[timings[0] - 1].strip().isdecimal()
-        heads = [self._find_head(at, first, is_numbered) for at in timings]
-        self._note_untimed(range(first, heads[0] if heads else len(lines)))
-        for at, end in zip(timings, [*heads[1:], len(lines)], strict=False):
+        found = self._find_timings(first)
+        timings = [at for at, _ in found]
+        is_numbered = bool(timings) and timings[0] > 0 and self.texts[timings[0] - 1].isdecimal()
+        ends = [self._find_head(at, first, is_numbered) for at in timings] + [len(self.lines)]
+        self._note_untimed(first, ends[0])
+        for (at, timing), end in zip(found, ends[1:], strict=True):
             texts, stop = self._find_texts(at + 1, end)
-            if (times := _parse_timing(self.source, lines[at], at + 1)) is not None:
+            if (times := self._parse_timing(at, timing)) is not None:
                 yield _Cue(at + 1, *times, texts)
             if stop < end:
-                self._note_untimed(range(stop, end))
+                self._note_untimed(stop, end)
 
-    def _is_timing(self, at: int) -> bool:
-        """Return whether a line is, or is meant as, the times of a cue."""
-        line = self.lines[at]
-        if "-->" not in line:
-            return ":" in line and line[:3].lstrip()[:1].isdigit() and _TIMES_MEANT.match(line) is not None
-        if _TIMES_MEANT.match(line):
+    def _find_timings(self, first: int) -> list[tuple[int, re.Match[str] | None]]:
+        """Return the lines that are, or are meant as, the times of a cue, with the times of those that are."""
+        found: list[tuple[int, re.Match[str] | None]] = []
+        for at, line in enumerate(self.lines):
+            if at < first:
+                continue
+            if "-->" in line:
+                timing = _TIMING.match(line)
+                if timing is not None or self._is_meant(at):
+                    found.append((at, timing))
+            elif ":" in line and self.texts[at][0].isdigit() and _TIMES_MEANT.match(line):
+                found.append((at, None))
+        return found
+
+    def _is_meant(self, at: int) -> bool:
+        """Return whether a line with an arrow, but without well-formed times, is meant as times."""
+        if _TIMES_MEANT.match(self.lines[at]):
             return True
         # An arrow without times is text, but for the first line of a block, and the second after a number.
-        above, is_number = self._is_blank(at - 1), at > 0 and self.lines[at - 1].strip().isdecimal()
+        above, is_number = self._is_blank(at - 1), at > 0 and self.texts[at - 1].isdecimal()
         return above or (is_number and self._is_blank(at - 2))
 
     def _is_blank(self, at: int) -> bool:
-        return at < 0 or not self.lines[at].strip()
+        return at < 0 or not self.texts[at]
 
     def _find_head(self, at: int, first: int, is_numbered: bool) -> int:
         """Return the line with which a cue begins: that of its times, or one before with its name."""
-        if at <= first or self._is_blank(at - 1):
+        if at <= first or not self.texts[at - 1]:
             return at
         begins_block = at - 1 == first or self._is_blank(at - 2)
-        return at - 1 if begins_block or (is_numbered and self.lines[at - 1].strip().isdecimal()) else at
+        return at - 1 if begins_block or (is_numbered and self.texts[at - 1].isdecimal()) else at
 
     def _find_texts(self, begin: int, end: int) -> tuple[list[str], int]:
         """Return the lines of text of a cue, and the line after them."""
         # WebVTT has lines of spaces within a text; in SRT they separate cues.
-        strip = str if self.has_comments else str.strip
+        lines = self.lines if self.has_comments else self.texts
+        stop = begin
         for _ in range(2):
             stop = begin
-            while stop < end and strip(self.lines[stop]):
+            while stop < end and lines[stop]:
                 stop += 1
-            texts = [line.strip() for line in self.lines[begin:stop] if line.strip()]
+            texts = [text for text in self.texts[begin:stop] if text]
             if texts or stop >= end:
                 return texts, stop
             # a blank line between the times and the text
-            begin = next((at for at in range(stop, end) if not self._is_blank(at)), end)
-            if begin == end or self.lines[begin].strip().isdecimal() or self._is_comment(begin):
-                return texts, stop
-        return texts, stop
+            begin = next((at for at in range(stop, end) if self.texts[at]), end)
+            if begin == end or self.texts[begin].isdecimal() or self._is_comment(begin):
+                break
+        return [], stop
 
     def _is_comment(self, at: int) -> bool:
         return self.has_comments and _COMMENT_BLOCK.match(self.lines[at]) is not None
 
-    def _note_untimed(self, span: range) -> None:
+    def _note_untimed(self, begin: int, end: int) -> None:
         """Note the blocks of lines that have no time."""
+        if not any(self.texts[begin:end]):
+            return
         begins = True
-        for at in span:
-            if self._is_blank(at):
+        for at in range(begin, end):
+            if not self.texts[at]:
                 begins = True
             elif begins:
                 begins = False
                 if not self._is_comment(at):
                     self.source.note(f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1)
 
-
-def _parse_timing(source: SourceFile, line: str, number: int) -> tuple[float, float] | None:
-    """Start and end in seconds; None, with a note, if they are malformed."""
-    found = _TIMING.match(line)
-    if found is None or None in (found[1] or found[4], found[5] or found[8]):
-        source.note(f"{line!r:.60} is not a timing such as 00:00:01,000 --> 00:00:02,000", number)
-        return None
-    if found[9] and not all(map(_SETTING.match, found[9].split())):
-        source.note(f"{found[9]!r:.60} behind the times is no setting of a cue", number)
-        return None
-    return _seconds(*found.groups("0")[:4]), _seconds(*found.groups("0")[4:8])
-
-
-def _seconds(hours: str, minutes: str, seconds: str, fraction: str) -> float:
-    whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
-    return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
+    def _parse_timing(self, at: int, timing: re.Match[str] | None) -> tuple[float, float] | None:
+        """Start and end in seconds; None, with a note, if they are malformed."""
+        # Without hours and a fraction, 01:30 may be minutes or hours.
+        if timing is None or None in (timing[1] or timing[4], timing[5] or timing[8]):
+            form = "is not a timing such as 00:00:01,000 --> 00:00:02,000"
+            self.source.note(f"{self.lines[at]!r:.60} {form}", at + 1)
+            return None
+        if timing[9] and not all(map(_SETTING.match, timing[9].split())):
+            self.source.note(f"{timing[9]!r:.60} behind the times is no setting of a cue", at + 1)
+            return None
+        fields = timing.groups("0")
+        start, end = (
+            ((int(fields[n]) * 60 + int(fields[n + 1])) * 60 + int(fields[n + 2])) * 1000
+            + int(fields[n + 3].ljust(3, "0"))
+            for n in (0, 4)
+        )
+        return start / 1000, end / 1000
 
 
 def _format_clock(milliseconds: int, point: str) -> str:
