@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -44,6 +45,13 @@ EXTRAS: dict[str, str] = {
 # import.
 # Several packages import it, so it is set here. Set the variable to 0 to allow the reports.
 _TELEMETRY_SWITCHES = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
+
+
+def leave_working_folder() -> None:
+    """Remove the working folder, which ``python -m`` puts first, from the search path of a program's modules."""
+    package_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH120, PTH100 - pathlib is slow
+    if not sys.flags.safe_path and sys.path[0] == os.getcwd() != package_parent:  # noqa: PTH109
+        del sys.path[0]
 
 
 def require(module: str) -> ModuleType:

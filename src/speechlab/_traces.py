@@ -6,6 +6,7 @@ traceback of the error itself keeps the frame through which it left, so nothing 
 
 from __future__ import annotations
 
+import re
 import sys
 import sysconfig
 import traceback
@@ -26,6 +27,14 @@ _SITE_FOLDERS = tuple(
 _SHOWN, _LONGEST = 3, 200
 # Method by which IPython asks an error for its lines.
 _RENDER_METHOD = "_render_traceback_"
+
+# Control characters but tabs and line breaks, changes of the writing direction, and halves of surrogate pairs.
+_UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)")
+
+
+def to_printable(text: str) -> str:
+    """Return a text from elsewhere without the characters by which it would steer a terminal."""
+    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _is_library_file(file: str) -> bool:

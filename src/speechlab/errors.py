@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from speechlab._traces import format_traceback, install_excepthook
+from speechlab._traces import install_excepthook, format_traceback, to_printable
 
 __all__ = [
     "APIConnectionError",
@@ -99,7 +99,7 @@ class SpeechLabError(Exception):
     request_id: str | None = None
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message)
+        super().__init__(to_printable(message) if isinstance(message, str) else message)
         install_excepthook()
 
     def _render_traceback_(self) -> list[str]:

@@ -21,14 +21,24 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from speechlab._arguments import is_missing
+from speechlab._traces import to_printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+
+class _SafeConsole(Console):
+    """A console whose texts, which may come from a service or a file, do not steer the terminal."""
+
+    def render_str(self, text: str, *args: Any, **options: Any) -> Text:
+        return super().render_str(to_printable(text), *args, **options)
+
+
+console = _SafeConsole(highlight=False)
+errors = _SafeConsole(stderr=True, highlight=False)
 
 
 def build_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:

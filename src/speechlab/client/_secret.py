@@ -22,6 +22,8 @@ from speechlab.errors import ConfigurationError
 
 _MASK = "***"
 _LONGEST_SHOWN = 12
+_PART = 8
+_LONGEST_SEARCHED = 20_000
 _SHORTEST = 4  # a shorter value, such as ":" by mistake, would hide every occurrence of an ordinary sign
 _KEY_PATTERN = re.compile(r"[!-~]+")
 _SALT = secrets.token_bytes(16)
@@ -189,12 +191,33 @@ def format_setting(value: object) -> str:
 
 
 def redact(text: str) -> str:
-    """Replace every key of this process in a text."""
-    for secret in tuple(_live):
-        key = secret.reveal()
+    """Replace every key of this process in a text, and the parts of keys by which services say which one it was."""
+    keys = {secret.reveal() for secret in tuple(_live)}
+    for key in keys:
         if len(key) >= _SHORTEST and key in text:
             text = text.replace(key, _MASK)
+    if len(text) <= _LONGEST_SEARCHED:
+        for key in keys:
+            text = _redact_parts(text, key)
     return text
+
+
+def _redact_parts(text: str, key: str) -> str:
+    """Replace what a text shares with a key behind its prefix: eight characters and more, in any case."""
+    body, folded = key.partition(":")[2].lower() or key.lower(), text.lower()
+    if len(body) < _PART or len(folded) != len(text):
+        return text
+    pieces, copied, at = [], 0, 0
+    while at + _PART <= len(text):
+        length = _PART
+        if folded[at : at + length] not in body:
+            at += 1
+            continue
+        while at + length < len(text) and folded[at : at + length + 1] in body:
+            length += 1
+        pieces += [text[copied:at], _MASK]
+        at = copied = at + length
+    return "".join([*pieces, text[copied:]]) if pieces else text
 
 
 def _redact_record(record: logging.LogRecord) -> bool:

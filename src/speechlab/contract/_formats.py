@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -149,10 +150,13 @@ INTERIM_HEADER = "x-speechlab-interim"
 TRANSLATES_HEADER = "x-speechlab-translates"
 
 
+_AT_ONCE = re.compile(r"[0-9]{1,6}")
+
+
 def parse_concurrency(told: str) -> dict[str, int]:
     """Return the numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
     pairs = [entry.strip().partition("=") for entry in told.split(",")]
-    numbers = {name: int(number) for name, _, number in pairs if number.isascii() and number.isdecimal()}
+    numbers = {name: int(number) for name, _, number in pairs if _AT_ONCE.fullmatch(number)}
     return {
         name: number for name, number in numbers.items() if number and name in {"tts", "asr", "translate"}
     }

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from speechlab._require import leave_working_folder
 from speechlab.errors import SpeechLabError
 
 _EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
     options = vars(_build_parser().parse_args(arguments))
     try:
-        from speechlab.service._config import load_config, parse_settings
+        from speechlab.service._config import parse_settings, load_config
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, log_to_stderr
         from speechlab.service._server.server import run_until_stopped
@@ -76,4 +77,5 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    leave_working_folder()
     sys.exit(main())

@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from speechlab.cli._console import build_table, console, errors
+from speechlab._traces import to_printable
+from speechlab.cli._console import console, errors, build_table
 from speechlab.cli._options import check_writable, option, wrap_with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
@@ -108,7 +109,7 @@ def _open_deployment(
             )
         yield base_url, ws_base_url, api_key
         return
-    from speechlab.client import connect, reveal_credentials
+    from speechlab.client import reveal_credentials, connect
 
     with connect() as lab:
         yield reveal_credentials(lab)
@@ -179,7 +180,4 @@ def _print_evidence(outcome: CheckOutcome) -> None:
 
 def _print_indented(text: str, style: str = "") -> None:
     # As plain text: a service's reply must not be read as markup, nor move the cursor.
-    printable = "".join(
-        letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
-    console.print(Padding(Text(printable, style=style), (0, 0, 0, 2)))
+    console.print(Padding(Text(to_printable(text), style=style), (0, 0, 0, 2)))

@@ -51,6 +51,7 @@ def lab(
     console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C twice ends it", soft_wrap=True)
     command = [
         sys.executable,
+        "-P",  # the kernels alone import from the folder
         "-m",
         "jupyterlab",
         *(() if browser else ("--no-browser",)),

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from speechlab._platform import package_version, register_after_fork
+from speechlab._platform import register_after_fork, package_version
 from speechlab._require import EXTRAS
 from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
 from speechlab.client._events import logger
@@ -112,8 +112,9 @@ def _build_command(state: StateDir) -> list[str]:
         idle_s = -1.0
     if not 0 < idle_s < float("inf"):
         raise ConfigurationError(f"{IDLE_EXIT_VARIABLE} is {idle!r}; give seconds above 0")
-    command = [sys.executable, "-m", "speechlab.service", "--port", "0", "--users-dir", str(state.users)]
-    return [*command, "--idle-exit-s", f"{idle_s:g}", "--data-dir", str(state.data)]
+    command = [sys.executable, "-P", "-m", "speechlab.service", "--port", "0"]
+    command += ["--users-dir", str(state.users), "--data-dir", str(state.data)]
+    return [*command, "--idle-exit-s", f"{idle_s:g}"]
 
 
 def _wait_until_ready(

@@ -10,6 +10,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from speechlab._traces import to_printable
 from speechlab.client._secret import redact
 from speechlab.contract import RETRYABLE_STATUS, read_json_reply
 from speechlab.errors import (
@@ -73,8 +74,10 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
     facts: dict[str, Any] = {
         "status": status,
         "code": code if isinstance(code, int) and not isinstance(code, bool) else None,
-        "name": redact(name)[:200] if isinstance(name, str) and name else None,
-        "context": tuple(redact(item)[:200] for item in items[:20] if isinstance(item, str) and item),
+        "name": to_printable(redact(name))[:200] if isinstance(name, str) and name else None,
+        "context": tuple(
+            to_printable(redact(item))[:200] for item in items[:20] if isinstance(item, str) and item
+        ),
         "retry_after_s": parse_retry_after(headers),
         "body": text or None,
     }
@@ -143,6 +146,6 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
     except ValueError:
         try:
             seconds = parsedate_to_datetime(value).timestamp() - (time.time() if now is None else now)
-        except (ValueError, OverflowError, TypeError):
+        except (ValueError, OverflowError, TypeError, IndexError, OSError):
             return None
     return min(seconds, _MAX_WAIT_S) if seconds > 0 else None  # nor NaN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -246,12 +247,15 @@ def count_speech_usage(text: str, audio_bytes: int) -> dict[str, float]:
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
+_RATE = re.compile(r"[1-9][0-9]{3,5}")
+
+
 def parse_pcm_rate(content_type: str, default: int) -> int:
     """Return the rate of raw PCM: that of the media type (``audio/L16; rate=16000``), or else the requested one."""
     for parameter in content_type.split(";")[1:]:
         name, _, value = parameter.strip().partition("=")
-        if name.lower() == "rate" and value.strip('"').isdecimal():
-            return int(value.strip('"'))
+        if name.lower() == "rate" and _RATE.fullmatch(number := value.strip('"')):
+            return int(number)
     return default
 
 

@@ -50,7 +50,7 @@ class _Process:
             if child is None:
                 payload = pickle.dumps((self._system.name, dict(self._system.functions)))
                 child = self._child = subprocess.Popen(
-                    [sys.executable, "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                    [sys.executable, "-P", "-c", _CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
                 )
                 assert child.stdin is not None
                 write_message(child.stdin, sys.path)

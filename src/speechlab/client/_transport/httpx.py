@@ -16,11 +16,11 @@ from speechlab.client._transport.http import (
     Reply,
     RequestAttempt,
     WireError,
+    find_proxy,
     build_connect_timeout,
     build_reply_timeout,
-    build_unusable_proxy_error,
-    find_proxy,
     get_ssl_context,
+    build_unusable_proxy_error,
     strip_traceback,
 )
 
@@ -162,7 +162,7 @@ class HttpxWire(LibraryWire):
         text, status = str(error), None
         if isinstance(error, httpx2.ProxyError):  # its message starts with the status
             code = text.partition(" ")[0]
-            status = int(code) if code.isdecimal() else 0
+            status = int(code) if code.isdecimal() and len(code) == 3 else 0
         connecting = isinstance(error, (httpx2.ProxyError, httpx2.ConnectError))
         return self._build_connection_error(
             error, text, sent=reading or attempt.sent, connecting=connecting, status=status

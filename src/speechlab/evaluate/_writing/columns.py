@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab._traces import to_printable
 from speechlab.display import Html, element, format_percent, join, table
 from speechlab.evaluate._arguments import parse_language_code
 from speechlab.text import get_language_name
@@ -290,8 +291,6 @@ _LATEX = str.maketrans(
 _LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 _SPACE = re.compile(r"\s+")
-# Control characters, and characters that change the writing direction.
-_INVISIBLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def to_markdown_table(table: pd.DataFrame) -> str:
@@ -341,4 +340,4 @@ def escape_markdown(value: object) -> str:
 
 def _to_one_line(value: object) -> str:
     words = "–" if is_missing(value) else _SPACE.sub(" ", str(value)).strip()
-    return _INVISIBLE.sub("\N{REPLACEMENT CHARACTER}", words)
+    return to_printable(words)

@@ -91,7 +91,7 @@ def _run_in_process(config: ServiceConfig) -> Iterator[RunningService]:
             file.touch(0o600)
         path.write_text(json.dumps(settings), encoding="utf-8")
         errors = stack.enter_context(log_path.open("w+", encoding="utf-8"))
-        command = [sys.executable, "-m", "speechlab.service", "--config", str(path)]
+        command = [sys.executable, "-P", "-m", "speechlab.service", "--config", str(path)]
         child = stack.enter_context(
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
         )

@@ -15,6 +15,7 @@ import logging
 import os
 import signal
 import socket
+import stat
 import sys
 import threading
 import time
@@ -29,7 +30,7 @@ from filelock import FileLock, Timeout
 
 from speechlab._platform import is_loopback
 from speechlab.contract import WS_READ_MAX_BYTES, to_realtime_url
-from speechlab.errors import ConfigurationError, ServiceStartError, StoreError
+from speechlab.errors import ConfigurationError, ServiceStartError, SpeechLabError, StoreError
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import KeyStore
 from speechlab.service._app import create_app
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _BACKLOG = 512
 _MOST_FILES = 8_192
 _MOST_CONNECTIONS = 4_096
+_NEW_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,18 +291,28 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 def _bind_unix(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
-    if path.is_socket() and not listener.connect_ex(str(path)):
-        listener.close()
-        raise ServiceStartError(f"another service listens on {path}; stop it, or choose another path")
     try:
-        path.unlink(missing_ok=True)  # of a service that was killed
+        if os.path.lexists(path):
+            _remove_dead_socket(path, listener)
         listener.bind(str(path))
         path.chmod(0o660)  # for a proxy of the same group
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         raise ServiceStartError(f"the socket {path} cannot be made: {error.strerror or error}") from error
+    except SpeechLabError:
+        listener.close()
+        raise
     return listener
+
+
+def _remove_dead_socket(path: Path, probe: socket.socket) -> None:
+    """Remove the socket of a service that was killed, and nothing else."""
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        raise ConfigurationError(f"{path} exists and is no socket; give the path of a socket after {UNIX!r}")
+    if probe.connect_ex(str(path)) != errno.ECONNREFUSED:
+        raise ServiceStartError(f"another service listens on {path}; stop it, or choose another path")
+    path.unlink()
 
 
 def remove_and_count_users(folder: Path) -> int:
@@ -310,8 +322,9 @@ def remove_and_count_users(folder: Path) -> int:
 
 def _is_user_alive(path: Path) -> bool:
     try:
-        if time.time() - path.stat().st_mtime < 3.0:
-            return True  # a file this new may belong to a process that is about to lock it
+        # A file this new may belong to a process that is about to lock it; one of the future is from another clock.
+        if 0.0 <= time.time() - path.stat().st_mtime < _NEW_S:
+            return True
         lock = FileLock(path, timeout=0)
         with lock:
             path.unlink(missing_ok=True)

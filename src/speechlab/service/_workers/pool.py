@@ -108,7 +108,7 @@ class Worker:
         self.end_process()
         environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
         process = subprocess.Popen(
-            [sys.executable, "-m", self._module],
+            [sys.executable, "-P", "-m", self._module],  # -P: a module of the working folder is a stranger's
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
