@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from speechlab._traces import install_excepthook, format_traceback, to_printable
+from speechlab._traces import format_traceback, install_excepthook, to_printable
 
 __all__ = [
     "APIConnectionError",

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the service; returns the exit status."""
     options = vars(_build_parser().parse_args(arguments))
     try:
-        from speechlab.service._config import parse_settings, load_config
+        from speechlab.service._config import load_config, parse_settings
         from speechlab.service._keys import make_key
         from speechlab.service._logs import log, log_to_stderr
         from speechlab.service._server.server import run_until_stopped

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab._traces import to_printable
-from speechlab.cli._console import console, errors, build_table
+from speechlab.cli._console import build_table, console, errors
 from speechlab.cli._options import check_writable, option, wrap_with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
@@ -109,7 +109,7 @@ def _open_deployment(
             )
         yield base_url, ws_base_url, api_key
         return
-    from speechlab.client import reveal_credentials, connect
+    from speechlab.client import connect, reveal_credentials
 
     with connect() as lab:
         yield reveal_credentials(lab)

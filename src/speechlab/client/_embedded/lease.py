@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from speechlab._platform import register_after_fork, package_version
+from speechlab._platform import package_version, register_after_fork
 from speechlab._require import EXTRAS
 from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
 from speechlab.client._events import logger

@@ -16,11 +16,11 @@ from speechlab.client._transport.http import (
     Reply,
     RequestAttempt,
     WireError,
-    find_proxy,
     build_connect_timeout,
     build_reply_timeout,
-    get_ssl_context,
     build_unusable_proxy_error,
+    find_proxy,
+    get_ssl_context,
     strip_traceback,
 )
 
