@@ -99,7 +99,7 @@ class SpeechLabError(Exception):
     request_id: str | None = None
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(to_printable(message) if isinstance(message, str) else message)
+        super().__init__(to_printable(str(message)))
         install_excepthook()
 
     def _render_traceback_(self) -> list[str]:
