@@ -188,6 +188,7 @@ class TapedBody(Reply):
     """A recorded body, replayed at once or at the recorded times."""
 
     def __init__(self, body: Path, facts: Mapping[str, Any], clock: Clock, *, at_pace: bool) -> None:
+        super().__init__()
         self.status = 200
         self.headers = facts["headers"]
         self.timing = load_timing(facts)

@@ -13,6 +13,7 @@ import os
 import queue
 import re
 import secrets
+import socket
 import subprocess
 import sys
 import threading
@@ -185,6 +186,7 @@ def _terminate(process: subprocess.Popen[bytes]) -> None:
 _LOCK_WAIT_S = 180.0
 # Minimum time between two starts, so that a service that keeps failing is not restarted without end.
 _PAUSE_S = 60.0
+_LOOK_S = 2.0
 
 
 _holds_lock = threading.Lock()
@@ -201,12 +203,27 @@ class Lease:
     revived_at: float = field(default=float("-inf"), repr=False)
     trouble: str = field(default="", repr=False)
     _open: bool = field(default=True, repr=False)
+    _displaced: bool = field(default=False, repr=False)
 
     def release(self) -> None:
         """End the lease; the last one of this process also releases the lock."""
         if self._open:
             self._open = False
             _release_hold(self.state)
+
+    def is_listening(self) -> bool:
+        """Return whether the service is the one that listens at its port, also after another process restarted it."""
+        if self.service.is_listening():
+            return True
+        restarted = EmbeddedService.read(self.state.service_file)
+        if restarted is None or not self._is_same(restarted) or not restarted.is_listening():
+            return False
+        self.service = restarted
+        return True
+
+    def _is_same(self, other: EmbeddedService) -> bool:
+        ours, theirs = self.service, other
+        return (ours.base_url, ours.api_key.reveal()) == (theirs.base_url, theirs.api_key.reveal())
 
     def restart_if_ended(self, pid: int) -> bool:
         """Restart the service if its process has ended; may take as long as a start."""
@@ -217,13 +234,16 @@ class Lease:
         before, state = self.service, self.state
         if before.pid != pid:
             return True  # another call has restarted it meanwhile
-        if is_process_running(pid):
+        if self._displaced or before.is_listening():
             return False
         try:
             # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
             with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
                 service = _find_running(state)
                 if service is None:
+                    if _is_taken(before.base_url):  # its key is never used there again
+                        self._displaced, self.trouble = True, "another program has taken its port"
+                        return False
                     if time.monotonic() - self.revived_at < _PAUSE_S:
                         return False
                     self.revived_at = time.monotonic()
@@ -238,7 +258,7 @@ class Lease:
             self.trouble = str(error)
             logger.warning("the embedded service could not be started again: %s", error)
             return False
-        if service.base_url != before.base_url or service.api_key.reveal() != before.api_key.reveal():
+        if not self._is_same(service):
             self.trouble = f"another one runs at {service.base_url}"
             return False
         self.service, self.trouble = service, ""
@@ -246,13 +266,22 @@ class Lease:
 
     def describe_failure(self) -> str:
         """Return the possible reason for a missing reply, and advice, for error messages."""
-        if is_process_running(self.service.pid):
+        if not self._displaced and is_process_running(self.service.pid):
             return f"the embedded service (process {self.service.pid}) runs; see its log, {self.state.log}"
         why = f" and was not started again: {self.trouble}" if self.trouble else ""
         return (
             f"the embedded service (process {self.service.pid}) has stopped{why}; call connect() for a new one, "
             f"and see {self.state.log} for why"
         )
+
+
+def _is_taken(base_url: str) -> bool:
+    address = urlsplit(base_url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=_LOOK_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def take_lease(engines: str) -> Lease:

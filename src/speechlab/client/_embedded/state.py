@@ -27,6 +27,7 @@ from speechlab.errors import ConfigurationError, ServiceStartError
 
 STATE_DIR_VARIABLE = "SPEECHLAB_STATE_DIR"
 _PROBE_S = 5.0
+_PROBE_BYTES = 8 << 20
 
 
 @dataclass(frozen=True)
@@ -66,17 +67,34 @@ class EmbeddedService:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 json.dump(fields, file)
 
-    def is_reachable(self) -> bool:
-        """Return whether it accepts its key; another program may use its port by now."""
-        if not is_process_running(self.pid):
+    def is_listening(self) -> bool:
+        """Return whether its process, of this user, is the one that listens at its port."""
+        import psutil
+
+        port = urlsplit(self.base_url).port
+        try:
+            process = psutil.Process(self.pid)
+            if os.name == "posix" and process.uids().real != os.getuid():
+                return False
+            connections = process.net_connections("tcp")
+        except psutil.NoSuchProcess:
             return False
+        except psutil.AccessDenied:  # of a system that does not show them
+            return is_process_running(self.pid)
+        return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in connections)
+
+    def is_reachable(self) -> bool:
+        """Return whether it accepts its key; another program may use its port by now, and must not get the key."""
         address = urlsplit(self.base_url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PROBE_S)
         try:
+            connection.connect()
+            if not self.is_listening():
+                return False
             headers = {"Authorization": f"Bearer {self.api_key.reveal()}"}
             connection.request("GET", address.path.rstrip("/") + VOICES_PATH, headers=headers)
             reply = connection.getresponse()
-            reply.read()
+            reply.read(_PROBE_BYTES)
         except (TimeoutError, OSError, http.client.HTTPException):
             return False
         else:

@@ -95,6 +95,7 @@ class HttpCall:
     free: bool = False  # a retry costs nothing, even if the outcome of the attempt is unknown
     raw: bool = False  # every status is a reply, and nothing is retried
     defaults: Mapping[str, Secret] = field(default_factory=dict)  # of the client, for other names
+    reply_limit: int = 64 << 20  # bytes of the reply, unpacked
     fields: Any = field(default=None, repr=False)  # of the body; of a form, pairs of names and values
     asked: Any = field(default=None, repr=False)  # the call of a function, in place of HTTP
 

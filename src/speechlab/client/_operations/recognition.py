@@ -30,6 +30,7 @@ from speechlab.contract import (
 from speechlab.display import audio_figure, table
 from speechlab.errors import InvalidRequestError
 
+_LEAST_LIMIT = 4 << 20
 _TIMEOUT_FACTOR = 2.5
 # Bytes assumed of a recording before it is opened: a path may be on a slow disk, and samples have to be
 # encoded.
@@ -238,7 +239,15 @@ class Transcribe(Operation[Transcript]):
         limits = build_timeouts(self.resolve_timeout(timeout), _TIMEOUT_FACTOR * recording.duration_s)
         body, accept = build_recognition_body(recording, fields), "application/json"
         return HttpCall(
-            self.name, "asr", "POST", RECOGNITION_PATH, limits, body, accept=accept, fields=fields
+            self.name,
+            "asr",
+            "POST",
+            RECOGNITION_PATH,
+            limits,
+            body,
+            accept=accept,
+            reply_limit=_LEAST_LIMIT + body.length,  # a transcript is smaller than its recording
+            fields=fields,
         )
 
     def read(self, reply: RawResponse) -> Transcript:

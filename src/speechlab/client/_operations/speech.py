@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _TITLE_CHARS = 60
 _S_PER_CHAR = 0.3
 _MAX_TEXT = 1 << 16
+# Bytes of a reply to the shortest text, which may still be minutes of sound.
+_LEAST_LIMIT = 32 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
@@ -195,13 +197,24 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     def call(self, timeout: float | None) -> HttpCall:
         object.__setattr__(self, "_sent", self._request_and_rate)
-        request, _ = self._request_and_rate
+        request, rate = self._request_and_rate
         limits = build_timeouts(
             self.resolve_timeout(timeout), _S_PER_CHAR * len(request.text), stream=self.stream
         )
         fields = request.body()
         body = build_json_body(fields)
-        return HttpCall(self.name, "tts", "POST", SPEECH_PATH, limits, body, accept="audio/*", fields=fields)
+        largest = limit_speech(len(request.text), rate)
+        return HttpCall(
+            self.name,
+            "tts",
+            "POST",
+            SPEECH_PATH,
+            limits,
+            body,
+            accept="audio/*",
+            reply_limit=largest,
+            fields=fields,
+        )
 
     def read(self, reply: RawResponse) -> SpeechClip:
         if not is_audio_type(reply.content_type):
@@ -240,6 +253,11 @@ class StreamSpeech(Synthesize):
     __slots__ = ()
     name = "stream_speech"
     stream = True
+
+
+def limit_speech(chars: int, rate: int) -> int:
+    """Return the maximum of bytes of a text's speech: more than its slowest voice needs, in two channels."""
+    return max(_LEAST_LIMIT, round(2 * _S_PER_CHAR * chars) * rate * 4)
 
 
 def count_speech_usage(text: str, audio_bytes: int) -> dict[str, float]:

@@ -26,6 +26,8 @@ from speechlab.contract import (
 from speechlab.display import audio_figure
 
 _S_PER_CHAR = 0.05
+# Bytes of a reply: of the least, and for each character; as events, each token has a JSON object.
+_LEAST_LIMIT, _LIMIT_PER_CHAR = 2 << 20, 2_000
 
 
 @dataclass(frozen=True)
@@ -185,7 +187,15 @@ class Translate(Operation[Translation]):
         pairs = request.form()
         body = build_form_body(pairs)
         return HttpCall(
-            self.name, "translate", "POST", TRANSLATION_PATH, limits, body, accept=accept, fields=pairs
+            self.name,
+            "translate",
+            "POST",
+            TRANSLATION_PATH,
+            limits,
+            body,
+            accept=accept,
+            reply_limit=_LEAST_LIMIT + _LIMIT_PER_CHAR * len(request.text),
+            fields=pairs,
         )
 
     def read(self, reply: RawResponse) -> Translation:

@@ -290,11 +290,24 @@ def _parse_names(description: str) -> set[str]:
     return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
 
 
+# Bytes: the catalogue of some ten thousand voices.
+_CATALOGUE_LIMIT = 8 << 20
+
+
 def build_voices_call(timeout: float | None) -> HttpCall:
     """``GET /tts/voices`` (section 4.2)."""
     # A catalogue needs no computation; a request that takes longer than this has failed.
     limits = Timeouts(read=30.0, total=90.0) if timeout is None else build_timeouts(timeout, 0.0)
-    return HttpCall("voices", "tts", "GET", VOICES_PATH, limits, accept="application/json", free=True)
+    return HttpCall(
+        "voices",
+        "tts",
+        "GET",
+        VOICES_PATH,
+        limits,
+        accept="application/json",
+        free=True,
+        reply_limit=_CATALOGUE_LIMIT,
+    )
 
 
 def parse_catalogue(reply: RawResponse) -> VoiceCatalogue:

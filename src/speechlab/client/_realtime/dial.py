@@ -30,6 +30,7 @@ from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
     ConfigurationError,
+    ContractError,
     InvalidRequestError,
     SpeechLabError,
 )
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from speechlab.client._transport.sender import Sender
 
 OPEN_S = 30.0
+# Bytes that a service sends before a session is configured.
+_MOST_BEFORE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
     clock = sender.settings.clock
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
+    received = 0
     socket, deadline = await _connect(sender)
     within_s = _compute_time_left(sender.settings, deadline)
     until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
@@ -89,6 +93,10 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
         await socket.send(update.to_message())
         while True:
             frame = await socket.receive(max(0.0, until - clock.monotonic()))
+            received += len(frame)
+            if received > _MOST_BEFORE:
+                problem = ContractError(f"the service sent {received:,} bytes before session.created")
+                break
             message = None if isinstance(frame, bytes) else parse_message(frame)
             if isinstance(message, SessionCreated):
                 return socket, message.session

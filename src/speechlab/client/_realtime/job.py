@@ -12,17 +12,32 @@ from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.operation import TimeLeft, get_full_timeout
 from speechlab.client._operations.samples import SampleReader
-from speechlab.client._operations.speech import ExpectedSpeech, SpeechClip, count_speech_usage
+from speechlab.client._operations.speech import (
+    ExpectedSpeech,
+    SpeechClip,
+    count_speech_usage,
+    limit_speech,
+)
 from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
 from speechlab.client._streams.base import Playable
 from speechlab.contract import AudioFormat
-from speechlab.errors import APITimeoutError, ConfigurationError, SpeechLabError, StreamTruncatedError
+from speechlab.errors import (
+    APITimeoutError,
+    ConfigurationError,
+    ContractError,
+    SpeechLabError,
+    StreamTruncatedError,
+)
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._realtime.dial import RealtimeConfig
     from speechlab.client._transport.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
+
+
+# Bytes that each message counts besides its own: many small ones are large in memory.
+_FRAME_BYTES = 500
 
 
 class Job:
@@ -47,6 +62,7 @@ class Job:
         self._began = self._clock.monotonic()
         self.sent_at: float | None = None
         """When it got its place, as the next text to be sent."""
+        self._received = 0
         self._first: float | None = None
         self._ended: float | None = None
         self._time_s = time_s
@@ -64,6 +80,12 @@ class Job:
     def record_frame(self, frame: str | bytes) -> None:
         """Record a message, with its time."""
         now = self._clock.monotonic()
+        self._received += len(frame) + _FRAME_BYTES
+        assert self.config is not None
+        if self._received > 1.5 * limit_speech(len(self.text), self.config.sample_rate):  # as base64
+            raise ContractError(
+                f"the service sent {self._received:,} bytes for a text of {len(self.text):,} characters"
+            )
         self.frames.append((round(now - (self.sent_at or now), 6), frame))
 
     def feed(self, frame: str | bytes) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import weakref
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._closable import AsyncOpenable, check_process, close_soon
@@ -61,8 +61,9 @@ class Stream(AsyncOpenable):
         self._timing = Timing()
         self._pid = os.getpid()
         self._time_s: float | None = None
-        """Seconds for all waits for the service together, or None."""
-        self._waited_s = 0.0
+        """Seconds for opening and reading together, without what the reader does in between; None is no limit."""
+        self._spent_s = 0.0
+        self._resumed_at: float | None = None
 
     @property
     def timing(self) -> Timing:
@@ -119,7 +120,9 @@ class Stream(AsyncOpenable):
         if body is None:
             self._time_s = operation.resolve_timeout(sender.settings.timeout)
             body = await sender.open_stream(operation.call(sender.settings.timeout))
-            self._waited_s = body.timing.latency_s
+            self._spent_s = body.timing.latency_s
+            if self._resumed_at is not None:
+                self._resumed_at = sender.settings.clock.monotonic()
             sender.connections.sessions.add(self)
         self._body = body
         # A stream that is dropped before its end must return its place in the scheduler.
@@ -147,25 +150,48 @@ class Stream(AsyncOpenable):
             self._tape.add(piece)
         return piece
 
+    @contextmanager
+    def _spending(self) -> Iterator[None]:
+        """Count the time of the block, in which the reader waits for the stream."""
+        monotonic = self._sender.settings.clock.monotonic
+        if self._resumed_at is not None:  # within another such block
+            yield
+            return
+        self._resumed_at = monotonic()
+        try:
+            yield
+        finally:
+            self._spent_s += monotonic() - self._resumed_at
+            self._resumed_at = None
+
+    def _check_time(self) -> float | None:
+        """Return the rest of the call's timeout; WireError if there is none."""
+        if self._time_s is None:
+            return None
+        now = self._sender.settings.clock.monotonic()
+        left_s = self._time_s - self._spent_s - (0.0 if self._resumed_at is None else now - self._resumed_at)
+        if left_s <= 0:
+            raise self._build_timeout()
+        return left_s
+
     async def _wait_for_bytes(self) -> bytes | None:
         """Wait for the next bytes, within the rest of the call's timeout."""
-        body, clock = self._body, self._sender.settings.clock
-        assert body is not None
-        remaining = None if self._time_s is None else self._time_s - self._waited_s
-        began = clock.monotonic()
+        assert self._body is not None
         try:
-            with wake_for_interrupts():
-                async with asyncio.timeout(remaining):
-                    return await body.next()
+            # The check as well: bytes that are there already come without a wait, which alone would end.
+            with self._spending(), wake_for_interrupts():
+                async with asyncio.timeout(self._check_time()):
+                    return await self._body.next()
         except TimeoutError:
             pass
-        finally:
-            self._waited_s += clock.monotonic() - began
+        raise self._build_timeout()
+
+    def _build_timeout(self) -> WireError:
         given_s = get_full_timeout(self._time_s or 0.0)
         text = (
             f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
         )
-        raise WireError(text, sent=True, timed_out=True)
+        return WireError(text, sent=True, timed_out=True)
 
     async def _save_and_count(self, spent: dict[str, float]) -> None:
         """Keep and count a complete stream; a stream from the store is not counted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from speechlab.client._operations.translation import (
     parse_chunk,
 )
 from speechlab.client._streams.base import Stream, read_start
-from speechlab.client._transport.http import WireError
+from speechlab.client._transport.http import Turns, WireError
 from speechlab.contract import STREAM_END, read_json_reply
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
@@ -40,11 +41,12 @@ class AsyncTranslationStream(Stream):
         _ = operation.request  # raises for an invalid request
         self._operation = operation
         self._reader = EventReader()
-        self._waiting: list[str] = []
+        self._waiting: deque[str] = deque()
         self._chunks: list[TranslationChunk] = []
         self._complete = False
         self._result: Translation | None = None
         self._whole: tuple[TranslationChunk, Translation] | None = None
+        self._turns = Turns()
         self._at_end = False
         self._fault = ""
 
@@ -107,6 +109,11 @@ class AsyncTranslationStream(Stream):
                 ``partial`` contains the text so far.
             ContractError: An event is not a chunk.
         """
+        with self._spending():
+            await self._turns.give()
+            return await self._read_chunk()
+
+    async def _read_chunk(self) -> TranslationChunk:
         if self._result is not None:
             raise StopAsyncIteration
         if self._whole is None:
@@ -128,6 +135,14 @@ class AsyncTranslationStream(Stream):
 
     async def _read_event(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
+        if self._waiting:
+            try:
+                self._check_time()
+            except WireError as error:
+                why = str(error)
+            else:
+                return self._waiting.popleft()
+            raise await self._close_as_truncated(why)
         while not self._waiting:
             if self._at_end:
                 return None
@@ -138,7 +153,7 @@ class AsyncTranslationStream(Stream):
                 piece = None
             self._at_end = piece is None
             self._waiting.extend(self._reader.close() if piece is None else self._reader.feed(piece))
-        return self._waiting.pop(0)
+        return self._waiting.popleft()
 
     async def _parse_chunk(self, data: str) -> TranslationChunk:
         value, problem = None, None

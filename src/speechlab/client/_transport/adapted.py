@@ -30,6 +30,7 @@ class _WholeReply(Reply):
     """A reply that is already complete."""
 
     def __init__(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        super().__init__()
         self.status = status
         self.headers = headers
         self._content: bytes | None = content
@@ -133,6 +134,7 @@ class _FunctionStream(Reply):
     def __init__(
         self, asked: FunctionCall, pieces: AsyncGenerator[Any, None], read_s: float, name: str
     ) -> None:
+        super().__init__()
         self.status = 200
         self._speaks = asked.operation == "synthesize"
         kind = CONTENT_TYPES[AudioFormat(asked.format)] if self._speaks else "text/event-stream"

@@ -29,6 +29,7 @@ from speechlab.client._transport.http import (
     build_connect_timeout,
     build_reply_timeout,
     build_unusable_proxy_error,
+    check_peer,
     find_proxy,
     format_proxy,
     get_ssl_context,
@@ -37,6 +38,7 @@ from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
+    from aiohttp.client_proto import ResponseHandler
 
     from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
@@ -95,13 +97,13 @@ class AiohttpReply(LibraryReply):
     """A reply of aiohttp."""
 
     def __init__(self, response: aiohttp.ClientResponse, wire: AiohttpWire, attempt: RequestAttempt) -> None:
-        super().__init__(wire, attempt)
+        headers: dict[str, str] = {}
+        for name, value in response.headers.items():
+            earlier = headers.get(name := name.lower())
+            headers[name] = value if earlier is None else f"{earlier}, {value}"
+        super().__init__(wire, attempt, headers)
         self._response = response
         self.status = response.status
-        self.headers = {}
-        for name, value in response.headers.items():
-            earlier = self.headers.get(name := name.lower())
-            self.headers[name] = value if earlier is None else f"{earlier}, {value}"
 
     async def _read(self) -> bytes | None:
         return await self._response.content.readany() or None
@@ -118,7 +120,7 @@ class AiohttpWire(LibraryWire):
         self.proxy = find_proxy(settings.base_url)
         self._proxy_headers, self._proxy_options = _build_proxy_options(self.proxy, settings.base_url)
         self._loop = asyncio.get_running_loop()
-        self._session = _open_session(settings.base_url)
+        self._session = _open_session(settings)
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _release_session, self._session, self._loop, os.getpid())
 
@@ -187,7 +189,20 @@ def _build_timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTime
 
 
 class _Connector(aiohttp.TCPConnector):
-    """A connector that does not warn of unclosed connections."""
+    """A connector that looks at the peer of a new connection, and does not warn of unclosed ones."""
+
+    def __init__(self, settings: Settings, **options: Any) -> None:
+        super().__init__(**options)
+        self._settings = settings
+
+    async def _create_connection(self, *arguments: Any) -> ResponseHandler:
+        connection = await super()._create_connection(*arguments)
+        try:
+            check_peer(self._settings)
+        except WireError:
+            connection.close()
+            raise
+        return connection
 
     def __del__(self) -> None:  # type: ignore[override]  # aiohttp's stubs add an argument
         pass
@@ -205,16 +220,18 @@ class _Response(aiohttp.ClientResponse):
             super().__del__()
 
 
-def _open_session(base_url: str) -> aiohttp.ClientSession:
+def _open_session(settings: Settings) -> aiohttp.ClientSession:
     connector = _Connector(
+        settings,
         limit=0,  # the scheduler limits the calls
         keepalive_timeout=KEEPALIVE_S,
-        ssl=get_ssl_context() if base_url.startswith("https:") else True,
+        ssl=get_ssl_context() if settings.base_url.startswith("https:") else True,
         resolver=aiohttp.ThreadedResolver(),
     )
     session = aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
         read_bufsize=_SLICE,
         response_class=_Response,
     )

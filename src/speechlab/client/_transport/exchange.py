@@ -19,7 +19,13 @@ from speechlab.client._operations.operation import get_full_timeout
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._transport.http import Reply, RequestAttempt, Wire, WireError, build_reply_timeout
-from speechlab.errors import APIConnectionError, APITimeoutError, SpeechLabError, StreamTruncatedError
+from speechlab.errors import (
+    APIConnectionError,
+    APITimeoutError,
+    ContractError,
+    SpeechLabError,
+    StreamTruncatedError,
+)
 
 if TYPE_CHECKING:
     from speechlab.client._scheduling.waiting import CallPlace
@@ -277,7 +283,7 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt)
             pieces.append(piece)
             attempt.record_progress()
     except WireError as error:
-        if error.timed_out or progress.call.free:
+        if error.timed_out or error.too_large or progress.call.free:
             return _build_failure(progress, error)
         fault = str(error)
     else:
@@ -292,6 +298,8 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt)
 def _build_failure(progress: Progress, fault: WireError, *, broke_off: bool = False) -> Failure:
     settings, call = progress.settings, progress.call
     where = call.describe_target(settings.place)
+    if fault.too_large:
+        return Failure(ContractError(f"{where}: {fault}"), sent=True, final=True)
     advice = [fault.advice] if fault.advice else []
     if not advice and fault.sent and not call.free:
         advice = ["the request had been sent in full, so it may have been done and billed"]

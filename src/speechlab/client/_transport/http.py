@@ -6,6 +6,7 @@ Authorization header, and a notebook prints the locals of tracebacks.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import time
@@ -20,6 +21,7 @@ from weakref import WeakSet
 
 from speechlab._platform import is_loopback, package_version
 from speechlab.client._secret import install_log_filter, redact
+from speechlab.client._transport.unpacking import CODINGS, Unpacker
 from speechlab.contract import INTERIM_HEADER, join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -35,6 +37,8 @@ _LARGE_BODY = 1 << 20
 KEEPALIVE_S = 20.0
 # Maximum of cached addresses.
 _URLS = 100
+# Seconds for which one task works without a turn for others.
+_TURN_S = 0.02
 
 
 class WireError(Exception):
@@ -48,10 +52,12 @@ class WireError(Exception):
         timed_out: bool = False,
         advice: str = "",
         final: bool = False,
+        too_large: bool = False,
     ) -> None:
         super().__init__(text)
         self.sent = sent
         self.timed_out = timed_out
+        self.too_large = too_large
         without_tls = any(word in text for word in _NO_TLS_TEXTS) and not advice
         self.final = final or is_certificate_failure(text) or without_tls
         self.advice = _HTTP_ADVICE if without_tls else advice
@@ -113,21 +119,50 @@ class RequestAttempt:
         self.at = time.monotonic()
 
 
+class Turns:
+    """Turns of other tasks and timeouts, which what comes as fast as it is read would leave none."""
+
+    def __init__(self) -> None:
+        self._given_at = time.monotonic()
+
+    async def give(self) -> None:
+        """Let others run, if none could for a while."""
+        if time.monotonic() - self._given_at > _TURN_S:
+            await asyncio.sleep(0)
+            self._given_at = time.monotonic()
+
+
 class Reply(ABC):
     """A reply with its headers, their names in lower case; the body is read on demand."""
 
     status: int
     headers: dict[str, str]
     ended: bool = False
+    limit: int | None = None
+    """Maximum of bytes of the body, unpacked; None for what is made in this process."""
+    _size = 0
     _broken_off: bool = False
     """Whether the reading of a piece failed or was cancelled; also while one is read."""
 
+    def __init__(self) -> None:
+        self._turns = Turns()
+
     async def next(self) -> bytes | None:
-        """Return the next piece of the body as it arrives; None at its end, and after a read that was broken off."""
+        """Return the next piece of the body as it arrives; None at its end, and after a read that was broken off.
+
+        Raises:
+            WireError: The body is incomplete, or larger than its limit.
+        """
         if self.ended or self._broken_off:
             return None
         self._broken_off = True
+        await self._turns.give()
         piece = await self._next()
+        if piece is not None and self.limit is not None:
+            self._size += len(piece)
+            if self._size > self.limit:
+                text = f"the reply is larger than {self.limit:,} bytes, more than a reply of its kind needs"
+                raise WireError(text, sent=True, final=True, too_large=True)
         self._broken_off, self.ended = False, piece is None
         return piece
 
@@ -149,6 +184,7 @@ class Wire(ABC):
         """Replies that are still referenced; they end with the wire."""
         self._base_url = settings.base_url
         self._key = settings.api_key
+        self._settings = settings
         self._reads_interim = settings.lease is not None
         self._urls: dict[str, Any] = {}
 
@@ -202,14 +238,39 @@ class Wire(ABC):
 class LibraryReply(Reply):
     """A reply that a library reads."""
 
-    def __init__(self, wire: LibraryWire, attempt: RequestAttempt) -> None:
+    def __init__(self, wire: LibraryWire, attempt: RequestAttempt, headers: dict[str, str]) -> None:
+        super().__init__()
         self._wire, self._attempt = wire, attempt
+        self.headers, self.limit = headers, attempt.call.reply_limit
+        codings = [coding.strip() for coding in headers.get("content-encoding", "").lower().split(",")]
+        packed = [coding for coding in codings if coding in CODINGS]
+        self._unpacker = Unpacker(packed[0]) if packed else None
+        self._is_packed_twice = len(packed) > 1
 
     @abstractmethod
     async def _read(self) -> bytes | None:
-        """Return the next piece of the body, or None at its end; the library's own errors."""
+        """Return the next piece of the body as it came, or None at its end; the library's own errors."""
 
     async def _next(self) -> bytes | None:
+        unpacker = self._unpacker
+        if unpacker is None:
+            return await self._read_packed()
+        if self._is_packed_twice:
+            raise WireError("the reply is compressed twice, and nobody asked for that", sent=True, final=True)
+        try:
+            while not (piece := unpacker.take()):
+                packed = await self._read_packed()
+                if packed is None:
+                    unpacker.check_end()
+                    return None
+                unpacker.feed(packed)
+        except ValueError as error:
+            failure = WireError(str(error), sent=True)
+        else:
+            return piece
+        raise failure
+
+    async def _read_packed(self) -> bytes | None:
         failure: WireError
         try:
             return await self._read()
@@ -260,6 +321,16 @@ class LibraryWire(Wire):
         if connecting and self.proxy is not None and not is_certificate_failure(text):
             return build_proxy_error(self.proxy, text, status)
         return WireError(text, sent=sent)
+
+
+def check_peer(settings: Settings) -> None:
+    """Refuse a new connection to whoever took the port of the embedded service; no key was sent yet.
+
+    Raises:
+        WireError: Another process listens there.
+    """
+    if settings.lease is not None and not settings.lease.is_listening():
+        raise WireError("another program has taken the port of the embedded service")
 
 
 @cache

@@ -19,6 +19,7 @@ from speechlab.client._transport.http import (
     build_connect_timeout,
     build_reply_timeout,
     build_unusable_proxy_error,
+    check_peer,
     find_proxy,
     get_ssl_context,
     strip_traceback,
@@ -83,17 +84,19 @@ class HttpxReply(LibraryReply):
     """A reply of httpx2."""
 
     def __init__(self, response: httpx2.Response, wire: HttpxWire, attempt: RequestAttempt) -> None:
-        super().__init__(wire, attempt)
+        super().__init__(wire, attempt, {name.lower(): value for name, value in response.headers.items()})
         self._response = response
         self._body: AsyncIterator[bytes] | None = None
         self._generators: list[AsyncGenerator[Any, Any]] = []
         self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        if response.is_stream_consumed:  # by a transport of the user, which has unpacked it
+            self._unpacker = None
 
     async def _read(self) -> bytes | None:
         if self._body is not None:
             return await anext(self._body, None)
-        self._body = self._response.aiter_bytes()
+        response = self._response
+        self._body = response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
         return await _collect_generators(self._generators, partial(anext, self._body, None))
 
     async def close(self) -> None:
@@ -111,6 +114,7 @@ class HttpxWire(LibraryWire):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        self._extensions = {} if settings.lease is None else {"trace": self._check_connection}
         if settings.transport is None or isinstance(settings.transport, str):
             import httpx2
 
@@ -131,6 +135,15 @@ class HttpxWire(LibraryWire):
         else:
             self._transport = settings.transport
 
+    async def _check_connection(self, event: str, facts: dict[str, Any]) -> None:
+        """Look at the peer of a new connection before anything is sent to it."""
+        if event == "connection.connect_tcp.complete":
+            try:
+                check_peer(self._settings)
+            except WireError:
+                await facts["return_value"].aclose()
+                raise
+
     async def _send_request(self, attempt: RequestAttempt) -> Reply:
         import httpx2
 
@@ -146,7 +159,7 @@ class HttpxWire(LibraryWire):
             self._build_url(call.path, httpx2.URL),
             headers=self._build_headers(call),
             content=None if call.body is None else _iterate_upload(call.body.open(), attempt),
-            extensions={"timeout": waits},
+            extensions={"timeout": waits, **self._extensions},
         )
         return HttpxReply(await self._transport.handle_async_request(request), self, attempt)
 

@@ -21,6 +21,7 @@ from speechlab.client._transport.http import (
     WireError,
     build_proxy_error,
     build_unusable_proxy_error,
+    check_peer,
     find_proxy,
     get_ssl_context,
     is_certificate_failure,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
 
 # Maximum bytes of one message: in base64, a service may send the audio of a whole text in one.
-_MAX_MESSAGE = 64 << 20
+_MAX_MESSAGE = 32 << 20
 _KEEPALIVE_S = 20.0
 _CLOSE_S = 2.0
 
@@ -144,7 +145,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
         raise build_unusable_proxy_error(error) from None
-    except (OSError, WebSocketException, ValueError) as error:
+    except (OSError, WebSocketException, WireError, ValueError) as error:
         fault = _to_wire_error(error, proxy)
         advice = fault.advice or "check ws_base_url, and that the service runs"
         failure = Failure(APIConnectionError(f"{url}: {fault}; {advice}"), final=fault.final)
@@ -173,13 +174,20 @@ def _to_wire_error(error: Exception, proxy: str | None) -> WireError:
 
 
 async def _connect(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
-    from websockets.asyncio.client import connect
+    from websockets.asyncio.client import ClientConnection, connect
 
     class _NoRedirect(connect):
         """Follows no redirection, so that the key is sent to no other address."""
 
         def process_redirect(self, exc: Exception) -> Exception | str:
             return exc
+
+    class _Known(ClientConnection):
+        """Sends its handshake, which has the key, to the service alone."""
+
+        async def handshake(self, *arguments: Any, **options: Any) -> None:
+            check_peer(settings)
+            await super().handshake(*arguments, **options)
 
     secrets = {name: value.reveal() for name, value in settings.default_headers.items()}
     if settings.api_key is not None:
@@ -190,8 +198,10 @@ async def _connect(settings: Settings, url: str, within_s: float, proxy: str | N
         url,
         additional_headers=secrets,
         user_agent_header=user_agent(),
+        create_connection=_Known,
         compression=None,  # audio does not compress, and decompression costs ten times the receipt of a frame
         max_size=_MAX_MESSAGE,
+        max_queue=2,
         open_timeout=within_s,
         close_timeout=_CLOSE_S,
         ping_interval=_KEEPALIVE_S,
