@@ -25,6 +25,8 @@ from speechlab.errors import EngineError
 OPENJTALK_LOCK = threading.RLock()
 
 _HUGE_NUMBER = re.compile(r"\d{13,}")
+_HUGE_LIST = re.compile(r"\d(?:,?\d){12,}")
+_DIGIT_RUN = re.compile(r"\d+")
 _RANGE_MARK = re.compile(r"[〜～](?=\d)")
 _DIGITS = "0123456789"
 # Characters of a private plane of Unicode, which has no letters.
@@ -135,10 +137,15 @@ def _hide_digits(text: str) -> str:
 
 
 def _read_safely(reader: Callable[[str], str], text: str) -> str:
-    # The readers fail on numbers for which they have no words. Such a number is read digit by digit.
+    # The readers fail on numbers for which they have no words. Such a number is read digit by digit, and one with
+    # commas as a list.
+    text = _HUGE_LIST.sub(lambda match: match.group().replace(",", ", "), text)
     text = _HUGE_NUMBER.sub(lambda match: " ".join(match.group()), text)
     try:
-        return reader(text)
+        try:
+            return reader(text)
+        except (ArithmeticError, LookupError, ValueError):
+            return reader(_DIGIT_RUN.sub(lambda match: f" {' '.join(match.group())} ", text))
     except MemoryError:
         raise
     except Exception as error:

@@ -9,7 +9,18 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from speechlab.errors import EngineError
+
 T = TypeVar("T")
+
+
+def to_failure(error: BaseException) -> Exception:
+    """Return what an engine raised as an error that ends its own request, not the event loop with all others."""
+    if isinstance(error, Exception) and not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    failure = EngineError(f"it raised {type(error).__name__}")
+    failure.__cause__ = error
+    return failure
 
 
 class Threads:
@@ -59,7 +70,7 @@ class Threads:
             try:
                 result = task()
             except BaseException as caught:  # noqa: BLE001 - passed to the waiting caller
-                error = caught
+                error = to_failure(caught)
             with self._lock:
                 self.busy -= 1
                 self._idle += 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from speechlab.contract import Voice, VoiceRules, parse_uuid
+from speechlab.service._engines.threads import to_failure
 from speechlab.service._logs import build_error_fields, log
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ class Catalogue:
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
                 voices = lane.get_engine().voices
-            except Exception as error:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
-                broken[provider.name] = error
+            except BaseException as raised:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
+                error = broken[provider.name] = to_failure(raised)
                 if provider.name not in self._broken:
                     fields = {"provider": provider.name, **build_error_fields(error)}
                     log("an engine has no voices", level="error", **fields)

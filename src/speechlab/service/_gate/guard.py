@@ -151,7 +151,7 @@ class Guard:
                 raise
             record.ended = (499, "the reader was too slow")
             get_abort(scope)()
-        except Exception as error:  # noqa: BLE001 - an internal error must not reach the client
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - an internal error must not reach the client
             fields = {"request_id": record.id, "path": _to_logged_path(scope), **build_error_fields(error)}
             log("internal error", level="error", **fields)
             if not status:
@@ -176,6 +176,7 @@ class Guard:
         log(
             "request",
             level="debug" if scope["path"] in _QUIET_PATHS else "info",
+            once_a_minute=record.principal is None,  # a stranger can send any number
             request_id=record.id,
             method=_to_logged_method(scope),
             path=_to_logged_path(scope),

@@ -118,4 +118,11 @@ def _to_logged_path(scope: Scope) -> str:
 
 def _log_refusal(refused: HandshakeRefused, request_id: str, scope: Scope) -> None:
     path, code = _to_logged_path(scope), refused.code.value
-    log("handshake refused", request_id=request_id, path=path, status=refused.status, code=code)
+    log(
+        "handshake refused",
+        once_a_minute=True,
+        request_id=request_id,
+        path=path,
+        status=refused.status,
+        code=code,
+    )

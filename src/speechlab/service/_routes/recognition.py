@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from speechlab.audio import detect_format
 from speechlab.contract import (
+    ASR_FAILED,
     UNSUPPORTED_AUDIO,
     RecognitionRequest,
     VadMode,
@@ -150,10 +151,12 @@ def _build_options(wanted: RecognitionRequest) -> RecognitionOptions:
 def _build_reply(wanted: RecognitionRequest, heard: Recognition, duration: float) -> dict[str, Any]:
     reply: dict[str, Any] = {
         "language": wanted.language.value if wanted.language else heard.language,
-        "confidence": round(min(max(heard.confidence, 0.0), 1.0), 4),
+        "confidence": round(min(heard.confidence, 1.0), 4) if heard.confidence > 0 else 0.0,  # also for NaN
     }
     if wanted.vad is not VadMode.SEGMENTS:
         return {"text": heard.text, **reply}
+    if not all(math.isfinite(piece.start) and math.isfinite(piece.end) for piece in heard.segments):
+        raise Fault("ErrInternal", ASR_FAILED.format(detail="a segment has no time"), "asr", "engine")
     reply["segments"] = [
         {"start": round(piece.start, 3), "end": min(round(piece.end, 3), duration), "text": piece.text}
         for piece in heard.segments

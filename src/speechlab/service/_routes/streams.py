@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.responses import Response
 
+from speechlab.service._engines.threads import to_failure
 from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._held_bytes import BLOCK_BYTES, HeldBytes
 from speechlab.service._logs import build_error_fields, log
@@ -24,7 +25,7 @@ _READ_BYTES = 128 * 1024
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do the work of a request whose body was read, and cancel it if the client disconnects."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(_contain_exit(work))
     watch = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -35,6 +36,13 @@ async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) ->
         task.cancel()
         watch.cancel()
         await asyncio.gather(task, watch, return_exceptions=True)
+
+
+async def _contain_exit(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:  # of an engine; in a task it would end the event loop
+        raise to_failure(error) from None
 
 
 class StreamReply(Response):

@@ -143,7 +143,13 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def _refuse_handshake(self, refused: HandshakeRefused) -> None:
         request_id = secrets.token_hex(8)
-        log("handshake refused", request_id=request_id, status=refused.status, code=refused.code.value)
+        log(
+            "handshake refused",
+            once_a_minute=True,
+            request_id=request_id,
+            status=refused.status,
+            code=refused.code.value,
+        )
         self._conn.data_to_send()  # discards the library's own reply
         headers = {**refused.headers, "Content-Type": "application/json", "X-Request-Id": request_id}
         self._write_last(build_closing_reply(refused.status, refused.build_body(), headers))
