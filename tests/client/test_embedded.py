@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -172,6 +175,55 @@ def test_a_service_that_dies_is_started_again_where_it_was(fake, state, caplog):
     texts = [record.getMessage() for record in caplog.records if record.name == "speechlab.client"]
     assert sum(f"(process {first}) has stopped; starting it again" in text for text in texts) == 1
     assert "sl:fake" not in caplog.text
+
+
+@contextmanager
+def taking(port):
+    """Listen where a killed service did, as another user of the machine may; what came is yielded."""
+    came, listener = [], socket.create_server(("127.0.0.1", port))
+
+    def serve():
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(2)
+                    with suppress(OSError):
+                        came.append(connection.recv(65_536))
+                        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield came
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join(5)
+
+
+@pytest.mark.parametrize("wire", [None, "aiohttp"])
+def test_whoever_takes_the_port_of_a_killed_service_gets_nothing(wire, fake, state):
+    with connect(max_retries=0, transport=wire, timeout=20) as lab:
+        voice = "53d1acf3-1ef1-5583-bcf8-dda6184fe486"
+        killed(state)
+        with taking(urlsplit(lab.base_url).port) as came:
+            calls = (
+                lab.voices,
+                lambda: lab.synthesize("a secret", voice=voice),
+                lambda: lab.stream_translation("a secret", source_lang="en", target_lang="ja").collect(),
+                lambda: lab.realtime(voice=voice).say("a secret"),
+            )
+            for call in calls:
+                with pytest.raises(APIConnectionError, match=r"has taken|has stopped"):
+                    call()
+            assert (
+                not (state / "service.json").exists()
+                or not _state.EmbeddedService.read(state / "service.json").is_reachable()
+            )
+        assert b"".join(came) == b""
+        # Nor does the service come back with the key where somebody else has been.
+        with pytest.raises(APIConnectionError, match="another program has taken its port"):
+            lab.voices()
+    assert len(fake) == 1
 
 
 def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):

@@ -1,0 +1,125 @@
+"""Engines and texts as they come: whatever an engine raises ends its own request, and ordinary texts are read."""
+
+import asyncio
+import logging
+import math
+
+import numpy as np
+import orjson
+import pytest
+
+from speechlab.audio import encode
+from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, TranslationDelta
+from speechlab.engines._speech.phonemes import _read_safely
+from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
+from speechlab.service._logs import OnceAMinuteFilter
+from support.clients import Http
+from support.staged import staged_config
+
+RECORDING = encode(np.zeros(1_600, np.float32), "wav", 16_000)
+RAISES = [
+    SystemExit(3),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    asyncio.CancelledError(),
+    StopIteration(),
+    MemoryError(),
+]
+
+
+class Wild:
+    """An engine of every kind that raises what a test wants, or returns it."""
+
+    model, sample_rate, languages = "wild", 24_000, ("en", "ja")
+    voices = (EngineVoice("wild", ("en",), "Neutral", "raises"),)
+
+    def __init__(self):
+        self.error = None
+        self.recognition = Recognition("", "en", 0.5, ())
+
+    def synthesize(self, text, voice, *, temperature=None):
+        if self.error is not None:
+            raise self.error
+        return iter([np.zeros(2_400, np.float32)])
+
+    def translate(self, job):
+        if self.error is not None:
+            raise self.error
+        yield TranslationDelta("ok")
+
+    def recognize(self, samples, options):
+        if self.error is not None:
+            raise self.error
+        return self.recognition
+
+
+@pytest.fixture(scope="module")
+def wild():
+    engine = Wild()
+    engines = (
+        ServedEngine("wild", "synthesizer", lambda: engine, Provider("wild", heavy=False)),
+        ServedEngine("ears", "recognizer", lambda: engine, heavy=False),
+        ServedEngine("echo", "translator", lambda: engine, heavy=False),
+    )
+    with run_service(staged_config(*engines)) as service:
+        yield engine, Http(service.base_url)
+
+
+@pytest.mark.parametrize("error", RAISES, ids=lambda error: type(error).__name__)
+def test_what_an_engine_raises_is_a_500_of_its_request(error, wild):
+    engine, http = wild
+    voice = voice_uuid("wild", "wild")
+    engine.error = error
+    replies = [
+        http.speak(voice_id=voice, text="Hello.", format="wav"),
+        http.speak(voice_id=voice, text="Hello.", format="wav", stream=True),
+        http.recognize(RECORDING),
+        http.translate(text="Hello.", source_lang="en", target_lang="ja"),
+    ]
+    engine.error = None
+    assert [reply.status for reply in replies] == [500] * 4
+    assert http.speak(voice_id=voice, text="Hello.", format="wav").status == 200
+
+
+@pytest.mark.parametrize(
+    ("confidence", "reported"), [(math.nan, 0.0), (math.inf, 1.0), (-1.0, 0.0), (0.5, 0.5)]
+)
+def test_a_confidence_is_a_number(confidence, reported, wild):
+    engine, http = wild
+    engine.recognition = Recognition("ten cats", "en", confidence, ())
+    assert orjson.loads(http.recognize(RECORDING).body)["confidence"] == reported
+
+
+@pytest.mark.parametrize("time", [math.nan, math.inf])
+def test_a_segment_without_a_time_is_a_500(time, wild):
+    engine, http = wild
+    engine.recognition = Recognition("ten", "en", 0.5, (RecognitionSegment(0.0, time, "ten"),))
+    assert http.recognize(RECORDING, vad="segments").status == 500
+
+
+def read_short_numbers(text):
+    """Read as the packages do, which have words for numbers of 33 figures at most."""
+    numbers = [word.replace(",", "") for word in text.split()]
+    if any(len(number) > 33 for number in numbers):
+        raise IndexError
+    return text
+
+
+@pytest.mark.parametrize("unit", ["9,", "9", "12,", "9,9 ", "1,000,"])
+@pytest.mark.parametrize("count", [1, 40, 400])
+def test_numbers_of_any_length_are_read(unit, count):
+    assert _read_safely(read_short_numbers, unit * count)
+
+
+def test_refusals_are_logged_once_a_minute(wild, caplog):
+    _, http = wild
+    caplog.set_level("INFO", logger="speechlab.service")
+    passing = OnceAMinuteFilter()
+    stranger = Http(http.base_url, "sl:no-key-of-this-service")
+    for _ in range(20):
+        assert stranger.request("GET", "/tts/voices").status == 401
+    http.request("GET", "/tts/voices")
+    requests = [record for record in caplog.records if record.msg == "request"]
+    assert len(requests) >= 21
+    assert sum(passing.filter(record) for record in requests) <= len(requests) - 19
+    assert all(logging.Filter.filter(passing, record) for record in requests)
