@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 # Bytes that each message counts besides its own: many small ones are large in memory.
-_FRAME_BYTES = 500
+_FRAME_BYTES = 2_000
 
 
 class Job:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from websockets.sync.client import ClientConnection
 
 _MAX_LINES = 20
+_MAX_MESSAGE = 32 << 20
 _RATE_CODES = {
     "rate_limited",
     "service_rate_limited",
@@ -96,7 +97,7 @@ class Talk:
                     address,
                     additional_headers={"Authorization": f"Bearer {key}"},
                     compression=None,
-                    max_size=None,
+                    max_size=_MAX_MESSAGE,
                     open_timeout=self.target.options.timeout_s,
                     close_timeout=2,
                     ping_interval=None,
