@@ -30,3 +30,20 @@ class SystemClock:
     wait = staticmethod(time.sleep)
     time = staticmethod(time.time)
     sleep = staticmethod(asyncio.sleep)
+
+
+# Seconds for which one task works without a turn for others.
+_TURN_S = 0.02
+
+
+class LoopTurns:
+    """Turns of other tasks and timeouts, which what comes as fast as it is read would leave none."""
+
+    def __init__(self) -> None:
+        self._given_at = time.monotonic()
+
+    async def give(self) -> None:
+        """Let others run, if none could for a while."""
+        if time.monotonic() - self._given_at > _TURN_S:
+            await asyncio.sleep(0)
+            self._given_at = time.monotonic()

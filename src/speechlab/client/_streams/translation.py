@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from speechlab.client._clock import LoopTurns
 from speechlab.client._operations.call import RawResponse
 from speechlab.client._operations.failures import error_from_value
 from speechlab.client._operations.translation import (
@@ -18,7 +19,7 @@ from speechlab.client._operations.translation import (
     parse_chunk,
 )
 from speechlab.client._streams.base import Stream, read_start
-from speechlab.client._transport.http import Turns, WireError
+from speechlab.client._transport.http import WireError
 from speechlab.contract import STREAM_END, read_json_reply
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
@@ -46,7 +47,7 @@ class AsyncTranslationStream(Stream):
         self._complete = False
         self._result: Translation | None = None
         self._whole: tuple[TranslationChunk, Translation] | None = None
-        self._turns = Turns()
+        self._turns = LoopTurns()
         self._at_end = False
         self._fault = ""
 

@@ -6,7 +6,6 @@ Authorization header, and a notebook prints the locals of tracebacks.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import platform
 import time
@@ -20,8 +19,9 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from speechlab._platform import is_loopback, package_version
+from speechlab.client._clock import LoopTurns
 from speechlab.client._secret import install_log_filter, redact
-from speechlab.client._transport.unpacking import CODINGS, Unpacker
+from speechlab.client._transport.unpacking import find_unpacker
 from speechlab.contract import INTERIM_HEADER, join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -37,8 +37,6 @@ _LARGE_BODY = 1 << 20
 KEEPALIVE_S = 20.0
 # Maximum of cached addresses.
 _URLS = 100
-# Seconds for which one task works without a turn for others.
-_TURN_S = 0.02
 
 
 class WireError(Exception):
@@ -119,19 +117,6 @@ class RequestAttempt:
         self.at = time.monotonic()
 
 
-class Turns:
-    """Turns of other tasks and timeouts, which what comes as fast as it is read would leave none."""
-
-    def __init__(self) -> None:
-        self._given_at = time.monotonic()
-
-    async def give(self) -> None:
-        """Let others run, if none could for a while."""
-        if time.monotonic() - self._given_at > _TURN_S:
-            await asyncio.sleep(0)
-            self._given_at = time.monotonic()
-
-
 class Reply(ABC):
     """A reply with its headers, their names in lower case; the body is read on demand."""
 
@@ -145,7 +130,7 @@ class Reply(ABC):
     """Whether the reading of a piece failed or was cancelled; also while one is read."""
 
     def __init__(self) -> None:
-        self._turns = Turns()
+        self._turns = LoopTurns()
 
     async def next(self) -> bytes | None:
         """Return the next piece of the body as it arrives; None at its end, and after a read that was broken off.
@@ -242,10 +227,7 @@ class LibraryReply(Reply):
         super().__init__()
         self._wire, self._attempt = wire, attempt
         self.headers, self.limit = headers, attempt.call.reply_limit
-        codings = [coding.strip() for coding in headers.get("content-encoding", "").lower().split(",")]
-        packed = [coding for coding in codings if coding in CODINGS]
-        self._unpacker = Unpacker(packed[0]) if packed else None
-        self._is_packed_twice = len(packed) > 1
+        self._unpacker = find_unpacker(headers.get("content-encoding", ""))
 
     @abstractmethod
     async def _read(self) -> bytes | None:
@@ -255,8 +237,6 @@ class LibraryReply(Reply):
         unpacker = self._unpacker
         if unpacker is None:
             return await self._read_packed()
-        if self._is_packed_twice:
-            raise WireError("the reply is compressed twice, and nobody asked for that", sent=True, final=True)
         try:
             while not (piece := unpacker.take()):
                 packed = await self._read_packed()
@@ -324,11 +304,7 @@ class LibraryWire(Wire):
 
 
 def check_peer(settings: Settings) -> None:
-    """Refuse a new connection to whoever took the port of the embedded service; no key was sent yet.
-
-    Raises:
-        WireError: Another process listens there.
-    """
+    """Raise a WireError for a new connection to whoever took the port of the embedded service; no key was sent."""
     if settings.lease is not None and not settings.lease.is_listening():
         raise WireError("another program has taken the port of the embedded service")
 

@@ -6,13 +6,20 @@ import zlib
 
 _PIECE = 1 << 20
 _GZIP = b"\x1f\x8b"
-CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+_CODINGS = frozenset({"gzip", "x-gzip", "deflate"})
+
+
+def find_unpacker(codings: str) -> Unpacker | None:
+    """Return the unpacker for a header ``Content-Encoding``; None for a body that comes as it is."""
+    known = [name for name in (coding.strip() for coding in codings.lower().split(",")) if name in _CODINGS]
+    return Unpacker(*known) if known else None
 
 
 class Unpacker:
     """The bytes of a body in ``gzip`` or ``deflate``: what comes is fed, what it holds is taken."""
 
-    def __init__(self, coding: str) -> None:
+    def __init__(self, coding: str, *further: str) -> None:
+        self._is_twice = bool(further)
         self._is_gzip = coding != "deflate"
         self._packed = b""
         self._member: zlib._Decompress | None = None
@@ -29,6 +36,9 @@ class Unpacker:
         Raises:
             ValueError: The body is damaged.
         """
+        if self._is_twice:
+            message = "it is compressed twice, and nobody asked for that"
+            raise ValueError(message)
         piece = b""
         while not piece and (self._packed or self._has_more):
             if self._member is None:
