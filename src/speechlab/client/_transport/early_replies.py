@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LARGE = 1 << 16
 """Bytes that networks accept at once in most cases."""
 _READ = 1 << 16
+_MOST_EARLY = 1 << 20
 _GRACE_S = 0.1
 """Seconds for an answer that has arrived to be read."""
 _INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d.*?\r\n\r\n", re.DOTALL)
@@ -40,7 +41,7 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         self._backend = backend
 
     async def connect_tcp(self, *args: Any, **options: Any) -> httpcore2.AsyncNetworkStream:
-        return _Stream(await self._backend.connect_tcp(*args, **options))
+        return _EarlyReadStream(await self._backend.connect_tcp(*args, **options))
 
     async def connect_unix_socket(
         self,
@@ -48,13 +49,13 @@ class _Backend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 - the library's interface
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        return _Stream(await self._backend.connect_unix_socket(path, timeout, socket_options))
+        return _EarlyReadStream(await self._backend.connect_unix_socket(path, timeout, socket_options))
 
     async def sleep(self, seconds: float) -> None:
         await self._backend.sleep(seconds)
 
 
-class _Stream(httpcore2.AsyncNetworkStream):
+class _EarlyReadStream(httpcore2.AsyncNetworkStream):
     """A connection that reads while it writes a large piece, and stops writing once a final reply comes."""
 
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
@@ -97,6 +98,8 @@ class _Stream(httpcore2.AsyncNetworkStream):
         """Read, and keep what comes for the next reader."""
         data = await self._stream.read(_READ)
         self._early += data
+        if len(self._early) > _MOST_EARLY:
+            raise httpcore2.WriteError("the service sends interim replies without end")
         return data
 
     def _is_final(self) -> bool:
@@ -115,7 +118,7 @@ class _Stream(httpcore2.AsyncNetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - as above
     ) -> httpcore2.AsyncNetworkStream:
-        return _Stream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+        return _EarlyReadStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
