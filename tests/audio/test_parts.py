@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+import time
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -188,3 +190,22 @@ def test_a_large_flac_is_one_stream_by_a_few_of_its_frames():
     assert measure_length_s(data) == 20.0
     assert measure_length_s(data + data) == 40.0 == decode(data + data).duration_s
     assert measure_length_s(data + F) == 21.0
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        W[:12] + b"data\0\0\0\0" * 200_000,
+        (W[:40] + bytes(4)) * 40_000,
+        M + b"LYRICSBEGINLYRICS200" * 50_000,
+        M + bytes(2_000_000) + b"x",
+        F[:42] * 40_000,
+        OGG[:28] * 40_000,
+    ],
+    ids=["chunks", "wavs", "lyrics", "zeros", "flacs", "pages"],
+)
+def test_forged_files_take_little_time(data):
+    began = time.process_time()
+    with suppress(AudioError):
+        decode(data)
+    assert time.process_time() - began < 3.0

@@ -273,8 +273,9 @@ def decode(
     """Decode the bytes of a WAV, OGG, MP3 or FLAC file.
 
     The header decides the format. The length in the header is checked, never trusted: WAV and FLAC of unknown length
-    are read to their end, and a file shorter than its header says is an error. A file without sound gives a clip
-    without frames. Overshoot of lossy formats is clipped to ±1.
+    are read to their end, and one shorter than its header says is an error. Streams behind each other (chained OGG;
+    joined WAV, MP3 or FLAC) are all read; where their rate changes or something unknown follows, the error names the
+    byte. A file without sound gives a clip without frames. Overshoot of lossy formats is clipped to ±1.
 
     Args:
         data: The whole file.

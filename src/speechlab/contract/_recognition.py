@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import binascii
+import math
 from typing import Any, Self
 
 import pybase64
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from speechlab.contract._base import ReplyModel, RequestModel
 from speechlab.contract._formats import LIMITS, Language, Range, VadMode
@@ -196,6 +197,11 @@ class RecognitionReply(ReplyModel):
     language: str = ""
     confidence: float | None = None
     segments: tuple[ReplySegment, ...] | None = None
+
+    @field_validator("confidence")
+    @classmethod
+    def _drop_what_is_no_number(cls, value: float | None) -> float | None:
+        return value if value is None or math.isfinite(value) else None
 
     @model_validator(mode="after")
     def _check_one_form(self) -> Self:

@@ -99,6 +99,7 @@ def test_fields_beyond_the_contract_are_read_or_left_out(value):
         (b'{"text":"a","confidence":NaN,"words":[{"word":"a","start":0,"end":Infinity}]}', "a"),
         (b'\xef\xbb\xbf{"text":"a","confidence":-Infinity}', "a"),
         (b'{"text":"a","confidence":1e999}', "a"),
+        (b'{"text":"a","confidence":"NaN"}', "a"),
         (b'{"text":"a\\ud83d b","confidence":null}', "a\ufffd b"),
         (b'{"text":"\\ud83d\\ude00 \\ude00"}', "\U0001f600 \ufffd"),
         (b'{"text":"a\xed\xa0\xbd"}', "a\ufffd"),

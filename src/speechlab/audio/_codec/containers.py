@@ -32,6 +32,10 @@ _UNSUPPORTED_FORMATS: tuple[tuple[int, bytes, str], ...] = (
 )
 
 
+_MAX_LYRICS = 1 << 20
+_MAX_STREAMS = 10_000
+
+
 @dataclass(frozen=True, slots=True)
 class SoundPart:
     """One stream of sound in a file, which a decoder reads on its own."""
@@ -140,10 +144,10 @@ def _tag_size(head: bytes, data: Bytes | memoryview, position: int) -> int:
         return 227
     if head[:3] == b"TAG" and len(data) - position >= 128:
         return 128
-    if head[:11] == b"LYRICSBEGIN":
-        rest = bytes(data[position : position + (1 << 20)])
-        ends = [end for end in (rest.find(b"LYRICS200"), rest.find(b"LYRICSEND")) if end > 0]
-        return min(ends) + 9 if ends else 0
+    if head[:11] == b"LYRICSBEGIN" and not isinstance(data, memoryview):  # never at the beginning
+        for mark in (b"LYRICS200", b"LYRICSEND"):
+            if (end := data.find(mark, position, position + _MAX_LYRICS)) > 0:
+                return end + len(mark) - position
     return 0
 
 
@@ -163,4 +167,12 @@ def refuse_other_stream(position: int, found: tuple[int, int], first: tuple[int,
         raise AudioDecodeError(
             f"at byte {position:,} begins a stream of {rate} Hz and {channels} channels, and those before have "
             f"{first[0]} Hz and {first[1]}; cut the file there, or convert it to one rate"
+        )
+
+
+def check_stream_count(count: int, position: int) -> None:
+    """Raise if a file has so many streams that reading it would take memory out of proportion."""
+    if count > _MAX_STREAMS:
+        raise AudioDecodeError(
+            f"the file has more than {_MAX_STREAMS:,} streams of sound before byte {position:,}"
         )

@@ -15,7 +15,7 @@ from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy as np
     import soundfile
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 else:
     np = import_lazily("numpy")
 
+_FRAMES_OF_AV = 64
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
 
 
@@ -198,18 +199,32 @@ def _read_with_av(
             if context is None:
                 raise AudioDecodeError(f"the {name} file is damaged: its codec is not known")
             yield context.sample_rate, np.zeros((0, context.channels), np.float32)
-            for frame in container.decode(stream):
-                block = _interleave_frame(frame)
-                if (
-                    source_format is AudioFormat.MP3 and left is not None
-                ):  # of very short ones, ffmpeg leaves padding
-                    block, left = block[:left], left - min(left, len(block))
-                yield frame.sample_rate, block
+            for rate, block in _join_frames(container.decode(stream)):
+                if source_format is AudioFormat.MP3 and left is not None:
+                    yield rate, block[:left]  # of very short ones, ffmpeg leaves padding
+                    left -= min(left, len(block))
+                else:
+                    yield rate, block
     except (av.error.FFmpegError, ValueError, EOFError) as error:
         if isinstance(error, AudioError):
             raise
         text = f"the {name} file is damaged: {getattr(error, 'strerror', None) or error}"
         raise AudioDecodeError(text) from error
+
+
+def _join_frames(frames: Iterable[Any]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the rate and a block of many frames of PyAV, which are too short for work on each."""
+    rate, blocks = 0, list[Samples]()
+    for frame in frames:
+        block = _interleave_frame(frame)
+        is_other = frame.sample_rate != rate or block.shape[1] != blocks[0].shape[1] if blocks else False
+        if is_other or len(blocks) >= _FRAMES_OF_AV:
+            yield rate, np.concatenate(blocks)
+            blocks.clear()
+        rate = frame.sample_rate
+        blocks.append(block)
+    if blocks:
+        yield rate, np.concatenate(blocks)
 
 
 def _interleave_frame(frame: Any) -> Samples:

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from speechlab.audio._codec.containers import SoundPart
+from speechlab.audio._codec.containers import SoundPart, check_stream_count
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -21,16 +21,22 @@ if TYPE_CHECKING:
 _STREAM = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")
 _TOTAL = (1 << 36) - 1
 _WINDOW = 1 << 16
+_BEHIND = 256  # bytes of a short tag
 _PLACES = 8  # of a file that are looked at
 _SMALL = 1 << 19
 
 
 def find_flac_parts(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on."""
-    last = _read_ends(data, position, len(data))[-1:]
-    if last == [_read_total(data, position)] and _is_one_stream(data, position):
-        return [_build_part(data, position, len(data), is_alone=True)]
-    starts = [found.start() for found in _STREAM.finditer(data, position)] or [position]
+    total = _read_total(data, position)
+    if _read_ends(data, position, len(data))[-1:] == [total] and _is_one_stream(data, position):
+        spans = ((position, len(data)),)
+        return [SoundPart(position, spans, frames=total or None, is_file=position == 0)]
+    starts = []
+    for found in _STREAM.finditer(data, position):
+        starts.append(found.start())
+        check_stream_count(len(starts), found.start())
+    starts = starts or [position]
     ends = [*starts[1:], len(data)]
     return [
         _build_part(data, start, end, is_alone=len(starts) == 1)
@@ -62,7 +68,11 @@ def _read_ends(data: Bytes, start: int, end: int) -> list[int]:
     kind = _read_kind(data, start, end)
     if kind is None:
         return []
-    return [first + size for first, size in _find_frames(data, max(kind.at, end - _WINDOW), end, kind)]
+    longest = int.from_bytes(data[start + 15 : start + 18], "big") or _WINDOW  # of its frames, in bytes
+    for window in (longest + _BEHIND, _WINDOW):
+        if found := list(_find_frames(data, max(kind.at, end - window), end, kind)):
+            return [first + size for first, size in found]
+    return []
 
 
 def _is_one_stream(data: Bytes, start: int) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.audio._codec.containers import (
     SoundPart,
+    check_stream_count,
     is_mp3_header,
     refuse_other_stream,
     skip_tags,
@@ -101,6 +102,7 @@ def find_mp3_parts(data: Bytes, position: int) -> list[SoundPart]:
                 streams[-1].spans.append((span, at))
             header = _read_xing(data[mark:end]) if is_header else _read_vbri(data[at + 36 : end])
             streams.append(_Stream(at, kind, header))
+            check_stream_count(len(streams), at)
             first, span = streams[0].kind, at
             refuse_other_stream(at, kind[:2], first[:2])
         streams[-1].frames += 1
@@ -168,7 +170,7 @@ def _skip_gap(data: Bytes, position: int) -> int:
     at = position
     while True:
         start, at = at, skip_tags(data, at)
-        while at < len(data) and not any(data[at : at + 512]):
+        while at < len(data) and not data[at : at + 512].strip(b"\0"):
             at = min(at + 512, len(data))
         while at < len(data) and not data[at] and not any(data[at : at + 8]):
             at += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import SoundPart, skip_tags, starts_sound
+from speechlab.audio._codec.containers import SoundPart, check_stream_count, skip_tags, starts_sound
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def find_ogg_parts(data: Bytes, position: int) -> list[SoundPart]:
         if flags & _FIRST:
             if is_in_sound:
                 starts.append(at)
+                check_stream_count(len(starts), at)
                 following.clear()
                 is_in_sound = False
         else:

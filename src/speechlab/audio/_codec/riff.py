@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import SoundPart, skip_tags
+from speechlab.audio._codec.containers import SoundPart, check_stream_count, skip_tags
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ _CHUNK_NAMES = """
 _CHUNKS = frozenset(name.encode().ljust(4) for name in _CHUNK_NAMES.split())
 _CHUNK_NAME = re.compile(rb"[ -~]{4}")
 _MAX_CHUNKS = 4_096
+_MAX_CHUNKS_BEHIND = 64
 
 
 def is_placeholder(size: int) -> bool:
@@ -65,6 +66,7 @@ def find_wav_parts(data: Bytes, position: int) -> list[SoundPart]:
     while True:
         part, end = _read_file(data, position)
         parts.append(part)
+        check_stream_count(len(parts), position)
         position = skip_padding(data, skip_tags(data, end))
         if len(data) - position < 8:  # less than a chunk
             break
@@ -80,7 +82,7 @@ def find_wav_parts(data: Bytes, position: int) -> list[SoundPart]:
 def skip_padding(data: Bytes, position: int) -> int:
     """Return the end of the file if it has zeros alone from a position on, or else the position."""
     for start in range(position, len(data), 1 << 16):
-        if any(data[start : start + (1 << 16)]):
+        if data[start : start + (1 << 16)].strip(b"\0"):
             return position
     return len(data)
 
@@ -139,12 +141,14 @@ def _find_end(data: Bytes, start: int, declared: int, file_size: int) -> tuple[i
 
 def _has_chunks_only(data: Bytes, position: int) -> bool:
     """Return whether there are chunks, other files or tags from a position on, and no sound without a size."""
-    while position + 8 <= len(data) and not is_wav(data, position):
+    for _ in range(_MAX_CHUNKS_BEHIND):
+        if position + 8 > len(data) or is_wav(data, position):
+            return True
         size = int.from_bytes(data[position + 4 : position + 8], "little")
         if not _is_chunk(data, position, size):
             return skip_tags(data, position) == len(data)
         position = _next_chunk(data, position + 8 + size, size)
-    return True
+    return False
 
 
 def _is_chunk(data: Bytes, position: int, size: int) -> bool:

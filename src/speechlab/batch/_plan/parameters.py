@@ -9,12 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeGuard
 
 from speechlab._arguments import describe_missing_columns, is_missing, to_python_number
 from speechlab._files import expand_user_path
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, measure_length_s
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
@@ -310,12 +309,7 @@ def measure_duration_s(recording: bytes | AudioClip) -> float:
     """Return the duration of a recording in seconds from its header; 0 if the header does not have it."""
     if isinstance(recording, AudioClip):
         return recording.duration_s
-    import soundfile
-
     try:
-        with soundfile.SoundFile(BytesIO(recording)) as file:  # soundfile.info reads much more
-            seconds: float = file.frames / file.samplerate
-    except (soundfile.LibsndfileError, ValueError):
+        return measure_length_s(recording)
+    except AudioDecodeError:
         return 0.0
-    # the header of a streamed WAV file may have a length of days
-    return seconds if 0 <= seconds < len(recording) else 0.0

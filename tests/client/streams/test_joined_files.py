@@ -1,0 +1,68 @@
+"""Streams of speech with several WAV files in them, or with sizes that are not true."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+
+from speechlab.audio import AudioClip, decode
+from speechlab.client import Synthesize
+from speechlab.client._operations.samples import SampleReader
+from speechlab.errors import ContractError
+
+W = AudioClip(0.4 * np.sin(np.arange(24_000) / 9), 24_000).encode("wav")
+LIST = b"LIST" + struct.pack("<I", 5) + b"abcde\0"
+
+
+def sized(data, riff):
+    """The WAV with these sizes."""
+    return W[:4] + struct.pack("<I", riff) + W[8:40] + struct.pack("<I", data) + W[44:]
+
+
+OPEN = sized(0xFFFF_FFFF, 0xFFFF_FFFF)
+
+
+@pytest.fixture
+def reader():
+    expected = Synthesize("a", voice="0f8fad5b-d9cb-469f-a165-70867728950e").expected
+    return SampleReader(expected, "audio/wav")
+
+
+@pytest.mark.parametrize("width", [1, 7, 1_000, 100_000])
+@pytest.mark.parametrize(
+    ("data", "seconds"),
+    [
+        (OPEN + W, 2.0),
+        (W + W, 2.0),
+        (W + LIST + OPEN, 2.0),
+        (sized(2_000_000_000, 2_000_000_036), 1.0),
+        (sized(0, 0) + OPEN, 2.0),
+    ],
+)
+def test_streams_of_several_files_sound_as_they_come(reader, data, seconds, width):
+    end = len(data) if width > 7 else 3_000
+    clips = [reader.feed(data[at : at + width]) for at in range(0, end, width)]
+    if end < len(data):
+        clips.append(reader.feed(data[-(-end // width) * width :]))
+    clips.append(reader.close())
+    joined = AudioClip.concatenate([clip for clip in clips if clip is not None])
+    assert joined.duration_s == seconds
+    assert joined == decode(data)
+
+
+def test_a_stream_that_ends_before_its_bytes_is_a_contract_error(reader):
+    with pytest.raises(ContractError, match="ends at byte 24,044"):
+        reader.feed(sized(24_000, 24_036))
+
+
+@pytest.mark.parametrize("data", [OPEN + W, OPEN, W + W])
+def test_a_saved_stream_is_one_file_with_its_sizes(server, lab, http, tmp_path, data):
+    server.script(http.chunked(data[:50_000], data[50_000:]))
+    whole = lab.stream_speech("a", voice=http.VOICE_ID).save_to(tmp_path / "a.wav").collect()
+    saved = (tmp_path / "a.wav").read_bytes()
+    assert decode(saved) == whole == decode(data)
+    assert saved.count(b"RIFF") == 1
+    assert int.from_bytes(saved[4:8], "little") == len(saved) - 8
+    assert int.from_bytes(saved[40:44], "little") == len(saved) - 44
