@@ -15,7 +15,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._translation.report import build_translation_report
+from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.evaluate._writing import contents, page
 from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score, score_translations

@@ -15,7 +15,7 @@ from speechlab import evaluate, plots
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.rows import build_multilingual_normalizer, is_multilingual
+from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer, is_multilingual
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops

@@ -10,8 +10,8 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._translation.measures import Columns
-from speechlab.evaluate._translation.report import build_translation_report
+from speechlab.evaluate._translation.translation_measures import Columns
+from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.metrics import score_translations
 
 GOOD = "The meeting room is on the third floor of the building."

@@ -9,8 +9,12 @@ from speechlab import evaluate
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.speed import build_empty_stream_table
-from speechlab.evaluate._translation.measures import Columns, measure_translations, summarize_translations
-from speechlab.evaluate._translation.report import build_difference_findings, compare_systems
+from speechlab.evaluate._translation.translation_measures import (
+    Columns,
+    measure_translations,
+    summarize_translations,
+)
+from speechlab.evaluate._translation.translation_report import build_difference_findings, compare_systems
 from speechlab.store import Store
 from support.openai_server import KEY, openai_server
 from support.studies import serving

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 from speechlab import metrics, plots, segments
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import judge
-from speechlab.plots import _measures, _rates
+from speechlab.plots import _distributions, _rates
 
 SAID = ["the cat sat", "a dog ran", "birds sing", "三時に会議", "精度が高い"] * 6
 HEARD = {
@@ -454,7 +454,7 @@ def test_units_that_are_not_chosen_are_refused_with_the_remedy(rows):
         plots.confusions(metrics.confusions(rows))
 
 
-@pytest.mark.parametrize("module", [_rates, _measures])
+@pytest.mark.parametrize("module", [_rates, _distributions])
 def test_examples_run(module):
     assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
 

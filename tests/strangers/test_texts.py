@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from speechlab import text
 from speechlab.datasets._manifests import resolve_recordings
 from speechlab.engines._chunks import chunk_text
-from speechlab.metrics._sound.measures import _has_end_twice
+from speechlab.metrics._sound.clip_measures import _has_end_twice
 from speechlab.text._languages.english import APOSTROPHES, BRACKETS
 
 LENGTH = 12_000

@@ -11,7 +11,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.evaluate import Report
-from speechlab.evaluate._translation.report import build_translation_report
+from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.metrics import score
 from speechlab.widgets import TableView
 from support.browser import looks, needs_axe, violations

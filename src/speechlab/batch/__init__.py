@@ -9,7 +9,6 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
-from speechlab.batch._arguments import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
@@ -21,6 +20,7 @@ from speechlab.batch._operations import (
     transcribe,
     translate,
 )
+from speechlab.batch._options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earlier_bookkeeping

@@ -9,8 +9,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from speechlab.batch._arguments import CallingOptions, WaitingOptions, sort_options
 from speechlab.batch._history import Run
+from speechlab.batch._options import CallingOptions, WaitingOptions, sort_options
 from speechlab.batch._outcome import add_advice
 from speechlab.batch._plan.plan import Plan, build_plan, check_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from speechlab._arguments import build_argument_error, describe_missing_columns, is_number
 from speechlab._pandas import pd
 from speechlab.audio import cut_at_silences
-from speechlab.batch._arguments import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
 from speechlab.batch._caller import plan_table, run_plan
+from speechlab.batch._options import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import check_unique
 from speechlab.batch._plan.parameters import check_recording

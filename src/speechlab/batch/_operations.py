@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from speechlab.batch._arguments import (
+from speechlab.batch._caller import plan_table, process_table, run_plan
+from speechlab.batch._options import (
     CallingOptions,
     SynthesisOptions,
     SynthesisPlanOptions,
@@ -14,7 +15,6 @@ from speechlab.batch._arguments import (
     TranslationPlanOptions,
     expose_options,
 )
-from speechlab.batch._caller import plan_table, process_table, run_plan
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
 
 if TYPE_CHECKING:

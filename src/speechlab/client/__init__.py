@@ -46,8 +46,8 @@ from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VAR
 from speechlab.client._settings.resolve import load_key as load_key
 from speechlab.client._settings.resolve import save_key as save_key
 from speechlab.client._settings.settings import normalize_url as normalize_url
-from speechlab.client._streams.speech import AsyncSpeechStream
-from speechlab.client._streams.translation import AsyncTranslationStream
+from speechlab.client._streams.speech_stream import AsyncSpeechStream
+from speechlab.client._streams.translation_stream import AsyncTranslationStream
 from speechlab.contract import AudioDone, AudioStart, Usage
 
 __all__ = [

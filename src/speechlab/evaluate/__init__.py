@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
 from speechlab.evaluate._cast import speaks, voice_name
+from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
-from speechlab.evaluate._listening.study import listening, listening_answers
 from speechlab.evaluate._proof.anew import correct_references
 from speechlab.evaluate._proof.verify import Proof, verify
 from speechlab.evaluate._proof.verify import open_report as open_report
-from speechlab.evaluate._recognition.study import recognition
+from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.speed import latency
 from speechlab.evaluate._sweep import vad_sweep
 from speechlab.evaluate._translation.spoken import speech_to_speech
-from speechlab.evaluate._translation.study import translation
-from speechlab.evaluate._voices.study import voices
+from speechlab.evaluate._translation.translation_study import translation
+from speechlab.evaluate._voices.voices_study import voices
 from speechlab.evaluate._watch import watch
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 

@@ -23,13 +23,13 @@ from speechlab.client import (
 from speechlab.contract import Voice
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import (
+from speechlab.evaluate._made import INPUTS, REASON
+from speechlab.evaluate._study_arguments import (
     check_client,
     describe_missing_language,
     parse_language_code,
     parse_language_codes,
 )
-from speechlab.evaluate._made import INPUTS, REASON
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable
 from speechlab.text import find_languages, get_language_name, parse_primary_language
 

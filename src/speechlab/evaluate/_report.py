@@ -15,9 +15,9 @@ from speechlab._files import write_atomically
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import compare_reports
+from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._repeat import repeat_study
-from speechlab.evaluate._speech.report import (
+from speechlab.evaluate._speech.speech_report import (
     build_speech_report,
     build_wide_table,
     combine_reports,

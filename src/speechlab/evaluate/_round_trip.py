@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import check_client, check_reserved_columns, resolve_columns
 from speechlab.evaluate._cast import Cast, assign_voices, build_recordings_client
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.report import build_speech_report
-from speechlab.evaluate._speech.rows import SPEAK, recognize_with_first_available, score_rows, synthesize_rows
+from speechlab.evaluate._speech.speech_report import build_speech_report
+from speechlab.evaluate._speech.speech_rows import (
+    SPEAK,
+    recognize_with_first_available,
+    score_rows,
+    synthesize_rows,
+)
 from speechlab.evaluate._speech.speed import (
     TimingPlan,
     build_empty_call_table,
@@ -23,6 +27,7 @@ from speechlab.evaluate._speech.speed import (
     time_or_explain,
     time_voices,
 )
+from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable, resolve_services
 from speechlab.evaluate._writing.record import (
     RunOptions,

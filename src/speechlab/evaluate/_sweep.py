@@ -17,7 +17,7 @@ from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_columns, measure_duration
+from speechlab.evaluate._study_arguments import check_columns, measure_duration
 from speechlab.evaluate._writing.record import warn_failures
 from speechlab.segments import coverage, from_speech, score
 from speechlab.segments import frame as segment_frame

@@ -16,7 +16,7 @@ from speechlab.errors import (
     ServerError,
     SpeechLabError,
 )
-from speechlab.evaluate._arguments import check_client
+from speechlab.evaluate._study_arguments import check_client
 
 if TYPE_CHECKING:
     import pandas as pd

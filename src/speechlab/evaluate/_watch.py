@@ -14,7 +14,7 @@ from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import TIMES, select_timed_calls
+from speechlab.evaluate._changes.changes_report import TIMES, select_timed_calls
 from speechlab.evaluate._changes.tested import (
     KEYS,
     TEXT_KEYS,
@@ -27,8 +27,8 @@ from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import READINGS, count_ranking_errors
-from speechlab.evaluate._speech.rows import rescore_rows
-from speechlab.evaluate._translation.measures import Columns, rescore_translations
+from speechlab.evaluate._speech.speech_rows import rescore_rows
+from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
 from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, text
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods, list_values

@@ -20,7 +20,7 @@ from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
 from speechlab.metrics._reports.edits import alignments_html, confusions, edits
 from speechlab.metrics._reports.suspects import suspects
-from speechlab.metrics._sound.measures import loudness, speech_measures
+from speechlab.metrics._sound.clip_measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration

@@ -7,9 +7,9 @@ Live views are in ``widgets``; the numbers come from the rooms below. Used by pe
 from __future__ import annotations
 
 from speechlab._door import name_after as _name_after
+from speechlab.plots._distributions import confusions, distributions, error_by_measure
 from speechlab.plots._lines import reliability, series
 from speechlab.plots._listeners import listeners
-from speechlab.plots._measures import confusions, distributions, error_by_measure
 from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._segments import timeline
 

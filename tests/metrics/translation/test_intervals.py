@@ -91,12 +91,12 @@ def test_tokenizers_fit_the_language():
 
 
 def test_mecab_is_used_where_it_is_installed(monkeypatch):
-    from speechlab.metrics._translation import measures
+    from speechlab.metrics._translation import translation_metrics
 
-    monkeypatch.setattr(measures, "find_spec", lambda name: object())
-    assert measures.choose_tokenizer("auto", "ja-JP") == "ja-mecab"
-    monkeypatch.setattr(measures, "find_spec", lambda name: None)
-    assert measures.choose_tokenizer("auto", "ja") == "char"
+    monkeypatch.setattr(translation_metrics, "find_spec", lambda name: object())
+    assert translation_metrics.choose_tokenizer("auto", "ja-JP") == "ja-mecab"
+    monkeypatch.setattr(translation_metrics, "find_spec", lambda name: None)
+    assert translation_metrics.choose_tokenizer("auto", "ja") == "char"
 
 
 @pytest.fixture

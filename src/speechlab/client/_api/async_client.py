@@ -25,8 +25,8 @@ from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, to_secret
 from speechlab.client._settings.resolve import resolve_settings
 from speechlab.client._settings.settings import ClientOptions, check_option_names
-from speechlab.client._streams.speech import AsyncSpeechStream
-from speechlab.client._streams.translation import AsyncTranslationStream
+from speechlab.client._streams.speech_stream import AsyncSpeechStream
+from speechlab.client._streams.translation_stream import AsyncTranslationStream
 from speechlab.errors import InvalidRequestError
 
 

@@ -27,8 +27,8 @@ from speechlab.client._secret import Secret, to_secret
 from speechlab.client._settings.resolve import resolve_settings
 from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
 from speechlab.client._streams.base import Playable
-from speechlab.client._streams.speech import AsyncSpeechStream
-from speechlab.client._streams.translation import AsyncTranslationStream
+from speechlab.client._streams.speech_stream import AsyncSpeechStream
+from speechlab.client._streams.translation_stream import AsyncTranslationStream
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip

@@ -13,8 +13,8 @@ from speechlab._arguments import build_argument_error, is_number, is_whole_numbe
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_whole_number
 from speechlab.evaluate._listening.summary import run_pair_tests
+from speechlab.evaluate._study_arguments import check_whole_number
 from speechlab.listening import METHODS, KeyTrial, ListeningKey, read_key
 from speechlab.metrics import BETTER, judge
 

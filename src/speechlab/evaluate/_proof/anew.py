@@ -12,27 +12,27 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.report import compare_reports
+from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
-from speechlab.evaluate._listening.report import build_listening_report
+from speechlab.evaluate._listening.listening_report import build_listening_report
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
 from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
-from speechlab.evaluate._recognition.report import build_recognition_report
+from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.report import build_speech_report
-from speechlab.evaluate._speech.rows import rescore_rows
+from speechlab.evaluate._speech.speech_report import build_speech_report
+from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._speech.speed import build_empty_call_table, build_empty_stream_table
 from speechlab.evaluate._systems import System
-from speechlab.evaluate._translation.measures import (
+from speechlab.evaluate._translation.spoken import build_stages_report
+from speechlab.evaluate._translation.translation_measures import (
     Columns,
     count_glossary_terms,
     rescore_translations,
     summarize_translations,
 )
-from speechlab.evaluate._translation.report import build_translation_report
-from speechlab.evaluate._translation.spoken import build_stages_report
-from speechlab.evaluate._voices.report import build_voices_report, rank_voices
+from speechlab.evaluate._translation.translation_report import build_translation_report
+from speechlab.evaluate._voices.voices_report import build_voices_report, rank_voices
 from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, text
 from speechlab.evaluate._writing.contents import Contents, Finding

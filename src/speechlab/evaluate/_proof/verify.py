@@ -25,8 +25,8 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import recompute_report
 from speechlab.evaluate._proof.compared import NumberCheck, parse_page_json
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._voices.report import list_voice_columns
-from speechlab.evaluate._voices.study import measure_sounds
+from speechlab.evaluate._voices.voices_report import list_voice_columns
+from speechlab.evaluate._voices.voices_study import measure_sounds
 from speechlab.evaluate._writing.folder import compare_file_hashes
 from speechlab.evaluate._writing.page import compute_seals, hash_figure, parse_report, render_page_parts
 

@@ -12,7 +12,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip
 from speechlab.evaluate._recognition.conditions import RATE
-from speechlab.evaluate._speech.rows import HEAR
+from speechlab.evaluate._speech.speech_rows import HEAR
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import edits
 

@@ -11,7 +11,7 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.rows import build_multilingual_normalizer, to_language_codes
+from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer, to_language_codes
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, describe_p, text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge

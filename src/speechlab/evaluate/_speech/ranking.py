@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import parse_language_code
+from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.metrics import classify_differences, score
 
 

@@ -17,8 +17,8 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.client import AudioDelta, Client, RealtimeSession, SpeechClip, VoiceCatalogue, copy_for_timing
 from speechlab.errors import SpeechLabError
-from speechlab.evaluate._arguments import check_client, check_count, parse_language_code
 from speechlab.evaluate._statistics import QUANTILES, estimate_quantile
+from speechlab.evaluate._study_arguments import check_client, check_count, parse_language_code
 from speechlab.evaluate._writing.record import build_stage_progress
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from speechlab.display import format_count, format_percent
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
-from speechlab.evaluate._speech.rows import is_multilingual
+from speechlab.evaluate._speech.speech_rows import is_multilingual
 from speechlab.evaluate._speech.speed import summarize_by_load, summarize_calls
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,

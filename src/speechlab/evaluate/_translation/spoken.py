@@ -14,12 +14,12 @@ from speechlab._platform import package_version
 from speechlab.contract import Voice
 from speechlab.display import format_count, format_percent
 from speechlab.errors import APIConnectionError, InvalidRequestError, SpeechLabError
-from speechlab.evaluate._arguments import check_reserved_columns, parse_language_code, resolve_columns
 from speechlab.evaluate._cast import resolve_by_service, resolve_voice, speaks, voice_name
 from speechlab.evaluate._made import SPEECH_TO_SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.ranking import READINGS, WRITTEN
+from speechlab.evaluate._study_arguments import check_reserved_columns, parse_language_code, resolve_columns
 from speechlab.evaluate._systems import UNUSABLE_ERRORS, resolve_services
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,

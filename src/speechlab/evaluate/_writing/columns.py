@@ -11,7 +11,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._traces import to_printable
 from speechlab.display import Html, element, format_percent, join, table
-from speechlab.evaluate._arguments import parse_language_code
+from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.text import get_language_name
 
 if TYPE_CHECKING:

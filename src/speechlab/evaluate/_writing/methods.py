@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._platform import find_installed_version, package_version
-from speechlab.evaluate._arguments import parse_language_code
+from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.text import get_language_name
 
 if TYPE_CHECKING:

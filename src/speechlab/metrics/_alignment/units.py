@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias, get_args
 from speechlab._arguments import build_argument_error, is_bool
 from speechlab._platform import find_installed_version
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_choice
+from speechlab.metrics._inputs import check_choice
 from speechlab.text import (
     Normalizer,
     Step,

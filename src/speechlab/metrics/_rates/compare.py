@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._inputs import Groups
 
 _ENOUGH_BLOCKS = 20  # with fewer blocks, intervals are rough: see the simulations in the tests
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._inputs import Groups
 
 _COUNTS = ("entities", "not_found", "hits", "misses", "insertions", "errors", "reference_length")
 _TYPES = {

@@ -27,7 +27,7 @@ from speechlab.metrics._alignment.units import (
     build_preparation,
     warn_if_unspaced,
 )
-from speechlab.metrics._arguments import Groups, to_pairs
+from speechlab.metrics._inputs import Groups, to_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:

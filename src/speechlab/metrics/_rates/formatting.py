@@ -35,7 +35,7 @@ from speechlab.metrics._statistics.bootstrap import Bootstrap
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._inputs import Groups
 
 _Span: TypeAlias = tuple[int, int]
 _Tally: TypeAlias = tuple[int, int, int, int]  # hits, substitutions, deletions and insertions

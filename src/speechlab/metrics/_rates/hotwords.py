@@ -13,8 +13,8 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import build_preparation
-from speechlab.metrics._arguments import Groups, to_texts
 from speechlab.metrics._columns import COUNTS, RATE, build_table, compute_precision_recall
+from speechlab.metrics._inputs import Groups, to_texts
 from speechlab.metrics._rates.tables import (
     Scorable,
     align_row,

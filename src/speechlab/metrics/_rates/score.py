@@ -18,10 +18,10 @@ from speechlab.metrics._alignment.units import (
     build_preparation,
     choose_unit,
 )
-from speechlab.metrics._arguments import to_cells
 from speechlab.metrics._columns import COUNTS, add_columns
 from speechlab.metrics._differences.compare import compare_normalized, has_classes
 from speechlab.metrics._differences.differences import CLASSES, DifferenceClass, TextComparison
+from speechlab.metrics._inputs import to_cells
 from speechlab.text import language_code
 
 if TYPE_CHECKING:

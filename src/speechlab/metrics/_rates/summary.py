@@ -20,7 +20,7 @@ from speechlab.metrics._statistics.bootstrap import Bootstrap
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._inputs import Groups
     from speechlab.metrics._rates.tables import Scorable
 
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import to_texts
 from speechlab.metrics._columns import add_columns
 from speechlab.metrics._differences.compare import classify_differences, has_classes
 from speechlab.metrics._differences.differences import HARMLESS_CLASSES
+from speechlab.metrics._inputs import to_texts
 from speechlab.metrics._rates.error_rate import error_rate
 from speechlab.text import language_code
 

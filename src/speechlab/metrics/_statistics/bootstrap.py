@@ -23,8 +23,8 @@ import numpy as np
 
 from speechlab._arguments import is_frame, is_missing, is_number, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_index
 from speechlab.metrics._columns import COUNTS, RATE
+from speechlab.metrics._inputs import check_index
 
 if TYPE_CHECKING:
     import pandas as pd

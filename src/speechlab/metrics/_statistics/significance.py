@@ -20,8 +20,8 @@ import numpy as np
 from speechlab._arguments import build_argument_error, is_missing, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import check_number
 from speechlab.metrics._columns import build_table
+from speechlab.metrics._inputs import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -21,11 +21,16 @@ import numpy as np
 from speechlab._arguments import is_frame
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import Groups, check_choice
+from speechlab.metrics._inputs import Groups, check_choice
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 from speechlab.metrics._statistics.significance import BETTER, POINTS, WORSE, judge
-from speechlab.metrics._translation.measures import Scorer, build_metrics, choose_tokenizer, compute_measures
 from speechlab.metrics._translation.texts import Translations, check_not_empty, collect_translations
+from speechlab.metrics._translation.translation_metrics import (
+    Scorer,
+    build_metrics,
+    choose_tokenizer,
+    compute_measures,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -11,18 +11,22 @@ from speechlab._arguments import has_column, require_columns, to_column_names
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
-from speechlab.metrics._arguments import check_choice, collect_functions
 from speechlab.metrics._columns import add_columns
+from speechlab.metrics._inputs import check_choice, collect_functions
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import build_glossary_table
-from speechlab.metrics._translation.measures import build_metrics, choose_tokenizer, compute_measures
 from speechlab.metrics._translation.texts import check_not_empty, collect_system_translations
+from speechlab.metrics._translation.translation_metrics import (
+    build_metrics,
+    choose_tokenizer,
+    compute_measures,
+)
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
-    from speechlab.metrics._arguments import Groups
+    from speechlab.metrics._inputs import Groups
     from speechlab.metrics._translation.glossary import Glossary
-    from speechlab.metrics._translation.measures import Measurement, Scorer
+    from speechlab.metrics._translation.translation_metrics import Measurement, Scorer
 
 
 _INTERVALS: dict[str, Any] = {"level": 0.95, "draws": 1_000, "seed": 0, "groups": None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._arguments import get_shared_index, refuse_hypotheses, to_texts
+from speechlab.metrics._inputs import get_shared_index, refuse_hypotheses, to_texts
 
 if TYPE_CHECKING:
     import pandas as pd

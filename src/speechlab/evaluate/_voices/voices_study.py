@@ -12,13 +12,6 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count
-from speechlab.evaluate._arguments import (
-    check_count,
-    check_reserved_columns,
-    check_whole_number,
-    parse_language_code,
-    resolve_columns,
-)
 from speechlab.evaluate._cast import assign_voices, build_recordings_client, resolve_engines
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
@@ -26,8 +19,15 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import synthesize_and_recognize
 from speechlab.evaluate._speech.scorers import ensure_open_store, load_or_ask_answers, resolve_functions
 from speechlab.evaluate._speech.speed import build_timing_plan
+from speechlab.evaluate._study_arguments import (
+    check_count,
+    check_reserved_columns,
+    check_whole_number,
+    parse_language_code,
+    resolve_columns,
+)
 from speechlab.evaluate._systems import resolve_services
-from speechlab.evaluate._voices.report import (
+from speechlab.evaluate._voices.voices_report import (
     RATED_PREFIX,
     build_voices_report,
     list_voice_columns,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
-from speechlab.evaluate._arguments import check_reserved_columns, resolve_columns
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
@@ -20,6 +19,7 @@ from speechlab.evaluate._speech.speed import (
     time_or_explain,
     time_translations,
 )
+from speechlab.evaluate._study_arguments import check_reserved_columns, resolve_columns
 from speechlab.evaluate._systems import (
     UNUSABLE_ERRORS,
     ask_each_service,
@@ -28,7 +28,7 @@ from speechlab.evaluate._systems import (
     describe_unreachable,
     resolve_existing_outputs,
 )
-from speechlab.evaluate._translation.measures import (
+from speechlab.evaluate._translation.translation_measures import (
     Columns,
     add_back_translations,
     add_translation_scores,
@@ -37,7 +37,7 @@ from speechlab.evaluate._translation.measures import (
     summarize_translations,
     to_glossary,
 )
-from speechlab.evaluate._translation.report import build_translation_report
+from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,

@@ -15,15 +15,6 @@ from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.datasets import find_usual_columns
 from speechlab.display import format_count
-from speechlab.evaluate._arguments import (
-    check_count,
-    check_reserved_columns,
-    describe_missing_language,
-    measure_duration,
-    parse_language_code,
-    parse_language_codes,
-    resolve_columns,
-)
 from speechlab.evaluate._made import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._recognition.conditions import (
     AS_RECORDED,
@@ -32,18 +23,15 @@ from speechlab.evaluate._recognition.conditions import (
     build_conditions,
 )
 from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
-from speechlab.evaluate._recognition.measures import add_stream_times, collect_timed_calls, compute_measures
-from speechlab.evaluate._recognition.report import build_recognition_report
+from speechlab.evaluate._recognition.recognition_measures import (
+    add_stream_times,
+    collect_timed_calls,
+    compute_measures,
+)
+from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, Blocks, find_blocks
-from speechlab.evaluate._speech.rows import (
-    SPEAK,
-    build_existing_rows,
-    build_failed_rows,
-    recognize_rows,
-    score_rows,
-)
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
@@ -51,12 +39,28 @@ from speechlab.evaluate._speech.scorers import (
     ensure_open_store,
     resolve_functions,
 )
+from speechlab.evaluate._speech.speech_rows import (
+    SPEAK,
+    build_existing_rows,
+    build_failed_rows,
+    recognize_rows,
+    score_rows,
+)
 from speechlab.evaluate._speech.speed import (
     TimingPlan,
     build_empty_call_table,
     build_timing_plan,
     time_or_explain,
     time_recognizers,
+)
+from speechlab.evaluate._study_arguments import (
+    check_count,
+    check_reserved_columns,
+    describe_missing_language,
+    measure_duration,
+    parse_language_code,
+    parse_language_codes,
+    resolve_columns,
 )
 from speechlab.evaluate._systems import (
     EXISTING_PREFIX,

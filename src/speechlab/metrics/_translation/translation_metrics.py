@@ -14,7 +14,7 @@ import numpy as np
 from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import choose_unit
-from speechlab.metrics._arguments import check_choice, collect_functions
+from speechlab.metrics._inputs import check_choice, collect_functions
 from speechlab.text import language_code
 
 if TYPE_CHECKING:

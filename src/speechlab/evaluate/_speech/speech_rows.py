@@ -18,8 +18,8 @@ from speechlab import batch
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
 from speechlab.evaluate._made import REASON
+from speechlab.evaluate._study_arguments import parse_language_code, parse_language_codes
 from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_output_status
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces

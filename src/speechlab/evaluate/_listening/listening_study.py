@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import build_argument_error, is_number
 from speechlab._brief import shorten_tracebacks
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import check_whole_number
-from speechlab.evaluate._listening.report import build_listening_report
+from speechlab.evaluate._listening.listening_report import build_listening_report
 from speechlab.evaluate._listening.summary import screen_answers, select_included, simulated_sentences
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._study_arguments import check_whole_number
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import build_record
 from speechlab.listening import METHODS, build_answer_table, read_key

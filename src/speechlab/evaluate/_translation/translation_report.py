@@ -14,7 +14,7 @@ from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._translation.measures import Columns
+from speechlab.evaluate._translation.translation_measures import Columns
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,

@@ -10,10 +10,9 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._arguments import parse_language_code, parse_language_codes
 from speechlab.evaluate._speech.advice import build_choice_conclusion, recommend_system
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.report import build_speech_report, describe_speech_methods
+from speechlab.evaluate._speech.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.summary import (
     RANKING_NOTE,
     build_full_names,
@@ -24,6 +23,7 @@ from speechlab.evaluate._speech.summary import (
     list_ranked_rows,
     summarize_speech,
 )
+from speechlab.evaluate._study_arguments import parse_language_code, parse_language_codes
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,

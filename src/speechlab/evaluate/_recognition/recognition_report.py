@@ -24,14 +24,18 @@ from speechlab.evaluate._recognition.hotwords import (
     build_hotwords_view,
     measure_hotword_effects,
 )
-from speechlab.evaluate._recognition.measures import (
+from speechlab.evaluate._recognition.recognition_measures import (
     build_measures_view,
     build_streams_view,
     summarize_streams,
 )
 from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.ranking import READINGS
-from speechlab.evaluate._speech.report import build_speech_report, build_wide_table, describe_speech_methods
+from speechlab.evaluate._speech.speech_report import (
+    build_speech_report,
+    build_wide_table,
+    describe_speech_methods,
+)
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
 from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import build_differences_drawing, build_differences_view

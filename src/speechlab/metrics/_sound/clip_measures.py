@@ -24,8 +24,8 @@ from speechlab._arguments import (
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.metrics._arguments import check_number, collect_functions, to_texts
 from speechlab.metrics._columns import add_columns
+from speechlab.metrics._inputs import check_number, collect_functions, to_texts
 from speechlab.metrics._sound.networks import dnsmos, read_clip
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
