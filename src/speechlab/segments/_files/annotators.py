@@ -153,7 +153,7 @@ def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_elan(source: SourceFile) -> Iterator[Row]:
     """Read ELAN's annotations in the time of the medium. Each tier with independent times becomes a speaker."""
-    root = parse_xml(source)
+    root = parse_xml(source, spaces=False)
     if root.name != "ANNOTATION_DOCUMENT":
         source.raise_fault(
             f"the first element is {root.name!r:.40}; an ELAN file has ANNOTATION_DOCUMENT", root.line

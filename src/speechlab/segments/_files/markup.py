@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
@@ -23,7 +23,14 @@ class Element:
     name: str
     attributes: dict[str, str]
     line: int
-    content: list[str | Element] = field(default_factory=list)
+    content: list[str | Element] | tuple[()] = ()
+
+    def append(self, part: str | Element) -> None:
+        """Add a text or an element."""
+        if isinstance(self.content, list):
+            self.content.append(part)
+        else:
+            self.content = [part]
 
     def find_children(self, *names: str) -> Iterator[Element]:
         """Yield the elements within this one that have one of these names."""
@@ -44,8 +51,8 @@ class Element:
         return "".join(part for part in self.content if isinstance(part, str))
 
 
-def parse_xml(source: SourceFile) -> Element:
-    """Return the root of a file; an error that names its line if it is not XML."""
+def parse_xml(source: SourceFile, *, spaces: bool = True) -> Element:
+    """Return the root of a file, with texts of white space alone if ``spaces``; an error that names its line."""
     parser = expat.ParserCreate()
     parser.buffer_text = True
     root = Element("", {}, 1)
@@ -57,15 +64,16 @@ def parse_xml(source: SourceFile) -> Element:
             source.raise_fault(f"the elements are within each other more than {_DEEPEST} times", line)
         if ":" in "".join(attributes):
             attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
-        element = Element(name.rpartition(":")[2] if ":" in name else name, attributes, line, [])
-        opened[-1].content.append(element)
+        element = Element(name.rpartition(":")[2] if ":" in name else name, attributes, line)
+        opened[-1].append(element)
         opened.append(element)
 
     def close_element(_: str) -> None:
         opened.pop()
 
     def add_text(text: str) -> None:
-        opened[-1].content.append(text)
+        if spaces or not text.isspace():
+            opened[-1].append(text)
 
     handlers: Any = parser
     handlers.StartElementHandler, handlers.EndElementHandler = open_element, close_element

@@ -71,6 +71,7 @@ class SourceFile:
         """Warn of what was left out, with the first lines."""
         if not self.notes:
             return
+        self.notes.sort(key=lambda note: note[0] or 0)
         parts = [f"line {line}: {message}" if line else message for line, message in self.notes[:_NAMED]]
         if len(self.notes) > _NAMED:
             parts.append(f"and {len(self.notes) - _NAMED:,} more")

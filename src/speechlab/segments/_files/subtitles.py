@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import unescape
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,13 +39,9 @@ _MOMENT_S = 0.05
 _ROLLING = 3
 
 
-class _Cue(NamedTuple):
-    """A cue: the line of its times, its times in seconds, and its lines of text, with tags."""
-
-    line: int
-    start: float
-    end: float
-    lines: list[str]
+# The line of the times of a cue, its start and end in seconds, and its text with tags. Plain tuples of plain values
+# cost Python's collector of garbage nothing.
+_Cue: TypeAlias = tuple[int, float, float, str]
 
 
 def read_srt(source: SourceFile) -> Iterator[Row]:
@@ -54,9 +50,8 @@ def read_srt(source: SourceFile) -> Iterator[Row]:
     lines = source.decode_text().split("\n")
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=False)
     cues = list(parser.parse_cues(0))
-    for cue, kept in _without_repeats(source, cues, _strip_styles, is_rolling=False):
-        text = "\n".join(kept)
-        yield cue.line, {"start": cue.start, "end": cue.end, "text": _strip_styles(text)}
+    for line, start, end, text in _without_repeats(source, cues, _strip_styles, is_rolling=False):
+        yield line, {"start": start, "end": end, "text": _strip_styles(text)}
 
 
 def write_srt(table: pd.DataFrame, sink: Sink) -> str:
@@ -84,9 +79,9 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
-    for cue, kept in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
-        for speaker, text in _split_voices("\n".join(kept)):
-            yield cue.line, {"start": cue.start, "end": cue.end, "text": text, "speaker": speaker}
+    for number, start, end, cue in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
+        for speaker, text in _split_voices(cue):
+            yield number, {"start": start, "end": end, "text": text, "speaker": speaker}
 
 
 def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
@@ -116,30 +111,29 @@ class _CueLines:
 
     def parse_cues(self, first: int) -> Iterator[_Cue]:
         """Yield the cues from a line on. A line of times begins a cue, also without a blank line before it."""
-        found = self._find_timings(first)
-        timings = [at for at, _ in found]
-        is_numbered = bool(timings) and timings[0] > 0 and self.texts[timings[0] - 1].isdecimal()
-        ends = [self._find_head(at, first, is_numbered) for at in timings] + [len(self.lines)]
+        timings = self._find_timings(first)
+        is_numbered = bool(timings) and timings[0][0] > 0 and self.texts[timings[0][0] - 1].isdecimal()
+        ends = [self._find_head(at, first, is_numbered) for at, _, _ in timings] + [len(self.lines)]
         self._note_untimed(first, ends[0])
-        for (at, timing), end in zip(found, ends[1:], strict=True):
-            texts, stop = self._find_texts(at + 1, end)
-            if (times := self._parse_timing(at, timing)) is not None:
-                yield _Cue(at + 1, *times, texts)
-            if stop < end:
-                self._note_untimed(stop, end)
+        for (at, start, end), stop in zip(timings, ends[1:], strict=True):
+            text, rest = self._find_text(at + 1, stop)
+            if start is not None and end is not None:
+                yield at + 1, start, end, text
+            if rest < stop:
+                self._note_untimed(rest, stop)
 
-    def _find_timings(self, first: int) -> list[tuple[int, re.Match[str] | None]]:
+    def _find_timings(self, first: int) -> list[tuple[int, float | None, float | None]]:
         """Return the lines that are, or are meant as, the times of a cue, with the times of those that are."""
-        found: list[tuple[int, re.Match[str] | None]] = []
+        found: list[tuple[int, float | None, float | None]] = []
         for at, line in enumerate(self.lines):
             if at < first:
                 continue
             if "-->" in line:
                 timing = _TIMING.match(line)
                 if timing is not None or self._is_meant(at):
-                    found.append((at, timing))
+                    found.append((at, *self._parse_timing(at, timing)))
             elif ":" in line and self.texts[at][0].isdigit() and _TIMES_MEANT.match(line):
-                found.append((at, None))
+                found.append((at, *self._parse_timing(at, None)))
         return found
 
     def _is_meant(self, at: int) -> bool:
@@ -160,8 +154,8 @@ class _CueLines:
         begins_block = at - 1 == first or self._is_blank(at - 2)
         return at - 1 if begins_block or (is_numbered and self.texts[at - 1].isdecimal()) else at
 
-    def _find_texts(self, begin: int, end: int) -> tuple[list[str], int]:
-        """Return the lines of text of a cue, and the line after them."""
+    def _find_text(self, begin: int, end: int) -> tuple[str, int]:
+        """Return the text of a cue, and the line after it."""
         # WebVTT has lines of spaces within a text; in SRT they separate cues.
         lines = self.lines if self.has_comments else self.texts
         stop = begin
@@ -169,14 +163,14 @@ class _CueLines:
             stop = begin
             while stop < end and lines[stop]:
                 stop += 1
-            texts = [text for text in self.texts[begin:stop] if text]
-            if texts or stop >= end:
-                return texts, stop
+            text = "\n".join(filter(None, self.texts[begin:stop]))
+            if text or stop >= end:
+                return text, stop
             # a blank line between the times and the text
             begin = next((at for at in range(stop, end) if self.texts[at]), end)
             if begin == end or self.texts[begin].isdecimal() or self._is_comment(begin):
                 break
-        return [], stop
+        return "", stop
 
     def _is_comment(self, at: int) -> bool:
         return self.has_comments and _COMMENT_BLOCK.match(self.lines[at]) is not None
@@ -194,22 +188,19 @@ class _CueLines:
                 if not self._is_comment(at):
                     self.source.note(f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1)
 
-    def _parse_timing(self, at: int, timing: re.Match[str] | None) -> tuple[float, float] | None:
-        """Start and end in seconds; None, with a note, if they are malformed."""
+    def _parse_timing(self, at: int, timing: re.Match[str] | None) -> tuple[float, float] | tuple[None, None]:
+        """Return start and end in seconds; None, with a note, if they are malformed."""
         # Without hours and a fraction, 01:30 may be minutes or hours.
         if timing is None or None in (timing[1] or timing[4], timing[5] or timing[8]):
             form = "is not a timing such as 00:00:01,000 --> 00:00:02,000"
             self.source.note(f"{self.lines[at]!r:.60} {form}", at + 1)
-            return None
+            return None, None
         if timing[9] and not all(map(_SETTING.match, timing[9].split())):
             self.source.note(f"{timing[9]!r:.60} behind the times is no setting of a cue", at + 1)
-            return None
-        fields = timing.groups("0")
-        start, end = (
-            ((int(fields[n]) * 60 + int(fields[n + 1])) * 60 + int(fields[n + 2])) * 1000
-            + int(fields[n + 3].ljust(3, "0"))
-            for n in (0, 4)
-        )
+            return None, None
+        hours, minutes, seconds, part, hours_2, minutes_2, seconds_2, part_2, _ = timing.groups("0")
+        start = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(part.ljust(3, "0"))
+        end = ((int(hours_2) * 60 + int(minutes_2)) * 60 + int(seconds_2)) * 1000 + int(part_2.ljust(3, "0"))
         return start / 1000, end / 1000
 
 
@@ -220,30 +211,33 @@ def _format_clock(milliseconds: int, point: str) -> str:
 
 def _without_repeats(
     source: SourceFile, cues: list[_Cue], strip: Callable[[str], str], *, is_rolling: bool
-) -> Iterator[tuple[_Cue, list[str]]]:
-    """Yield each cue with its lines that are new. Rolling captions repeat the last lines of the cue before."""
+) -> Iterator[_Cue]:
+    """Yield the cues with lines that are new. Rolling captions repeat the last lines of the cue before."""
     repeats = [0, *(_count_repeats(one, other, strip) for one, other in pairwise(cues))]
-    if not is_rolling:
+    if not is_rolling and any(repeats):
         steps = [
-            cue.line
-            for count, cue in zip(repeats, cues, strict=False)
-            if count and (count < len(cue.lines) or cue.end - cue.start < _MOMENT_S)
+            line
+            for count, (line, start, end, text) in zip(repeats, cues, strict=False)
+            if count and (count <= text.count("\n") or end - start < _MOMENT_S)
         ]
         is_rolling = len(steps) >= _ROLLING and 2 * len(steps) >= len(cues)
         if is_rolling:
             source.note(f"the last lines of the caption before, in {len(steps)} rolling captions", steps[0])
-    for cue, count in zip(cues, repeats, strict=False):
-        if not is_rolling:
-            yield cue, cue.lines
-        elif not count or count < len(cue.lines):
-            yield cue, cue.lines[count:]
+    if not is_rolling:
+        yield from cues
+        return
+    for (line, start, end, text), count in zip(cues, repeats, strict=False):
+        if count <= text.count("\n"):
+            yield line, start, end, "\n".join(text.split("\n")[count:])
 
 
 def _count_repeats(one: _Cue, other: _Cue, strip: Callable[[str], str]) -> int:
     """Return the number of lines with which a cue repeats the last lines of the one before."""
-    if not one.lines or not other.lines or other.start - one.end > _MOMENT_S:
+    _, _, end, text = one
+    _, start, _, next_text = other
+    if not text or not next_text or start - end > _MOMENT_S:
         return 0
-    shown, next_shown = ([strip(line) for line in cue.lines] for cue in (one, other))
+    shown, next_shown = ([strip(line) for line in lines.split("\n")] for lines in (text, next_text))
     longest = min(len(shown), len(next_shown))
     return next((count for count in range(longest, 0, -1) if shown[-count:] == next_shown[:count]), 0)
 
