@@ -186,7 +186,7 @@ def _find_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
         (
             aligned.attributes.get("TIME_SLOT_REF1", ""),
             aligned.attributes.get("TIME_SLOT_REF2", ""),
-            "".join(value.get_text() for value in aligned.find_children("ANNOTATION_VALUE")),
+            next((value.get_text() for value in aligned.find_children("ANNOTATION_VALUE")), ""),
             aligned.line,
         )
         for annotation in tier.find_children("ANNOTATION")

@@ -34,7 +34,7 @@ class Element:
 
     def find_children(self, *names: str) -> Iterator[Element]:
         """Yield the elements within this one that have one of these names."""
-        return (part for part in self.content if isinstance(part, Element) and part.name in names)
+        return (part for part in self.content if type(part) is Element and part.name in names)
 
     def find(self, name: str) -> Element | None:
         """Return the first element of this name at any depth, or None."""
@@ -48,6 +48,8 @@ class Element:
 
     def get_text(self) -> str:
         """Return the text directly within the element."""
+        if len(self.content) == 1 and isinstance(self.content[0], str):
+            return self.content[0]
         return "".join(part for part in self.content if isinstance(part, str))
 
 

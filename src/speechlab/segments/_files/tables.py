@@ -82,7 +82,8 @@ def _read_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
 def _split_cells(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")  # noqa: PLW2901 - the same line
-        yield number, [unquote(cell) for cell in line.split("\t")] if line else []
+        cells = line.split("\t") if line else []
+        yield number, list(map(unquote, cells)) if '"' in line else cells
 
 
 def write_csv(table: pd.DataFrame, sink: Sink) -> str:
