@@ -435,6 +435,9 @@ def test_one_bad_file_costs_its_row(manifest, tmp_path):
         table = datasets.read(manifest, transcripts={"vendor": folder})
     assert table["vendor"].isna().tolist() == [False, True]
     (folder / "a.json").unlink()
+    (folder / "c.json").write_text('{"text": "\\ud83d"}')
+    (folder / "d.json").write_text("[" * 100_000)
+    (folder / "e.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidRequestError, match=r"b\.json cannot be read as a transcript"):
         datasets.read(manifest, transcripts={"vendor": folder})
 

@@ -216,7 +216,9 @@ def _parse_whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
-    segments = [_build_segment(item["offsets"], item["text"], 1_000) for item in reply["transcription"]]
+    segments = [
+        _build_segment(item.get("offsets") or {}, item["text"], 1_000) for item in reply["transcription"]
+    ]
     return {
         "text": join_pieces(item["text"] for item in segments),
         "language": _get_field(reply.get("result") or {}, "language"),

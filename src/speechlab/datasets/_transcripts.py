@@ -55,6 +55,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     for file in files:
         try:
             found = _READERS.get(file.suffix, _read_segment_file)(file)
+            "".join(found.values()).encode()
         except (OSError, ValueError, RecursionError, SpeechLabError) as error:
             reason = _describe_fault(error)
             faults.append(f"{file} cannot be read as a transcript: {reason.removeprefix(f'{file}: ')}")
@@ -75,6 +76,8 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
 def _describe_fault(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "the text is not UTF-8; convert the file first"
+    if isinstance(error, UnicodeEncodeError):
+        return f"the text has {error.object[error.start]!r}, half of a character"
     if isinstance(error, RecursionError):
         return "its JSON is nested too deeply"
     return getattr(error, "message", None) or str(error)
