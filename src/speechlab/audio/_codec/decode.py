@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 else:
     np = import_lazily("numpy")
 
-_FRAMES_OF_AV = 64
+_BLOCK_FRAMES = 1 << 16
 _PLANAR_SCALES = {"u8": 2.0**7, "s16": 2.0**15, "s32": 2.0**31, "flt": 1.0, "dbl": 1.0}
 
 
@@ -173,7 +173,7 @@ def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.fl
     import soundfile
 
     # Never without a count: a forged total would request any amount of memory.
-    count = max(65_536 // file.channels, 1)
+    count = max(_BLOCK_FRAMES // file.channels, 1)
     block = file.read(count, dtype="float32", always_2d=True)
     yield file.samplerate, block
     try:
@@ -214,17 +214,22 @@ def _read_with_av(
 
 def _join_frames(frames: Iterable[Any]) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of many frames of PyAV, which are too short for work on each."""
-    rate, blocks = 0, list[Samples]()
+    import av
+
+    queue = av.AudioFifo()
     for frame in frames:
-        block = _interleave_frame(frame)
-        is_other = frame.sample_rate != rate or block.shape[1] != blocks[0].shape[1] if blocks else False
-        if is_other or len(blocks) >= _FRAMES_OF_AV:
-            yield rate, np.concatenate(blocks)
-            blocks.clear()
-        rate = frame.sample_rate
-        blocks.append(block)
-    if blocks:
-        yield rate, np.concatenate(blocks)
+        frame.pts = None  # the queue does not compare times
+        try:
+            queue.write(frame)
+        except ValueError:  # another rate, or other channels
+            if queue.samples:
+                yield queue.sample_rate, _interleave_frame(queue.read())
+            queue = av.AudioFifo()
+            queue.write(frame)
+        if queue.samples >= _BLOCK_FRAMES:
+            yield queue.sample_rate, _interleave_frame(queue.read())
+    if queue.samples:
+        yield queue.sample_rate, _interleave_frame(queue.read())
 
 
 def _interleave_frame(frame: Any) -> Samples:
