@@ -58,7 +58,7 @@ class Synthesizer(Protocol):
 
         An engine that cannot read every text may have a method ``check_text(text, voice)``, which raises an
         InvalidRequestError without loading the model. The service then refuses the text before metering. An engine
-        whose weights may be missing may have ``find()``, which raises a ModelError, and ``load()``.
+        whose weights may be missing may have ``find_model()``, which raises a ModelError, and ``load()``.
 
         The first piece is short, for a short time to the first sound. Silence before and after the speech is trimmed;
         pauses between pieces are part of them. Joined, the pieces are the whole utterance.

@@ -78,7 +78,7 @@ class Weighty:
         self.fault = fault
         self.done: list[str] = []
 
-    def find(self) -> None:
+    def find_model(self) -> None:
         self.done.append("found")
         if self.fault is not None:
             raise self.fault

@@ -116,7 +116,7 @@ class Readiness:
             if time.monotonic() - self._found.get(lane, float("-inf")) < _WEIGHTS_VALID_S:
                 continue
             try:
-                find = getattr(lane.get_engine(), "find", None)
+                find = getattr(lane.get_engine(), "find_model", None)
                 if find is not None:
                     find()
             except SpeechLabError as error:

@@ -44,6 +44,8 @@ from speechlab.service._server.websocket import WebSocketProtocol
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from speechlab.service._state import ServiceState
+
 _BACKLOG = 512
 _MOST_FILES = 8_192
 _MOST_CONNECTIONS = 4_096
@@ -99,7 +101,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=max(1, round(config.drain_s)),
             )
         )
-        self._service = app.state.service
+        self._service: ServiceState = app.state.service
         self._drain_s = config.drain_s
         self._preload = config.preload
         self._listener = listener
@@ -119,7 +121,9 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self._preload:
-            self._preloading = asyncio.get_running_loop().create_task(self._service.readiness.preload())
+            self._preloading = asyncio.get_running_loop().create_task(
+                self._service.readiness.preload_models()
+            )
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
