@@ -85,7 +85,7 @@ class Weighty:
 
     def load(self) -> None:
         self.done.append("loaded")
-        self.find()
+        self.find_model()
 
     def translate(self, job: Any) -> Any:
         self.done.append("translated")
