@@ -64,16 +64,22 @@ def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int)
     """Create the tables of a new database; raises StoreError if it has those of another version."""
     if _read_schema_version(db) != version:
         with transaction(db):  # in which another process cannot create them
-            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                check_schema(db, file, version)
-                return
-            for statement in schema.split(";"):
-                db.execute(statement)
-            db.execute(f"PRAGMA user_version = {version}")
+            if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                for statement in schema.split(";"):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {version}")
+    check_schema(db, file, version)
 
 
 def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
     """Refuse a database with the tables of another version; raises StoreError."""
+    programs = db.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[
+        0
+    ]
+    if programs:  # which would run with each statement
+        raise StoreError(
+            f"{file} holds triggers or views, which speechlab makes none of; choose another folder"
+        )
     if (found := _read_schema_version(db)) != version:
         raise StoreError(
             f"{file} is of another version of speechlab (its schema is {found}, the one known here {version}); use "

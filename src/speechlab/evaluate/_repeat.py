@@ -15,7 +15,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._made import SIDES
-from speechlab.evaluate._writing.folder import SOUNDS
+from speechlab.evaluate._writing.recordings import SOUNDS
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._files import write_atomically
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._speech.speech_report import (
@@ -34,6 +35,7 @@ from speechlab.evaluate._writing.folder import (
 )
 from speechlab.evaluate._writing.page import render_page
 from speechlab.evaluate._writing.record import failures
+from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.evaluate._writing.sharing import ShareableContents
 
 if TYPE_CHECKING:
@@ -146,8 +148,12 @@ class Report(ShareableContents):
     def _draw_figure(self, drawing: Drawing, **options: Any) -> Figure:
         from speechlab import plots
 
-        frames = [self.resolve_frame(name) for name in drawing.frames]
-        figure: Figure = getattr(plots, drawing.function)(*frames, **{**drawing.options, **options})
+        # The record of a saved report names the function; a recording to be drawn would be any file of its reader.
+        function = getattr(plots, drawing.function) if drawing.function in plots.__all__ else None
+        if function is None or not set(drawing.options) <= set(signature(function).parameters) - {"audio"}:
+            message = f"the figure {drawing.title!r:.60} is none that speechlab draws; the report is damaged"
+            raise StoreError(message)
+        figure: Figure = function(*map(self.resolve_frame, drawing.frames), **{**drawing.options, **options})
         return figure
 
     def figures(self, **options: Any) -> dict[str, Figure]:
@@ -184,15 +190,16 @@ class Report(ShareableContents):
         columns = {role: self.columns.get(role, role) for role in ("text", "language")}
         roles = {"reference": columns["text"], "language": columns["language"]}
         if other is not None:
-            return ErrorBrowser(self.table, other.table, **{**roles, **options})
+            return ErrorBrowser(self.table, other.table, **{**roles, **_sounds_of(self.table), **options})
         row_options = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
-        return ErrorBrowser(self.table, **{**roles, **row_options, **options})
+        return ErrorBrowser(self.table, **{**roles, **_sounds_of(self.table), **row_options, **options})
 
     def build_shown_table(self, **options: Any) -> TableView:
         """Return the rows as the page and the widget show them, the worst first."""
         from speechlab.widgets import TableView, to_error_table
 
-        frame, arguments = self.resolve_frame(self.shown.frame), {**self.shown.options, **options}
+        frame = self.resolve_frame(self.shown.frame)
+        arguments = {**_sounds_of(frame), **self.shown.options, **options}
         if not self.shown.scored:
             by = self.shown.lowest
             return TableView(
@@ -399,3 +406,8 @@ class Report(ShareableContents):
 
     def _repr_html_(self) -> str:
         return str(join("", self.sections(clips=3)))
+
+
+def _sounds_of(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return the column of recordings, so that none is searched: paths in another one are of no report."""
+    return {"audio": next((name for name in SOUNDS if name in frame.columns), False)}

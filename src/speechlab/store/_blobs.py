@@ -8,8 +8,10 @@ import os
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from speechlab._files import file_sha256, write_atomically
+from speechlab._untrusted import is_digest, is_suffix
 from speechlab.errors import StoreError
 
 # The file that makes a folder a store.
@@ -26,13 +28,24 @@ class Blob:
 
 
 class BlobFolder:
-    """Content-addressed files below one folder, which the first write makes; written atomically."""
+    """Content-addressed files below one folder, which the first write makes; written atomically.
+
+    A store may be a stranger's: digests and suffixes are checked, and links below the folder are not followed.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def resolve_path(self, sha256: str, suffix: str = "") -> Path:
-        """Return the path of the file with this content, which need not exist."""
+        """Return the path of the file with this content, which need not exist.
+
+        Raises:
+            StoreError: The digest or the suffix is none, and may name a file elsewhere.
+        """
+        if not is_digest(sha256) or not is_suffix(suffix):
+            name = f"{sha256}{suffix}"
+            message = f"{name!r:.100} names no file of a store, which are 64 hexadecimal digits and a suffix"
+            raise StoreError(f"{message}; the store was damaged, or changed by somebody")
         return self.root / sha256[:2] / f"{sha256}{suffix}"
 
     def add_bytes(self, data: bytes, suffix: str = "") -> Blob:
@@ -52,15 +65,24 @@ class BlobFolder:
     def has_blob(self, blob: Blob) -> bool:
         """Return whether a file exists in its full length; a power failure may leave an empty file."""
         try:
-            return self.resolve_path(blob.sha256, blob.suffix).stat().st_size == blob.size
-        except OSError:
+            about = self._find(blob.sha256, blob.suffix).lstat()
+        except (OSError, StoreError):
             return False
+        return S_ISREG(about.st_mode) and about.st_size == blob.size
+
+    def _find(self, sha256: str, suffix: str) -> Path:
+        """Return the path of a file, whose folder is no link."""
+        path = self.resolve_path(sha256, suffix)
+        if path.parent.is_symlink():
+            raise StoreError(f"{path.parent} is a link to another folder, which no store has")
+        return path
 
     def is_intact(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file exists and its content has the digest in its name."""
         try:
-            return file_sha256(self.resolve_path(sha256, suffix)) == sha256
-        except OSError:
+            path = self._find(sha256, suffix)
+            return not path.is_symlink() and path.is_file() and file_sha256(path) == sha256
+        except (OSError, StoreError):
             return False
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -16,9 +16,9 @@ import orjson
 from platformdirs import user_data_path
 
 from speechlab._sqlite import (
+    is_writable,
     check_schema,
     create_tables,
-    is_writable,
     open_database,
     open_read_only,
     transaction,
@@ -163,7 +163,7 @@ class Store:
         return int(count)
 
     def get(self, key: str) -> StoredResult | None:
-        """Return a result with all its files; None if there is none, or a file is missing or truncated."""
+        """Return a result with all its files; None if there is none, or it or a file is missing or damaged."""
         return self.get_many([key]).get(key)
 
     def get_many(self, keys: Collection[str]) -> dict[str, StoredResult]:
@@ -187,7 +187,10 @@ class Store:
             for key, operation, request, response, created in rows:
                 own_blobs = blobs.get(key, {})
                 if all(map(self.blobs.has_blob, own_blobs.values())):
-                    sent, answered = orjson.loads(request), orjson.loads(response)
+                    try:
+                        sent, answered = _parse(request), _parse(response)
+                    except ValueError:
+                        continue
                     results[key] = StoredResult(
                         key, operation, sent, answered, self._to_paths(own_blobs), created
                     )
@@ -232,7 +235,7 @@ class Store:
             role: file if isinstance(file, Blob) else self.blobs.add_bytes(*file)
             for role, file in (files or {}).items()
         }
-        created = time.time()
+        created, paths = time.time(), self._to_paths(file_blobs)
         row = (key, operation, _to_json(request), _to_json(response), created)
         with self.transaction():
             # this also removes the blobs of the replaced row
@@ -242,9 +245,7 @@ class Store:
                 self._db.execute("INSERT INTO blobs VALUES (?, ?, ?, ?, ?)", about)
             if attempt is not None:
                 self.add_attempt(attempt)
-        return StoredResult(
-            key, operation, dict(request), dict(response), self._to_paths(file_blobs), created
-        )
+        return StoredResult(key, operation, dict(request), dict(response), paths, created)
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record an attempt; :meth:`put` does it for one with a result."""
@@ -304,7 +305,10 @@ class Store:
         run, operation, status, started, ended, manifest = row
         rows = self._query("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
         kept = tuple(RunPart(*part) for part in rows)
-        return RunRecord(run, operation, status, started, ended, orjson.loads(manifest), kept)
+        try:
+            return RunRecord(run, operation, status, started, ended, _parse(manifest), kept)
+        except ValueError as error:
+            raise StoreError(f"the store {self.path} is damaged: of the run {run!r:.60} {error}") from None
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
         """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
@@ -316,13 +320,14 @@ class Store:
     def facts(self, key: str) -> dict[str, Any]:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
         rows = self._query("SELECT facts FROM replies WHERE key = ?", (key,))
-        facts: dict[str, Any] = orjson.loads(rows[0][0]) if rows else {}
-        return facts
+        with suppress(ValueError):
+            return _parse(rows[0][0]) if rows else {}
+        return {}
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
         """Return keys and parameters of the newest results of an operation, the last written first."""
         query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
-        return [(key, orjson.loads(request)) for key, request in self._query(query, (operation, limit))]
+        return [(key, _parse(request)) for key, request in self._query(query, (operation, limit))]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -373,3 +378,11 @@ def _slice_keys(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
 
 def _to_json(value: Mapping[str, Any]) -> str:
     return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Return an object from its JSON; ValueError if it is none."""
+    value = orjson.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"the JSON is {text!r:.60}, no object")  # noqa: TRY004 - what the row holds
+    return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import gzip
 import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._pandas import pd
+from speechlab._untrusted import open_packed
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def read_texts(path: Path) -> pd.DataFrame:
 
 def read_text(path: Path) -> str:
     """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
-    with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as stream:
+    with open_packed(path) as stream:
         data = stream.read()
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -217,9 +217,11 @@ def read_column_names(path: Path) -> tuple[Any, ...]:
         format_ = resolve_table_format(path)
         if format_.kind == "parquet":
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
-        if format_.kind == "csv":
-            return tuple(map(unguard_cell, pd.read_csv(path, nrows=0, **_dialect(path, format_)).columns))
-        return tuple(pd.read_json(path, lines=True, nrows=_HEAD_LINES).columns)
+        with open_packed(path) as stream:
+            if format_.kind == "csv":
+                head = pd.read_csv(stream, nrows=0, **_dialect(path, format_))
+                return tuple(map(unguard_cell, head.columns))
+            return tuple(pd.read_json(stream, lines=True, nrows=_HEAD_LINES).columns)
 
 
 def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
@@ -231,16 +233,23 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
             )
         elif (format_ := resolve_table_format(path)).kind == "csv":
             dialect = _dialect(path, format_)
-            names = pd.read_csv(path, nrows=0, **dialect).columns
+            with open_packed(path) as stream:
+                names = pd.read_csv(stream, nrows=0, **dialect).columns
             as_text = {name: str for name in names if unguard_cell(name) in texts}
             empty = {name: ["", '""'] if name in as_text else _EMPTY_TEXTS for name in names}
             options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
             is_plain = "quoting" in dialect
-            with pd.read_csv(path, chunksize=rows, **options, **dialect) as reader:
+            with (
+                open_packed(path) as stream,
+                pd.read_csv(stream, chunksize=rows, **options, **dialect) as reader,
+            ):
                 yield from (_unguard_frame(frame, is_plain=is_plain) for frame in reader)
         else:
             # JSON distinguishes texts from numbers
-            with pd.read_json(path, lines=True, chunksize=rows, dtype=False) as lines:
+            with (
+                open_packed(path) as stream,
+                pd.read_json(stream, lines=True, chunksize=rows, dtype=False) as lines,
+            ):
                 yield from lines
 
 
@@ -248,8 +257,8 @@ def _dialect(path: Path, format_: TableFormat) -> dict[str, Any]:
     """Return the options of pandas for a file of CSV or TSV."""
     if format_.separator not in _PLAIN:
         return {"sep": format_.separator}
-    with (gzip.open if format_.packed else open)(path, "rt", encoding="utf-8", newline="\n") as lines:
-        quoted = has_quotes(lines, format_.separator)
+    with open_packed(path) as stream:
+        quoted = has_quotes((line.decode("utf-8") for line in stream), format_.separator)
     return {"sep": format_.separator} | ({} if quoted else {"quoting": csv.QUOTE_NONE})
 
 

@@ -23,9 +23,9 @@ from speechlab.evaluate._writing.differences import (
     describe_changes,
     describe_evidence,
 )
-from speechlab.evaluate._writing.folder import SOUNDS
 from speechlab.evaluate._writing.methods import describe_methods, list_values
 from speechlab.evaluate._writing.record import find_service
+from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
 
 _HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")

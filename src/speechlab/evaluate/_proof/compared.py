@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.evaluate._writing.folder import SOUNDS, to_plain
+from speechlab.evaluate._writing.folder import to_plain
+from speechlab.evaluate._writing.recordings import SOUNDS
 
 if TYPE_CHECKING:
     import pandas as pd

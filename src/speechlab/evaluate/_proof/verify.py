@@ -39,7 +39,7 @@ _OMITTED_SOUND = re.compile(
 )
 _SVG = r"data:image/svg\+xml;base64,([^\"]*)"
 _FIGURE = re.compile(rf'srcset="{_SVG}"><img src="{_SVG}"[^>]*></picture>\s*<figcaption>([^<]*)</figcaption>')
-_RECORD = re.compile(r"<pre>(\{.*?\})</pre>", re.DOTALL)
+_RECORD = re.compile(r"<pre>(\{[^<]*\})</pre>")
 _ELEMENT_IDS = ("report", "data")
 _MAX_DIFFERENCES = 3
 

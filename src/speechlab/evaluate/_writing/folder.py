@@ -5,39 +5,45 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-import shutil
-from collections.abc import Collection, Hashable, Mapping
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from errno import EACCES, ENOTDIR
 from os import W_OK, PathLike, access, strerror
 from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab.audio import AudioClip, detect_format
-from speechlab.errors import AudioError, InvalidRequestError, StoreError
-from speechlab.evaluate._writing.columns import View
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows, to_findings
-from speechlab.evaluate._writing.methods import Methods
+from speechlab._untrusted import find_inside, is_name
+from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._writing.columns import View  # noqa: TC001 - pydantic reads the annotations
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
+from speechlab.evaluate._writing.methods import Methods  # noqa: TC001 - as above
+from speechlab.evaluate._writing.recordings import (
+    SOUNDS,
+    UNSAFE,
+    copy_recordings,
+    find_recordings,
+    name_copies,
+)
 from speechlab.metrics import judge
 from speechlab.tables import guard_frame
 
 _RECORD = "record.json"
 _FORMAT = 1
-# Columns of recordings, and folders of their copies.
-SOUNDS = ("audio", "spoken")
-_UNSAFE = re.compile(r"[^\w.-]+")
 # Files that a record may name; none of them is outside the folder.
 _REPORT_FILE = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
-# Maximum length of a recording's name without its suffix; file systems allow 255 in all.
-_MAX_NAME_BYTES = 120
 # Fields of a report that are tables.
 _FRAMES = ("table", "summary", "differences", "speed")
 # Names of files that differ from those of the field.
 _NAMES = {"table": "results"}
+# Maximum number of files that a warning names.
+_TOLD = 3
 # Tables that are always written, also as CSV.
 _CSV_TABLES = {"results", "summary"}
 PAGES = (".html", ".htm")
@@ -82,23 +88,22 @@ def write_folder(
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        earlier, written = _list_report_files(path), set()
-        (path / _RECORD).touch()  # marks an incomplete folder as that of a report
-        copies = {
-            name: _copy_recordings(report.table, path, name)
-            for name in SOUNDS
-            if name in report.table.columns
-        }
+        _check_names(report.tables, path)
+        earlier, written, left = _list_report_files(path), set(), list[str]()
+        if not (path / _RECORD).is_file():  # marks an incomplete folder as that of a report
+            with write_atomically(path / _RECORD) as draft:
+                draft.touch()
+        names_of_sounds = [name for name in SOUNDS if name in report.table.columns]
+        copies = {name: copy_recordings(report.table, path, name, left) for name in names_of_sounds}
         frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
         for name, frame in frames.items():
-            _write_table(
-                _replace_recordings(frame, report.table, copies, rows=name == _NAMES["table"]), path / name
-            )
+            _write_table(name_copies(frame, report.table, copies, rows=name == _NAMES["table"]), path / name)
             written.add(f"{name}.parquet")
         for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
-            label = _UNSAFE.sub("-", name.lower()).strip("-")
-            (path / "figures" / f"{label}.svg").write_bytes(vectors)
+            label = UNSAFE.sub("-", name.lower()).strip("-")
+            with write_atomically(path / "figures" / f"{label}.svg") as draft:
+                draft.write_bytes(vectors)
             written.add(f"figures/{label}.svg")
         with write_atomically(path / "report.html") as draft:
             draft.write_text(html, encoding="utf-8")
@@ -122,6 +127,35 @@ def write_folder(
             (path / stale).unlink(missing_ok=True)
     except OSError as error:
         raise build_write_error(path, error) from error
+    if left:
+        _warn(
+            left,
+            "is no recording (WAV, OGG, MP3 or FLAC) and was not copied",
+            "are no recordings (WAV, OGG, MP3 or FLAC) and were not copied",
+        )
+
+
+def _check_names(tables: Mapping[str, object], folder: Path) -> None:
+    """Refuse names of tables, and folders in the folder of a report, with which it would be written elsewhere."""
+    for name in tables:
+        if not is_name(name) or name in {*_FRAMES, *_NAMES.values()}:
+            message = (
+                f"a table has the name {name!r:.60}; give one of letters, digits, _ and - that is not taken"
+            )
+            raise InvalidRequestError(message, parameter="tables")
+    for name in (*SOUNDS, "figures"):
+        if find_inside(folder, name) is None:
+            raise StoreError(
+                f"{folder / name} is a link to another folder, in which no report is written; remove it"
+            )
+
+
+def _warn(files: list[str], one: str, several: str) -> None:
+    """Warn of files that were left out; the user is six frames up."""
+    names = list(dict.fromkeys(files))
+    some = ", ".join(f"{name!r:.200}" for name in names[:_TOLD]) + (", …" if len(names) > _TOLD else "")
+    what = f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
+    warnings.warn(f"{what}: {some}", stacklevel=5)
 
 
 def _hash_file(file: Path) -> str:
@@ -132,7 +166,10 @@ def _hash_file(file: Path) -> str:
 def compare_file_hashes(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     """Compare the files of a report with the hashes in its record, which has thus a hash for all of them."""
     hashes = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
-    actual = {name: _hash_file(folder / name) if (folder / name).is_file() else "missing" for name in hashes}
+    files = {name: find_inside(folder, name) for name in hashes}
+    actual = {
+        name: _hash_file(file) if file and file.is_file() else "missing" for name, file in files.items()
+    }
     changed = [(name, actual[name], follows) for name, follows in hashes.items() if actual[name] != follows]
     return _hash_file(folder / _RECORD), changed
 
@@ -204,151 +241,91 @@ def read_folder(folder: str | PathLike[str]) -> Contents:
                 f"another version of speechlab saved the report in {path} (its format is {saved['format']}, the one "
                 f"known here {_FORMAT}); read it with that version, or do the study again"
             )
-        fields = {**saved["fields"], "record": saved["record"]}
+        fields = _FIELDS.validate_python(saved["fields"])
+        _check_names(dict.fromkeys(saved["tables"]), path)
+        outside: list[str] = []
         frames = {
-            name: _read_table(path, _NAMES.get(name, name), empty=name not in _NAMES) for name in _FRAMES
+            name: _read_table(path, _NAMES.get(name, name), outside, empty=name not in _NAMES)
+            for name in _FRAMES
         }
         if not len(frames["differences"]):
             frames["differences"] = judge([])
-        tables = {name: _read_table(path, name, empty=True) for name in saved["tables"]}
-        return Contents(
-            **fields
-            | frames
-            | {
-                "tables": tables,
-                "conclusion": Conclusion(*fields["conclusion"]),
-                "findings": to_findings(fields["findings"]),
-                "notes": tuple(fields["notes"]),
-                "views": tuple(map(View.from_plain, fields["views"])),
-                "drawings": tuple(
-                    Drawing(**{**drawing, "frames": tuple(drawing["frames"])})
-                    for drawing in fields["drawings"]
-                ),
-                "shown": ShownRows(**fields["shown"]),
-                "said": Methods(fields["said"][0], tuple(fields["said"][1])),
-            }
-        )
+        tables = {name: _read_table(path, name, outside, empty=True) for name in saved["tables"]}
+        _check_frames(fields, {*frames, *tables})
+        values: dict[str, Any] = {**vars(fields), **frames, "tables": tables, "record": dict(saved["record"])}
+        contents = Contents(**values)
     except FileNotFoundError as error:
         absent = Path(error.filename or _RECORD).name
         message = f"{path} holds no report: {absent} is missing; name a folder that report.save wrote"
         raise StoreError(message) from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise StoreError(
+            f"the report in {path} is damaged: {_RECORD}, {place}: {first['msg']}; save it again"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"the report in {path} cannot be read ({type(error).__name__}: {error}); save it again"
         raise StoreError(message) from error
+    if outside:
+        _warn(
+            outside,
+            "is outside the report's folder and is left out",
+            "are outside the report's folder and are left out",
+        )
+    return contents
 
 
-def _read_table(folder: Path, name: str, *, empty: bool = False) -> pd.DataFrame:
+@dataclass(frozen=True)
+class _Fields:
+    """The fields of a report in its record."""
+
+    title: str
+    conclusion: Conclusion
+    study: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    columns: dict[str, str]
+    views: tuple[View, ...]
+    drawings: tuple[Drawing, ...]
+    shown: ShownRows
+    said: Methods
+    facts: dict[str, str]
+
+
+_FIELDS = TypeAdapter(_Fields)
+
+
+def _check_frames(fields: _Fields, frames: set[str]) -> None:
+    """Refuse figures and rows of tables that the report does not have, and sounds in other columns."""
+    drawn = {name for drawing in fields.drawings for name in drawing.frames}
+    if unknown := sorted({*drawn, fields.shown.frame} - frames):
+        raise ValueError(f"it shows the table {unknown[0]!r:.60}, which it does not have")
+    if fields.shown.options.get("audio", SOUNDS[0]) not in SOUNDS:
+        raise ValueError("its recordings are in another column than audio or spoken")
+
+
+def _read_table(folder: Path, name: str, outside: list[str], *, empty: bool = False) -> pd.DataFrame:
     """Read a table, with the full paths of recordings in the folder; one without rows has no file if ``empty``."""
-    file = folder / f"{name}.parquet"
+    file = find_inside(folder, f"{name}.parquet")
+    if file is None:
+        raise ValueError(f"{name}.parquet is a link to a file outside the folder")
     if empty and not file.is_file():
         return pd.DataFrame()
     try:
         frame = pd.read_parquet(file)
     except FileNotFoundError as error:
         raise ValueError(f"{file.name} is missing") from error
-    for column in {*SOUNDS, "file"} & set(frame.columns):
-        frame[column] = frame[column].map(
-            lambda cell: str(folder / cell) if isinstance(cell, str) and (folder / cell).is_file() else cell
-        )
-    return frame
+    return find_recordings(frame, folder, outside)
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:
     file = path.with_suffix(".parquet")
     if path.name in _CSV_TABLES:
         write_parquet(frame, file)
-        guard_frame(frame).to_csv(path.with_suffix(".csv"), index=False)
+        with write_atomically(path.with_suffix(".csv")) as draft:
+            guard_frame(frame).to_csv(draft, index=False)
     elif len(frame):
         write_parquet(frame, file)
     else:
         file.unlink(missing_ok=True)  # of an earlier report
-
-
-def _copy_recordings(table: pd.DataFrame, folder: Path, column: str) -> pd.Series[str]:
-    """Copy the recordings of a column to the folder; return their relative paths.
-
-    Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
-    rows, such as rows of several systems, is copied once.
-    """
-    home = folder / column
-    sources = [expand_user_path(cell) if isinstance(cell, str | PathLike) else None for cell in table[column]]
-    present = [
-        source.name if source and source.is_file() and source.parent.resolve() == home.resolve() else None
-        for source in sources
-    ]
-    names_taken = set(present)
-    copied: dict[str | int, str | None] = {}
-    names = []
-    for number, (name, row) in enumerate(zip(present, table.to_dict("records"), strict=True)):
-        cell = row[column]
-        key = _to_cell_key(cell)
-        if name is None and key not in copied:
-            copied[key] = _copy_recording(number, cell, row, home, names_taken)
-        names.append(name or copied[key])
-    places = [name and f"{column}/{name}" for name in names]
-    return pd.Series(places, index=table.index, dtype="object")
-
-
-def _to_cell_key(cell: object) -> str | int:
-    return str(cell) if isinstance(cell, str | PathLike) else id(cell)
-
-
-def _copy_recording(
-    number: int, cell: object, row: Mapping[Hashable, Any], home: Path, names_taken: Collection[str | None]
-) -> str | None:
-    """Write the recording of a row under a unique name; return the name, or None if there is no recording."""
-    if isinstance(cell, str | PathLike):
-        source = expand_user_path(cell)
-        if not source.is_file():
-            return None
-        data, ending, stem = None, source.suffix, source.stem
-    elif isinstance(cell, AudioClip):
-        data, ending, stem = cell.encode("wav"), ".wav", "clip"
-    elif isinstance(cell, bytes | bytearray | memoryview):
-        try:
-            data, ending, stem = bytes(cell), f".{detect_format(bytes(cell))}", "clip"
-        except AudioError:
-            return None
-    else:
-        return None
-    identifier = row.get("id")
-    voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here
-    name_parts = [
-        f"{number:03d}",
-        str(stem[:24] if is_missing(identifier) else identifier),
-        "" if is_missing(voice) or str(voice) == f"{stem}{ending}" else str(voice),
-    ]
-    # The number distinguishes files with otherwise equal names.
-    label = _UNSAFE.sub("-", "-".join(name_part for name_part in name_parts if name_part)).strip("-")
-    label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
-    while label + ending in names_taken:
-        label += "-"
-    home.mkdir(exist_ok=True)
-    target = home / (label + ending)
-    if data is None:
-        shutil.copyfile(source, target)
-    else:
-        target.write_bytes(data)
-    return target.name
-
-
-def _replace_recordings(
-    frame: pd.DataFrame, table: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool
-) -> pd.DataFrame:
-    """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
-    if rows:
-        return frame.assign(**places)
-    copies = {
-        _to_cell_key(cell): place
-        for name in places
-        for cell, place in zip(table[name], places[name], strict=True)
-    }
-    for name in set(SOUNDS) & set(frame.columns):
-        cells: list[Any] = [copies.get(_to_cell_key(cell)) for cell in frame[name]]
-        frame = frame.assign(**{name: cells})
-    copied = places.get(SOUNDS[0])
-    if copied is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
-        return frame
-    files = copied.iloc[frame["position"]].to_numpy()
-    paths = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
-    return frame.assign(file=paths)

@@ -17,11 +17,12 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab._untrusted import unpack_lzma
 from speechlab.display import Html, element, escape, format_count, join, join_with_and, render_details
 from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
-from speechlab.evaluate._writing.folder import SOUNDS
+from speechlab.evaluate._writing.recordings import SOUNDS
 
 # Languages that the line above the answer names.
 _MAX_LANGUAGES = 3
@@ -211,7 +212,7 @@ def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents
     Raises:
         ValueError, KeyError, TypeError: The data are damaged.
     """
-    tables = orjson.loads(lzma.decompress(base64.b64decode(data["frames"])))
+    tables = orjson.loads(unpack_lzma(base64.b64decode(data["frames"])))
     frames = {
         table: pd.DataFrame(
             {

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import build_argument_error, is_missing, is_number, is_whole_number
+from speechlab._arguments import is_missing, is_number, is_whole_number, build_argument_error
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
-from speechlab.audio import detect_format, to_clip
+from speechlab.audio import to_clip, detect_format
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.evaluate._writing.columns import (
-    escape_latex,
-    escape_markdown,
     to_latex_table,
+    escape_latex,
     to_markdown_table,
+    escape_markdown,
 )
 from speechlab.evaluate._writing.contents import Contents
-from speechlab.evaluate._writing.folder import SOUNDS, build_write_error, write_parquet
+from speechlab.evaluate._writing.folder import build_write_error, write_parquet
+from speechlab.evaluate._writing.recordings import SOUNDS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -238,8 +239,9 @@ def _to_audio_cell(cell: Any) -> dict[str, Any] | None:
     """Return the bytes of a recording as its file has them, or None if it cannot be read."""
     try:
         if isinstance(cell, str | Path):
-            data = expand_user_path(cell).read_bytes()
-            return {"bytes": data, "path": f"{Path(cell).stem}.{detect_format(data)}"}
+            file = expand_user_path(cell)
+            data = file.read_bytes() if file.is_file() else b""
+            return {"bytes": data, "path": f"{file.stem}.{detect_format(data)}"}
         return None if is_missing(cell) else {"bytes": to_clip(cell).encode("flac"), "path": None}
     except (AudioError, OSError, TypeError, ValueError):
         return None

@@ -15,7 +15,8 @@ from typing import Any
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab.errors import SegmentFileError
+from speechlab._untrusted import open_packed
+from speechlab.errors import InvalidRequestError, SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, is_caption, measure_width
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, substation, subtitles, tables, ttml
@@ -205,13 +206,17 @@ def read(
         0  talk    0.5  2.0  hello
     """
     place = expand_user_path(path)
-    data = place.read_bytes()
     name = place.name
-    if name.lower().endswith(".gz"):
-        name = name[:-3]
+    with open_packed(place) as stream:
+        if stream_is_packed := name.lower().endswith(".gz"):
+            name = name[:-3]
         try:
-            data = gzip.decompress(data)
+            data = stream.read()
+        except InvalidRequestError as error:
+            raise SegmentFileError(f"{place}: {error}", path=str(place)) from None
         except (OSError, EOFError, zlib.error) as error:
+            if not stream_is_packed:
+                raise
             raise SegmentFileError(f"{place}: this is not a gzip file: {error}", path=str(place)) from error
     if unit not in (None, "s", "ms"):
         raise SegmentFileError(f"unit={unit!r:.40} is not 's' or 'ms'", path=str(place))

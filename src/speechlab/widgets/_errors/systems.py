@@ -57,7 +57,7 @@ def to_error_table(
 ) -> TableView:
     """Return the table of an :class:`ErrorBrowser`, which has the same arguments, without the widget."""
     table = _collect_errors(scored, other, names, reference, hypothesis, language)
-    if audio is not None and audio not in table.frame.columns and table.names:
+    if audio and audio not in table.frame.columns and table.names:
         audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
     return TableView(
         table.frame,

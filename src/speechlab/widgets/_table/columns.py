@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from speechlab._arguments import is_missing, is_number, require_columns, to_column_names, to_python_number
+from speechlab._arguments import to_column_names, is_missing, is_number, to_python_number, require_columns
 from speechlab.audio import AudioClip, detect_format
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.text import language_code
@@ -212,6 +212,8 @@ def to_json_value(value: Any, kind: Kind) -> Any:
 
 
 def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
+    if given is False:  # a report, whose recordings stand in no other column
+        return None
     if given is not None:
         require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
         return given

@@ -1,0 +1,147 @@
+"""The recordings of a report, copied into its folder, and its tables, which name the copies."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Hashable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from speechlab._arguments import is_missing
+from speechlab._files import expand_user_path, write_atomically
+from speechlab._pandas import pd
+from speechlab._untrusted import find_inside, is_suffix
+from speechlab.audio import AudioClip, detect_format
+from speechlab.errors import AudioError
+
+# Columns of recordings, and folders of their copies.
+SOUNDS = ("audio", "spoken")
+UNSAFE = re.compile(r"[^\w.-]+")
+# Maximum length of a recording's name without its suffix; file systems allow 255 in all.
+_MAX_NAME_BYTES = 120
+
+
+def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[str]) -> pd.Series[str]:
+    """Copy the recordings of a column to the folder; return their relative paths.
+
+    Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
+    rows, such as rows of several systems, is copied once. Files that are no recordings by their bytes are not copied,
+    whatever their names: a table may name any file of its reader. They are added to ``left``.
+    """
+    home = folder / column
+    sources = [expand_user_path(cell) if isinstance(cell, str | PathLike) else None for cell in table[column]]
+    present = [
+        source.name if source and source.is_file() and source.parent.resolve() == home.resolve() else None
+        for source in sources
+    ]
+    names_taken = set(present)
+    copied: dict[str | int, str | None] = {}
+    names = []
+    for number, (name, row) in enumerate(zip(present, table.to_dict("records"), strict=True)):
+        cell = row[column]
+        key = _to_key(cell)
+        if name is None and key not in copied:
+            copied[key] = _copy_recording(number, cell, row, home, names_taken, left)
+        names.append(name or copied[key])
+    places = [name and f"{column}/{name}" for name in names]
+    return pd.Series(places, index=table.index, dtype="object")
+
+
+def _to_key(cell: object) -> str | int:
+    return str(cell) if isinstance(cell, str | PathLike) else id(cell)
+
+
+def _copy_recording(
+    number: int,
+    cell: object,
+    row: Mapping[Hashable, Any],
+    home: Path,
+    names_taken: Collection[str | None],
+    left: list[str],
+) -> str | None:
+    """Write the recording of a row under a unique name; return the name, or None if there is no recording."""
+    data, stem = b"", "clip"
+    try:
+        if isinstance(cell, str | PathLike):
+            source = expand_user_path(cell)
+            if not source.is_file():
+                return None
+            with source.open("rb") as file:
+                ending, stem = f".{detect_format(file.read(12))}", source.stem
+            ending = source.suffix if source.suffix and is_suffix(source.suffix) else ending
+        elif isinstance(cell, AudioClip):
+            data, ending = cell.encode("wav"), ".wav"
+        elif isinstance(cell, bytes | bytearray | memoryview):
+            data, ending = bytes(cell), f".{detect_format(bytes(cell))}"
+        else:
+            return None
+    except (AudioError, OSError):
+        if not isinstance(cell, bytes | bytearray | memoryview):  # which have no name
+            left.append(str(cell))
+        return None
+    identifier = row.get("id")
+    voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here
+    name_parts = [
+        f"{number:03d}",
+        str(stem[:24] if is_missing(identifier) else identifier),
+        "" if is_missing(voice) or str(voice) == f"{stem}{ending}" else str(voice),
+    ]
+    # The number distinguishes files with otherwise equal names.
+    label = UNSAFE.sub("-", "-".join(name_part for name_part in name_parts if name_part)).strip("-")
+    label = label.encode()[:_MAX_NAME_BYTES].decode(errors="ignore")
+    while label + ending in names_taken:
+        label += "-"
+    home.mkdir(exist_ok=True)
+    target = home / (label + ending)
+    with write_atomically(target) as draft:  # which replaces a link, and does not follow it
+        if data:
+            draft.write_bytes(data)
+        else:
+            shutil.copyfile(source, draft)
+    return target.name
+
+
+def name_copies(
+    frame: pd.DataFrame, table: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool
+) -> pd.DataFrame:
+    """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
+    if rows:
+        return frame.assign(**places)
+    copies = {
+        _to_key(cell): place for name in places for cell, place in zip(table[name], places[name], strict=True)
+    }
+    for name in set(SOUNDS) & set(frame.columns):
+        cells: list[Any] = [copies.get(_to_key(cell)) for cell in frame[name]]
+        frame = frame.assign(**{name: cells})
+    copied = places.get(SOUNDS[0])
+    if copied is None or not {"file", "position"} <= set(frame.columns) or not len(frame):
+        return frame
+    files = copied.iloc[frame["position"]].to_numpy()
+    paths = [str(old) if is_missing(new) else new for old, new in zip(frame["file"], files, strict=True)]
+    return frame.assign(file=paths)
+
+
+def find_recordings(frame: pd.DataFrame, folder: Path, outside: list[str]) -> pd.DataFrame:
+    """Return a table of a saved report with the current paths of its recordings.
+
+    A path outside the folder is left out, and added to ``outside``: the folder may be a stranger's, and whoever saves
+    the report again or shows it would publish the file.
+    """
+    for column in set(SOUNDS) & set(frame.columns):
+        cells: list[Any] = frame[column].tolist()
+        for number, cell in enumerate(cells):
+            if isinstance(cell, str):
+                path = find_inside(folder, cell)
+                cells[number] = None if path is None else str(path)
+                if path is None:
+                    outside.append(cell)
+        frame[column] = pd.Series(cells, index=frame.index, dtype=frame[column].dtype)
+    if "file" in frame.columns:  # names of segments' recordings, which are read by nobody
+        files = [
+            str(path) if (path := find_inside(folder, cell)) and path.is_file() else cell
+            for cell in frame["file"]
+        ]
+        frame["file"] = pd.Series(files, index=frame.index, dtype=frame["file"].dtype)
+    return frame

@@ -1,0 +1,195 @@
+"""Reports of strangers: names of files that are no recordings or elsewhere, and pages that unpack to gigabytes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import re
+
+import pandas as pd
+import pytest
+
+from speechlab import datasets, evaluate
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError, StoreError
+from support.memory import grown_mib
+
+SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\nthe words of a key\n"
+
+
+@pytest.fixture
+def private(tmp_path):
+    """What is nobody's business: a key, and a recording."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "id_rsa").write_text(SECRET)
+    AudioClip([0.1] * 800, 8_000).save(folder / "private.wav")
+    return folder
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A report that was saved: one row with its recording."""
+    AudioClip([0.2] * 800, 8_000).save(tmp_path / "talk.wav")
+    rows = pd.DataFrame(
+        {"audio": [str(tmp_path / "talk.wav")], "text": "ten cats", "language": "en", "heard": "ten hats"}
+    )
+    return evaluate.recognition(None, rows, hypotheses="heard").save(tmp_path / "theirs")
+
+
+def change_record(folder, change):
+    record = json.loads((folder / "record.json").read_bytes())
+    change(record)
+    (folder / "record.json").write_text(json.dumps(record))
+
+
+def set_cells(folder, table="results", **cells):
+    frame = pd.read_parquet(folder / f"{table}.parquet")
+    frame.assign(**cells).to_parquet(folder / f"{table}.parquet")
+
+
+def every_byte_of(folder):
+    return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_report_copies_recordings_alone(tmp_path, private):
+    key, sound = private / "id_rsa", private / "private.wav"
+    (private / "key.wav").write_text(SECRET)
+    (tmp_path / "link.wav").symlink_to(key)
+    files = [key, sound, private / "key.wav", "link.wav"]
+    lines = [f"{file},ten cats,en,ten hats" for file in files]
+    (tmp_path / "list.csv").write_text("\n".join(["audio,text,language,heard", *lines]))
+    report = evaluate.recognition(None, datasets.read(tmp_path / "list.csv"), hypotheses="heard")
+    with pytest.warns(UserWarning, match=r"3 files are no recordings .*id_rsa") as warned:
+        report.save(tmp_path / "report")
+    assert [warning.filename for warning in warned] == [__file__]
+    assert SECRET.encode() not in every_byte_of(tmp_path / "report")
+    copies = [file.name for file in (tmp_path / "report" / "audio").iterdir()]
+    assert copies == ["001-private.wav"]
+
+
+@pytest.mark.parametrize("name", ["../../victim/notes", "/tmp/notes", "a/b", "results", "", "nul\0", 3])
+def test_a_report_names_no_tables_elsewhere(tmp_path, saved, name):
+    change_record(saved, lambda record: record["tables"].append(name))
+    with pytest.raises((StoreError, InvalidRequestError), match="name"):
+        evaluate.Report.load(saved)
+
+
+@pytest.mark.parametrize(
+    "cell", ["{home}/private.wav", "../home/private.wav", "audio/../../home/private.wav"]
+)
+def test_a_loaded_report_has_no_recordings_of_its_reader(tmp_path, private, saved, cell):
+    cell = cell.format(home=private)
+    set_cells(saved, audio=cell)
+    with pytest.warns(UserWarning, match=r"1 file is outside the report's folder .*private\.wav"):
+        report = evaluate.Report.load(saved)
+    assert report.table["audio"].isna().all()
+    report.save(tmp_path / "again")
+    assert not (tmp_path / "again" / "audio").exists()
+
+
+def test_a_relative_path_is_not_seen_from_the_working_folder(private, saved, monkeypatch):
+    monkeypatch.chdir(private)
+    set_cells(saved, audio="private.wav")
+    report = evaluate.Report.load(saved)
+    assert report.table["audio"].tolist() == [str(saved / "private.wav")]
+    assert "data:audio" not in report.to_html()
+
+
+@pytest.mark.parametrize("audio", [None, "audio/none.wav"])
+def test_a_report_has_no_sound_in_other_columns(private, saved, audio):
+    set_cells(saved, audio=audio, clip=str(private / "private.wav"), source=str(private / "private.wav"))
+    report = evaluate.Report.load(saved)
+    assert "data:audio" not in "".join(map(str, report.sections()))
+    assert report.build_shown_table().rows.layout.audio == "audio"
+
+
+@pytest.mark.parametrize("kind", ["recording", "table", "folder of recordings", "folder of figures"])
+def test_links_lead_out_of_no_report(tmp_path, private, saved, kind):
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    if kind == "recording":
+        copy = next((saved / "audio").iterdir())
+        copy.unlink()
+        copy.symlink_to(private / "private.wav")
+        with pytest.warns(UserWarning, match="outside"):
+            assert evaluate.Report.load(saved).table["audio"].isna().all()
+    elif kind == "table":
+        (saved / "results.parquet").rename(victim / "rows.parquet")
+        (saved / "results.parquet").symlink_to(victim / "rows.parquet")
+        with pytest.raises(StoreError, match="link"):
+            evaluate.Report.load(saved)
+    else:
+        report = evaluate.Report.load(saved)
+        name = "audio" if kind.endswith("recordings") else "figures"
+        (saved / name).rename(tmp_path / "before")
+        (saved / name).symlink_to(victim)
+        with pytest.raises(StoreError, match="link"):
+            report.save(saved)
+        assert not [*victim.iterdir()]
+
+
+def test_a_table_is_not_written_through_a_link(tmp_path, saved):
+    report = evaluate.Report.load(saved)
+    (tmp_path / "diary.txt").write_text("dear diary")
+    for name in ("results.csv", "record.json", "report.html", "summary.parquet"):
+        (saved / name).unlink()
+        (saved / name).symlink_to(tmp_path / "diary.txt")
+    report.save(saved)
+    assert (tmp_path / "diary.txt").read_text() == "dear diary"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields["drawings"][0].update(frames=["nothing"]),
+        lambda fields: fields["drawings"][0].update(frames=["to_html"]),
+        lambda fields: fields["shown"].update(frame="save"),
+        lambda fields: fields["shown"]["options"].update(audio="text"),
+        lambda fields: fields.update(columns=["text"]),
+        lambda fields: fields.update(findings=[{"text": ["x"]}]),
+        lambda fields: fields.update(views=[{"title": "x"}]),
+        lambda fields: fields.pop("said"),
+    ],
+)
+def test_a_damaged_record_is_refused(saved, change):
+    change_record(saved, lambda record: change(record["fields"]))
+    with pytest.raises(StoreError, match=re.escape(str(saved))):
+        evaluate.Report.load(saved)
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        {"function": "Path"},
+        {"function": "_rates"},
+        {"options": {"language": "en", "path": "x"}},
+        {"function": "timeline", "options": {"audio": "/etc/passwd"}},
+    ],
+)
+def test_a_figure_is_one_of_ours_and_reads_no_file(saved, drawing):
+    change_record(saved, lambda record: record["fields"]["drawings"][0].update(drawing))
+    with pytest.raises(StoreError, match="damaged"):
+        evaluate.Report.load(saved).figures()
+
+
+def test_hashes_of_files_elsewhere_are_not_told(saved, private):
+    change_record(saved, lambda record: record["sha256"].update({str(private / "id_rsa"): "0" * 64}))
+    proof = evaluate.verify(saved)
+    assert proof.unequal.loc[proof.unequal["place"].str.contains("id_rsa"), "stands"].tolist() == ["missing"]
+
+
+@pytest.mark.parametrize("dictionary", [1 << 20, 1 << 29])
+def test_a_page_unpacks_to_a_limited_size(tmp_path, saved, dictionary):
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": dictionary}]
+    packer = lzma.LZMACompressor(filters=filters if dictionary < 1 << 25 else None)
+    packed = b"".join([*(packer.compress(b" " * (1 << 20)) for _ in range(300)), packer.flush()])
+    if dictionary >= 1 << 25:
+        packed = lzma.compress(b" " * 1_000, filters=filters)
+    text = (saved / "report.html").read_text("utf-8")
+    page = tmp_path / "page.html"
+    page.write_text(re.sub(r'(?<="frames":")[^"]*', base64.b64encode(packed).decode(), text), "utf-8")
+    with grown_mib() as grown, pytest.raises(StoreError, match="damaged"):
+        evaluate.verify(page)
+    assert grown() < 100
