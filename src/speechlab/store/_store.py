@@ -16,9 +16,9 @@ import orjson
 from platformdirs import user_data_path
 
 from speechlab._sqlite import (
-    is_writable,
     check_schema,
     create_tables,
+    is_writable,
     open_database,
     open_read_only,
     transaction,

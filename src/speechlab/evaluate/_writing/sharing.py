@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import is_missing, is_number, is_whole_number, build_argument_error
+from speechlab._arguments import build_argument_error, is_missing, is_number, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
-from speechlab.audio import to_clip, detect_format
+from speechlab.audio import detect_format, to_clip
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.evaluate._writing.columns import (
-    to_latex_table,
     escape_latex,
-    to_markdown_table,
     escape_markdown,
+    to_latex_table,
+    to_markdown_table,
 )
 from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import build_write_error, write_parquet

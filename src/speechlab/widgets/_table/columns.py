@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
-from speechlab._arguments import to_column_names, is_missing, is_number, to_python_number, require_columns
+from speechlab._arguments import is_missing, is_number, require_columns, to_column_names, to_python_number
 from speechlab.audio import AudioClip, detect_format
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.text import language_code
