@@ -16,7 +16,7 @@ from speechlab._pandas import pd
 from speechlab.audio import FileSegment, measure_length_s
 from speechlab.datasets._corpora import SOUND_ENDINGS
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.tables import parse_delimited, parse_json_lines, read_text
+from speechlab.tables import check_parquet, parse_delimited, parse_json_lines, read_text
 
 # Columns of starts and ends in seconds, which stand for segments if all their cells are numbers.
 _TIME_COLUMNS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
@@ -120,6 +120,7 @@ def read_manifest(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
+            check_parquet(path)
             return pd.read_parquet(path)
         text = read_text(path)
         if ending == ".tsv" and (rows := _parse_fairseq(text, path)) is not None:

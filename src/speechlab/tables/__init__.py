@@ -23,6 +23,7 @@ from speechlab.tables._files import read_texts as read_texts
 from speechlab.tables._files import resolve_table_format as resolve_table_format
 from speechlab.tables._files import unguard_cell as unguard_cell
 from speechlab.tables._files import unquote as unquote
+from speechlab.tables._parquet import check_parquet as check_parquet
 from speechlab.tables._storable import cell_to_text as cell_to_text
 from speechlab.tables._storable import read_table as read_table
 from speechlab.tables._storable import to_parquet_bytes as to_parquet_bytes

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,6 +21,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import text_dtype
 from speechlab.audio import AudioClip, FileSegment
+from speechlab.tables._parquet import check_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -81,6 +83,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table that :func:`to_parquet_bytes` wrote, with its original column labels."""
     import pyarrow.parquet as pq
 
+    check_parquet(Path(path))
     return to_pandas_table(pq.read_table(path, partitioning=None))
 
 

@@ -18,7 +18,9 @@ from secrets import token_hex
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
+from speechlab._untrusted import is_digest, is_suffix
 from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import RunRules, Spending, StopSignal
@@ -67,18 +69,35 @@ class PartWriter(ResultWriter):
         self._claims.release_keys(list(self._claims.keys))
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A result in a part."""
+
+    key: str
+    timing: Timing
+    files: dict[str, tuple[str, str, int]]
+    attempt: tuple[str, float, float | None, str, int | None, str | None, str | None]
+    request: dict[str, Any]
+    response: dict[str, Any]
+    audio_s: float
+    tokens: int
+
+
+_LINE = TypeAdapter(_Line)
+
+
 def parse_part(data: bytes) -> list[ResultEntry]:
-    """Return the results of a part; a line that a kill cut off is left out."""
+    """Return the results of a part; a line that a kill cut off, or that a stranger wrote, is left out."""
     results = []
     for line in data.splitlines():
         try:
-            facts = orjson.loads(line)
-        except orjson.JSONDecodeError:
+            fields = vars(_LINE.validate_json(line))
+        except ValidationError:
             continue
-        key, attempt = facts.pop("key"), Attempt(*facts.pop("attempt"))
-        timing = Timing(**facts.pop("timing"))
-        files = {role: Blob(*file) for role, file in facts.pop("files").items()}
-        results.append((key, CallResult(timing=timing, files=files, **facts), attempt))
+        key, attempt = fields.pop("key"), Attempt(*fields.pop("attempt"))
+        files = {role: Blob(*file) for role, file in fields.pop("files").items()}
+        if all(is_digest(file.sha256) and is_suffix(file.suffix) for file in files.values()):
+            results.append((key, CallResult(files=files, **fields), attempt))
     return results
 
 
@@ -89,15 +108,19 @@ def collect_parts(folder: Path, name: str) -> bytes:
     for file in sorted(folder.glob(f"{name}-*.jsonl")):
         while not writers.claim_key(file.name) and time.monotonic() < until:
             time.sleep(_RETRY_S)
-        contents.append(file.read_bytes())
+        if file.is_file() and not file.is_symlink():
+            contents.append(file.read_bytes())
         writers.release_keys([file.name])
     return b"\n".join(contents)
 
 
 def adopt_parts(store: Store) -> None:
     """Take the results of runs whose driver was lost into the store."""
-    for folder in sorted((store.path / PARTS_FOLDER).glob("*")) if not store.read_only else ():
+    parts = store.path / PARTS_FOLDER
+    for folder in sorted(parts.glob("*")) if not store.read_only and not parts.is_symlink() else ():
         drivers = store.claims()
+        if folder.is_symlink() or not folder.is_dir():  # what is elsewhere is neither read nor removed
+            continue
         if not drivers.claim_key(folder.name):  # its driver lives
             continue
         try:

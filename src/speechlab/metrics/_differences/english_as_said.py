@@ -114,7 +114,7 @@ _NOT = "do|does|did|is|are|was|were|has|have|had|would|could|should|must|need|mi
 _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     # what is not said
     (r"[<\[][^>\]]*[>\]]", " "),
-    (r"\((?=[^)]*[a-z])[^)]*\)", " "),
+    (r"\([^)]*\)", lambda match: " " if re.search("[a-z]", match[0]) else match[0]),
     # abbreviations with full stops, addresses
     (r"(?<![\w.])(?:[a-z]\.)+[a-z]?(?!\w)", lambda match: match[0].replace(".", "")),
     (r"(?<=[a-z0-9])\.(?=[a-z]{2,}\b)", " dot "),
@@ -241,6 +241,10 @@ def _to_american(word: str) -> str:
     return next(step for step in normalizer("en").steps if step.name == "spellings").apply(word)
 
 
+# Rules for brackets, by their beginning, and the signs with which their matches end.
+_CLOSING = {"[<": ">]", r"\(": ")"}
+
+
 class TextWithOrigins:
     """A text and, for each of its characters, the range of the original that it stands for."""
 
@@ -257,7 +261,9 @@ class TextWithOrigins:
         starts: list[int] = []
         stops: list[int] = []
         copied = 0
-        for match in pattern.finditer(self.text):
+        # Behind the last closing bracket none is searched: each opening one would be read to the end of the text.
+        ends = max((self.text.rfind(end) + 1 for end in _CLOSING.get(pattern.pattern[:2], "")), default=None)
+        for match in pattern.finditer(self.text, 0, len(self.text) if ends is None else ends):
             new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
             first, last = match.span()
             if new == match[0]:

@@ -13,7 +13,7 @@ from speechlab.segments._convert import from_seglst, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import to_seconds, to_ticks
-from speechlab.tables import guard_cell, has_quotes, unguard_cell, unquote
+from speechlab.tables import check_parquet, guard_cell, has_quotes, unguard_cell, unquote
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
 LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
@@ -121,6 +121,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
     from pyarrow import ArrowException
 
     try:
+        check_parquet(source.data)
         table = pd.read_parquet(io.BytesIO(source.data))
     except (ArrowException, OSError, ValueError) as error:
         source.raise_fault(f"this is not a Parquet file: {error}")

@@ -1,0 +1,87 @@
+"""Parquet files of strangers: how much memory their tables take, found out before they are read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from speechlab._untrusted import check_unpacked, max_unpacked
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+_CELL_BYTES = 8
+_ROWS, _NESTED_ROWS = 16_384, 1_024  # read at once
+
+
+def check_parquet(source: Path | bytes) -> None:
+    """Refuse a file whose table takes far more memory than the file is large.
+
+    A column of one value takes some bytes for any number of rows, and a long text that all rows have stands once in
+    the file.
+
+    Raises:
+        InvalidRequestError: The table exceeds the limit of :func:`speechlab._untrusted.max_unpacked`.
+        OSError, ValueError: It is no Parquet file; most errors of Arrow are of these kinds.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    packed, name = (len(source), "it") if isinstance(source, bytes) else (source.stat().st_size, source.name)
+    try:
+        with pq.ParquetFile(_to_file(source)) as file:
+            total, texts = _measure_columns(file.metadata)
+        check_unpacked(name, total, packed)
+        for column, bound in texts.items():
+            if total + bound > max_unpacked(packed):  # a text may be repeated
+                for size in _measure_texts(source, column):
+                    total += size
+                    check_unpacked(name, total, packed)
+    except pa.ArrowException as error:
+        raise ValueError(f"it is no Parquet file: {error}") from error
+
+
+def _to_file(source: Path | bytes) -> Any:
+    return BytesIO(source) if isinstance(source, bytes) else source
+
+
+def _measure_columns(metadata: pq.FileMetaData) -> tuple[int, Counter[str]]:
+    """Return the bytes of all cells, and of each column of texts at most: as if each cell had all of its texts."""
+    total, texts = 0, Counter[str]()
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(number)
+            total += max(chunk.num_values * _CELL_BYTES, chunk.total_uncompressed_size)
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.has_dictionary_page:
+                texts[chunk.path_in_schema] += chunk.num_values * chunk.total_uncompressed_size
+    return total, texts
+
+
+def _measure_texts(source: Path | bytes, column: str) -> Iterator[int]:
+    """Yield the bytes of the texts of a column, some rows at a time, of which each different text is read once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    rows = _NESTED_ROWS if "." in column else _ROWS
+    with pq.ParquetFile(_to_file(source), read_dictionary=[column]) as file:
+        for batch in file.iter_batches(rows, columns=[column]):
+            for values in map(_flatten, batch.columns):
+                if pa.types.is_dictionary(values.type) and len(values.dictionary):
+                    lengths = pc.binary_length(values.dictionary.cast(pa.binary()))
+                    yield pc.sum(lengths.take(values.indices)).as_py() or 0
+                else:
+                    yield values.nbytes
+
+
+def _flatten(values: pa.Array) -> pa.Array:
+    """Return the innermost values of lists."""
+    import pyarrow as pa
+
+    while pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        values = values.flatten()
+    return values
