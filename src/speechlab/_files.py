@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -10,6 +11,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from speechlab.errors import InvalidRequestError
 
@@ -77,3 +79,16 @@ def write_atomically(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read it; one that is no regular file, which may wait or have no end, raises OSError."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise OSError(errno.EINVAL, "it is a device or a pipe, no file", str(path))
+    return path.open("rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a file; of what is no regular file raises OSError."""
+    with open_regular(path) as stream:
+        return stream.read()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._brief import shorten_tracebacks
-from speechlab._files import expand_user_path, write_atomically
+from speechlab._files import expand_user_path, read_regular, write_atomically
 from speechlab._require import import_lazily
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
@@ -101,7 +101,7 @@ class AudioClip:
         """
         file = expand_user_path(path)
         title = None if _HASH.fullmatch(file.stem) else file.name
-        return decode(file.read_bytes(), limits, title=title)
+        return decode(read_regular(file), limits, title=title)
 
     @classmethod
     def from_bytes(

@@ -11,7 +11,7 @@ from itertools import chain
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import expand_user_path
+from speechlab._files import expand_user_path, open_regular
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import refuse_other_stream
@@ -146,7 +146,7 @@ def _open(
         data: Bytes = bytes(source)  # type: ignore[arg-type]  # without a path there are bytes
         layout = survey(data)
     else:
-        raw = stack.enter_context(path.open("rb"))
+        raw = stack.enter_context(open_regular(path))
         data = stack.enter_context(mmap(raw.fileno(), 0, access=ACCESS_READ))
         status = path.stat()
         layout = _survey_file(path, status.st_size, status.st_mtime_ns)

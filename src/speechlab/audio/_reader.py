@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from speechlab._files import expand_user_path
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
+from speechlab.audio._codec.decode import check_expansion
 from speechlab.audio._measure import compute_extremes, compute_peaks
 from speechlab.audio._pieces import open_sound
 from speechlab.errors import AudioDecodeError, AudioError
@@ -128,6 +129,7 @@ class SoundReader:
         with open_sound(self._path) as sound:
             if sound.file is None or sound.file.frames < self.frames:
                 raise AudioDecodeError(f"{self.title} is shorter than it was")
+            check_expansion(min(size, self.frames - first) * self.channels * 4, len(sound.data))
             sound.file.seek(first)
             # Read without conversion, which is several times as fast.
             exact = sound.file.subtype == "PCM_16"
@@ -197,6 +199,7 @@ class FileSegment(AudioClip):
         with open_sound(self.path) as sound:
             if sound.file is None:
                 return AudioClip(self._decode_file().samples[first:last], self.sample_rate).samples
+            check_expansion((last - first) * self.channels * 4, len(sound.data))
             sound.file.seek(first)
             samples = sound.file.read(last - first, dtype="float32")
             if len(samples) < last - first:

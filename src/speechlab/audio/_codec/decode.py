@@ -34,10 +34,12 @@ class DecodeLimits:
     """Limits of decoded audio. A small file can decode to much audio: ten minutes of silence are 28 KiB of FLAC.
 
     A limit of seconds alone is not enough, because with a forged sample rate any number of frames is short.
+    Speech takes at most some hundred times the bytes of its file, silence thousands of times.
 
     Attributes:
         max_seconds: Maximum duration in seconds.
         max_decoded_bytes: Maximum size as float32 in bytes: frames x channels x 4.
+        max_expansion: Maximum size as float32 in sizes of the file; the first 64 MiB are always allowed.
         max_channels: Maximum number of channels.
         min_sample_rate: Minimum sample rate in Hz.
         max_sample_rate: Maximum sample rate in Hz.
@@ -53,12 +55,13 @@ class DecodeLimits:
 
     max_seconds: float = 4 * 3600.0
     max_decoded_bytes: int = 2**31
+    max_expansion: float = 500.0
     max_channels: int = 32
     min_sample_rate: int = MIN_RATE_HZ
     max_sample_rate: int = MAX_RATE_HZ
 
     def __post_init__(self) -> None:
-        if not (self.max_seconds > 0 and self.max_decoded_bytes > 0):
+        if not (self.max_seconds > 0 and self.max_decoded_bytes > 0 and self.max_expansion > 0):
             raise AudioError(f"{self!r}: the limits of seconds and bytes have to be above 0")
         if not 1 <= self.max_channels <= MAX_CHANNELS:
             raise AudioError(f"max_channels is {self.max_channels!r}; it has to be 1 to {MAX_CHANNELS}")
@@ -66,16 +69,35 @@ class DecodeLimits:
             raise AudioError(f"{self!r}: sample rates have to lie within {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz")
 
 
+_FREE_BYTES = 64 << 20
+
+
+def check_expansion(decoded_bytes: int, file_bytes: int, limits: DecodeLimits | None = None) -> None:
+    """Refuse samples that take far more memory than their file, as those of a file that was made to fill it.
+
+    Raises:
+        AudioLimitError: They exceed the limit.
+    """
+    limits = limits or DecodeLimits()
+    if decoded_bytes > min(max(_FREE_BYTES, limits.max_expansion * file_bytes), limits.max_decoded_bytes):
+        allowed = f"{limits.max_expansion:g} times the size of its file (DecodeLimits.max_expansion)"
+        if decoded_bytes > limits.max_decoded_bytes:
+            allowed = f"{limits.max_decoded_bytes} bytes of float32 (DecodeLimits.max_decoded_bytes)"
+        raise AudioLimitError(f"the recording is too large; the limit is {allowed}")
+
+
 class _Blocks:
     """Collects blocks of samples, and raises as soon as they exceed the limits."""
 
-    def __init__(self, limits: DecodeLimits, sample_rate: int, channels: int, *, full_scale: int = 1) -> None:
+    def __init__(
+        self, limits: DecodeLimits, sample_rate: int, channels: int, file_bytes: int, *, full_scale: int = 1
+    ) -> None:
         if not limits.min_sample_rate <= sample_rate <= limits.max_sample_rate:
             allowed = f"{limits.min_sample_rate} to {limits.max_sample_rate} Hz are allowed"
             raise AudioLimitError(f"the sample rate is {sample_rate} Hz; {allowed}")
         if not 1 <= channels <= limits.max_channels:
             raise AudioLimitError(f"there are {channels} channels; 1 to {limits.max_channels} are allowed")
-        self._limits = limits
+        self._limits, self._file_bytes = limits, file_bytes
         self.sample_rate = sample_rate
         self.channels = channels
         self.frames = 0
@@ -84,22 +106,27 @@ class _Blocks:
 
     def add(self, block: NDArray[Any]) -> None:
         self.frames += len(block)
-        if self.frames > self._limits.max_seconds * self.sample_rate:
+        self.check(self.frames)
+        self._blocks.append(block)
+
+    def check(self, frames: int) -> None:
+        """Refuse a number of frames above the limits."""
+        if frames > self._limits.max_seconds * self.sample_rate:
             allowed = f"the limit is {self._limits.max_seconds:g} s (DecodeLimits.max_seconds)"
             raise AudioLimitError(f"the recording is too long; {allowed}")
-        if self.frames * self.channels * 4 > self._limits.max_decoded_bytes:
-            allowed = f"{self._limits.max_decoded_bytes} bytes of float32 (DecodeLimits.max_decoded_bytes)"
-            raise AudioLimitError(f"the recording is too large; the limit is {allowed}")
-        self._blocks.append(block)
+        check_expansion(frames * self.channels * 4, self._file_bytes, self._limits)
 
     def join(self) -> Samples:
         """Return all blocks as one new array, which has no other owner, so that a clip need not copy it."""
-        blocks = [block[:, 0] for block in self._blocks] if self.channels == 1 else self._blocks
-        empty = np.zeros((0,) if self.channels == 1 else (0, self.channels), dtype=np.float32)
-        samples = np.concatenate([empty, *blocks])
+        shape = (self.frames,) if self.channels == 1 else (self.frames, self.channels)
+        samples = np.empty(shape, dtype=np.float32)
+        rows, end = samples.reshape(-1, self.channels), self.frames
+        while self._blocks:  # from the last one on, so that the memory of each is free for the next ones
+            block = self._blocks.pop()
+            rows[end - len(block) : end] = block
+            end -= len(block)
         if self._full_scale != 1:
             samples /= np.float32(self._full_scale)
-        self._blocks.clear()
         samples.flags.writeable = False
         return samples
 
@@ -113,7 +140,8 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
         for rate, block in _read_plain(part, data) if is_plain else read_part(part, data, source_format):
             found = (rate, block.shape[1])
             if blocks is None:
-                blocks = _Blocks(limits, *found, full_scale=32_768 if is_plain else 1)
+                blocks = _Blocks(limits, *found, len(data), full_scale=32_768 if is_plain else 1)
+                blocks.check(sum(part.frames or 0 for part in parts))  # before it takes memory
             refuse_other_stream(part.start, found, (blocks.sample_rate, blocks.channels))
             blocks.add(block)
     assert blocks is not None
