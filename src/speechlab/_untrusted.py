@@ -61,6 +61,12 @@ def max_unpacked(packed_bytes: int) -> int:
     return max(_FREE_BYTES, _MAX_RATIO * packed_bytes)
 
 
+def check_unpacked(name: str, size: int, packed_bytes: int) -> None:
+    """Refuse what takes more memory than a packed file may; raises InvalidRequestError."""
+    if size > (limit := max_unpacked(packed_bytes)):
+        raise _oversized(name, limit)
+
+
 @contextmanager
 def open_packed(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if its name ends in ``.gz``; reading beyond the limit raises InvalidRequestError."""

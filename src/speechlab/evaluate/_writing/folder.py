@@ -32,7 +32,7 @@ from speechlab.evaluate._writing.recordings import (
     name_copies,
 )
 from speechlab.metrics import judge
-from speechlab.tables import guard_frame
+from speechlab.tables import check_parquet, guard_frame
 
 _RECORD = "record.json"
 _FORMAT = 1
@@ -313,6 +313,7 @@ def _read_table(folder: Path, name: str, outside: list[str], *, empty: bool = Fa
     if empty and not file.is_file():
         return pd.DataFrame()
     try:
+        check_parquet(file)
         frame = pd.read_parquet(file)
     except FileNotFoundError as error:
         raise ValueError(f"{file.name} is missing") from error

@@ -1,0 +1,158 @@
+"""Files of strangers: what unpacks to gigabytes, rows of stores and parts that name files elsewhere, devices."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sqlite3
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import soundfile
+
+from speechlab import Store, datasets, segments
+from speechlab.audio import AudioClip, FileSegment
+from speechlab.batch._run.lease import adopt_parts, parse_part
+from speechlab.errors import AudioError, AudioLimitError, SegmentFileError, SpeechLabError, StoreError
+from speechlab.metrics import classify_differences
+from speechlab.tables import read_table
+from support.memory import grown_mib
+
+DIGEST = "0" * 64
+
+
+def write_bomb(path, unit, mebibytes=200):
+    with gzip.open(path, "wb", 1) as file:
+        for _ in range(mebibytes):
+            file.write(unit * ((1 << 20) // len(unit)))
+    return path
+
+
+@pytest.mark.parametrize("unit", [b"0", b"\n", b","])
+@pytest.mark.parametrize("name", ["a.srt.gz", "a.csv.gz", "a.jsonl.gz"])
+def test_packed_texts_have_a_limit(tmp_path, unit, name):
+    path = write_bomb(tmp_path / name, unit)
+    read = segments.read if "srt" in name else datasets.read
+    with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
+        read(path)
+    assert grown() < 150
+
+
+@pytest.mark.parametrize("kind", ["rows", "texts"])
+def test_tables_of_parquet_have_a_limit(tmp_path, kind):
+    if kind == "rows":
+        table = pa.table({"text": pa.array(np.zeros(5_000_000, np.int8))})
+    else:
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["x" * 1_000_000]))
+        table = pa.table({"text": texts})
+    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
+    for read in (datasets.read, segments.read, read_table):
+        with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
+            read(tmp_path / "a.parquet")
+        assert grown() < 100
+
+
+def test_silence_does_not_fill_the_memory(tmp_path):
+    path = tmp_path / "silence.flac"
+    with soundfile.SoundFile(path, "w", 48_000, 8, "PCM_16") as file:
+        for _ in range(60):
+            file.write(np.zeros((480_000, 8), np.int16))
+    for read in (AudioClip.from_file, lambda path: FileSegment(path, 1).samples):
+        with grown_mib() as grown, pytest.raises(AudioError, match=r"too large") as caught:
+            read(path)
+        assert grown() < 100
+        assert isinstance(caught.value, AudioLimitError)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes with names are of POSIX")
+def test_a_pipe_is_no_recording(tmp_path):
+    os.mkfifo(tmp_path / "a.wav")
+    for read in (AudioClip.from_file, lambda path: FileSegment(path, 1).samples):
+        with pytest.raises((OSError, AudioError), match="no file"):
+            read(tmp_path / "a.wav")
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "store") as store:
+        store.put("key", operation="speech", request={}, response={}, files={"audio": (b"sound", ".wav")})
+        yield store
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE blobs SET sha256 = '/../../../etc/passwd', suffix = ''",
+        "UPDATE blobs SET suffix = '/../../../etc/passwd'",
+        "UPDATE blobs SET sha256 = upper(sha256) || 'x'",
+        "UPDATE results SET response = '['",
+        "UPDATE results SET request = '[]'",
+    ],
+)
+def test_rows_of_a_store_name_its_files_alone(store, change):
+    with sqlite3.connect(store.path / "store.sqlite") as other:
+        other.execute(change)
+    assert store.get("key") is None
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_files_of_a_store_are_no_links(tmp_path, store, what):
+    file = store.get("key").files["audio"]
+    moved = file if what == "file" else file.parent
+    moved.rename(tmp_path / "elsewhere")
+    moved.symlink_to(tmp_path / "elsewhere")
+    assert store.get("key") is None
+
+
+def test_a_store_has_no_triggers(tmp_path, store):
+    with sqlite3.connect(store.path / "store.sqlite") as other:
+        other.execute("CREATE TRIGGER gone AFTER INSERT ON results BEGIN DELETE FROM results; END")
+    with pytest.raises(StoreError, match="triggers"):
+        Store(store.path)
+
+
+def test_lines_of_a_part_are_checked():
+    good = {
+        "key": "key",
+        "timing": {"attempts": 1, "latency_s": 0.5},
+        "files": {"audio": [DIGEST, ".wav", 5]},
+        "attempt": ["key", 0.0, 0.5, "ok", 200, None, None],
+        "request": {},
+        "response": {},
+        "audio_s": 1.0,
+        "tokens": 0,
+    }
+    bad = [
+        {"files": {"audio": ["../../../etc/passwd", "", 5]}},
+        {"files": {"audio": [DIGEST, "/../x", 5]}},
+        {"attempt": []},
+        {"timing": {"latency_s": {}}},
+        {"key": 3},
+        {"request": []},
+    ]
+    lines = [json.dumps(good), "[]", "null", "{", *(json.dumps(good | change) for change in bad)]
+    assert [key for key, _, _ in parse_part("\n".join(lines).encode())] == ["key"]
+
+
+def test_no_folder_behind_a_link_is_removed(tmp_path, store):
+    (tmp_path / "home" / "pictures").mkdir(parents=True)
+    (store.path / "parts").symlink_to(tmp_path / "home")
+    adopt_parts(store)
+    assert (tmp_path / "home" / "pictures").is_dir()
+
+
+@pytest.mark.parametrize("text", ["[", "[" * 20_000, '"', "File type", ""])
+def test_a_text_grid_of_nothing_is_a_fault(tmp_path, text):
+    (tmp_path / "a.TextGrid").write_text(text)
+    with pytest.raises(SegmentFileError):
+        segments.read(tmp_path / "a.TextGrid")
+
+
+@pytest.mark.parametrize("text", ["<", "[", "(", "()"])
+def test_differences_of_brackets_are_found_in_linear_time(text):
+    long = text * (4_000 // len(text))
+    assert classify_differences(long, "ten cats", "en") is not None
+    assert classify_differences("(ten) cats (", "cats (", "en").differences == ()
