@@ -10,17 +10,17 @@ from typing import Any
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDGETS = {
-    "A table with sound": ("table", "docs/widgets.md#a-table-with-sound"),
-    "The errors of two systems": ("errors", "docs/widgets.md#the-errors-of-one-system-or-of-two"),
-    "References that are likely wrong": ("references", "docs/evaluate.md#how-good-a-recognizer-is"),
-    "The voices of a service": ("voices", "docs/widgets.md#the-voices-of-a-service"),
-    "A player": ("player", "docs/widgets.md#a-player"),
-    "An editor of segments": ("editor", "docs/widgets.md#an-editor-of-segments"),
-    "A listening test": ("listening", "docs/widgets.md#a-listening-test"),
-    "Ratings side by side (MUSHRA)": ("listening-mushra", "docs/widgets.md#a-listening-test"),
-    "A recorder": ("recorder", "docs/widgets.md#a-recorder"),
-    "Speech that is still being made": ("stream", "docs/widgets.md#speech-that-is-still-being-made"),
-    "The preview of a batch": ("preview", "docs/widgets.md#the-preview-of-a-batch"),
+    "Table of recordings": ("table", "docs/widgets.md#table-of-recordings"),
+    "Errors of two systems": ("errors", "docs/widgets.md#errors-of-one-or-two-systems"),
+    "Wrong references": ("references", "docs/evaluate.md#comparing-recognizers"),
+    "Voices explorer": ("voices", "docs/widgets.md#voices-explorer"),
+    "Player": ("player", "docs/widgets.md#player"),
+    "Segment editor": ("editor", "docs/widgets.md#segment-editor"),
+    "Listening test": ("listening", "docs/widgets.md#listening-test"),
+    "Ratings side by side (MUSHRA)": ("listening-mushra", "docs/widgets.md#listening-test"),
+    "Recorder": ("recorder", "docs/widgets.md#recorder"),
+    "Stream player": ("stream", "docs/widgets.md#stream-player"),
+    "Batch preview": ("preview", "docs/widgets.md#batch-preview"),
 }
 """By title: the name of its pictures, one for each theme, and the page that explains it."""
 WHOLE = {"stream", "preview"}
@@ -30,7 +30,7 @@ STUDIES = {
     "Which voice should I use?": "02-which-voice",
     "How good is this recognizer, and in noise?": "03-recognizer",
     "Does the glossary help?": "05-translate",
-    "How soon is something heard?": "06-realtime",
+    "How long until the first sound?": "06-realtime",
     "Which system do listeners prefer?": "07-listening",
     "Ours or theirs?": "10-own-service",
     "My model, the service, and last week": "11-any-system",
