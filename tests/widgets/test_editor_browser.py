@@ -196,7 +196,7 @@ def test_all_of_it_by_keys_alone(show_editor, editor):
         page.keyboard.press("Control+z")
     assert spans(page, editor) == [(0.5, 1.0), (1.5, 2.0), (3.0, 3.5)]
     assert told(page, editor).changes.empty
-    assert status(page) == "There is nothing to undo"
+    assert status(page) == "Nothing to undo"
     assert [key for key in page.evaluate("leaked") if key not in {"Control", "Shift"}] == []
 
 

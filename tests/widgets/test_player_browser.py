@@ -169,7 +169,7 @@ def test_keys_move_and_none_of_them_reaches_the_notebook(show_player, player):
     assert state(page, "view") == [0.75, 2.75]
     page.keyboard.press("+")
     assert state(page, "view") == [1.125, 2.125]
-    page.get_by_role("slider", name="Part that is seen").wait_for()
+    page.get_by_role("slider", name="Visible range").wait_for()
     page.keyboard.press("End")
     assert state(page, "view") == pytest.approx([3, 4])
     page.keyboard.press("0")

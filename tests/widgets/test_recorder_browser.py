@@ -255,7 +255,7 @@ def test_a_microphone_that_goes_while_it_records_keeps_what_it_heard(show_record
     shown.press("Record")
     shown.heard(0.3)
     shown.page.evaluate("stream.getAudioTracks()[0].dispatchEvent(new Event('ended'))")
-    shown.page.get_by_text("The microphone is gone; what it heard is kept").wait_for()
+    shown.page.get_by_text("Microphone disconnected; the recording so far is kept").wait_for()
     shown.taken(1)
     assert recorder.clip.duration_s >= 0.3
 

@@ -194,7 +194,7 @@ def test_a_column_sorts_and_search_categories_marks_and_ranges_narrow_the_table(
     assert all((row * 7 % 40) / 40 <= 0.1 for row in shown_rows(page))
     page.get_by_role("button", name="Show all").click()
     page.get_by_role("button", name="Marked").click()
-    assert page.get_by_text("No row fits.").is_visible()
+    assert page.get_by_text("No matching rows.").is_visible()
 
 
 def test_numbers_without_end_are_shown_sorted_and_left_out_of_histograms(show_table):

@@ -35,7 +35,7 @@ export class Panel {
   /** @param {EditorView} editor */
   constructor(editor) {
     const { ui, grid, lang } = editor;
-    this.root = make(null, "div", "sl-edit", { role: "group", "aria-label": "Chosen segment" });
+    this.root = make(null, "div", "sl-edit", { role: "group", "aria-label": "Selected segment" });
     ui.tiers.before(this.root);
     this.title = make(this.root, "div", "sl-chosen");
     const form = make(this.root, "div", "sl-fields");
@@ -79,7 +79,7 @@ export class Panel {
   /** Shows the selected row, if any. Typed text stays as long as the row does. @param {import("./book.js").Book} book */
   show({ row, index, rows, revision }) {
     if (row !== this.row) this.fill(row);
-    const none = rows.length ? "No segment is chosen" : revision < 0 ? "The segments have not come yet" : "There are no segments";
+    const none = rows.length ? "No segment selected" : revision < 0 ? "The segments have not come yet" : "There are no segments";
     const long = row ? (row.end - row.start).toFixed(2) : "";
     this.title.textContent = row ? `Segment ${index + 1} of ${rows.length}, ${long} s from ${clock(row.start)}` : none;
   }

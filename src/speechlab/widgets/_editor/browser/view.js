@@ -98,7 +98,7 @@ export class EditorView extends PlayerView {
 
   /** The selected row; without one, says so. */
   neededRow() {
-    if (!this.book.row) this.say("No segment is chosen");
+    if (!this.book.row) this.say("No segment selected");
     return this.book.row;
   }
 
@@ -169,7 +169,7 @@ export class EditorView extends PlayerView {
     const chosen = this.book.row;
     const row = chosen && inside(chosen) ? chosen : this.book.rows.find(inside);
     if (!row) {
-      this.say("The position is in no segment; move it to where the segment is to be split");
+      this.say("Move the position into the segment to split it");
       return;
     }
     const second = { ...row, id: this.book.newId(), start: at, text: "" };
@@ -181,7 +181,7 @@ export class EditorView extends PlayerView {
     this.settleFields();
     const row = this.neededRow();
     const next = this.book.rows[this.book.index + 1];
-    if (row && !next) this.say("There is no next segment");
+    if (row && !next) this.say("No next segment");
     if (!row || !next) return;
     const merged = { ...row, end: Math.max(row.end, next.end), text: joinTexts(row.text, next.text), speaker: row.speaker || next.speaker };
     this.book.edit(`merged to ${spanText(merged)}`, [merged], [next.id]);
@@ -204,14 +204,14 @@ export class EditorView extends PlayerView {
     let [start, end] = (this.selection ?? [at, at + NEW_S]).map((seconds) => onGrid(seconds, this.grid));
     if (!this.selection) {
       if (rows.some((row) => row.start <= at && at < row.end)) {
-        this.say("The position is in a segment; select a stretch to add one over it");
+        this.say("The position is in a segment; select a range to add one over it");
         return;
       }
       end = Math.min(end, ...rows.filter((row) => row.start > at).map((row) => row.start));
     }
     end = Math.min(end, toMicroseconds(this.duration));
     if (end - start < SHORTEST_SEGMENT_S) {
-      this.say("There is no room for a segment here");
+      this.say("No room for a segment here");
       return;
     }
     const row = { id: this.book.newId(), start, end, text: "", speaker: "", like: -1 };
@@ -222,12 +222,12 @@ export class EditorView extends PlayerView {
   undo() {
     this.settleFields();
     if (this.book.past.length) this.book.undo();
-    else this.say("There is nothing to undo");
+    else this.say("Nothing to undo");
   }
 
   redo() {
     if (this.book.future.length) this.book.redo();
-    else this.say("There is nothing to do again");
+    else this.say("Nothing to redo");
   }
 
   // -- fields

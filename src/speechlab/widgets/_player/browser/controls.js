@@ -10,12 +10,12 @@ export const PLAYER_KEYS = [
   ["Home, End", "to the beginning, to the end"],
   ["Enter", "play the selection"],
   ["[ ]", "select from here, to here"],
-  ["Escape", "drop the selection"],
+  ["Escape", "clear the selection"],
   ["l", "loop"],
   ["+ − 0", "zoom in, zoom out, see all"],
   ["p n", "play the previous, the next segment"],
   ["s", "spectrogram"],
-  ["1 2 …", "hear another clip"],
+  ["1 2 …", "switch clip"],
 ];
 
 /** @param {import("./view.js").PlayerView} view @param {string[][]} keys Keys and what they do. */
@@ -24,11 +24,11 @@ export function buildPlayer(view, keys) {
   const head = make(root, "div", "sl-head");
   const title = make(head, "strong", "sl-title", { dir: "auto" });
   const facts = make(head, "span", "sl-facts");
-  const choice = make(root, "div", "sl-bar sl-choice", { role: "group", "aria-label": "Clip that is heard" });
+  const choice = make(root, "div", "sl-bar sl-choice", { role: "group", "aria-label": "Active clip" });
   const place = { role: "slider", "aria-label": "Position", "aria-valuemin": 0, tabindex: 0 };
   const slider = make(root, "div", "sl-slider", place);
   const canvas = make(slider, "canvas", "sl-canvas");
-  const range = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Part that is seen" };
+  const range = { type: "range", min: 0, max: 1, step: "any", "aria-label": "Visible range" };
   const scroll = make(root, "input", "sl-scroll", { ...range, input: () => view.scrollTo(Number(scroll.value)) });
   const bar = make(root, "div", "sl-bar");
   /** @param {string} text @param {string} label @param {() => void} click */

@@ -77,7 +77,7 @@ export function forbidden() {
 export function refusal(error) {
   const name = error instanceof Error ? error.name : "";
   if (name === "NotAllowedError") {
-    return "The browser refuses the microphone. Allow it for this page (beside the address, or in the browser's and the system's settings), then record again.";
+    return "The browser refuses the microphone. Allow it for this page (next to the address, or in the browser's and the system's settings), then record again.";
   }
   if (name === "NotFoundError") return "There is no microphone. Connect one, then record again.";
   if (name === "OverconstrainedError") return "The chosen microphone is not there any more. Choose another one, then record again.";

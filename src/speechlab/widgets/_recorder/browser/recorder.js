@@ -54,7 +54,7 @@ class RecorderView extends View {
     this.describe();
     this.listDevices();
     const why = forbidden();
-    this.say(why || "The microphone is open while you record, and at no other time", Boolean(why));
+    this.say(why || "The microphone is on only while you record", Boolean(why));
     this.ui.record.disabled = Boolean(why);
   }
 
@@ -97,12 +97,12 @@ class RecorderView extends View {
     const { model, ui } = this;
     this.takes.stop();
     this.warned = false;
-    const microphone = new Microphone((block) => this.block(block), () => this.stop("The microphone is gone; what it heard is kept"));
+    const microphone = new Microphone((block) => this.block(block), () => this.stop("Microphone disconnected; the recording so far is kept"));
     this.microphone = microphone;
     this.sending = null;
     ui.meter.reset();
     this.describe();
-    this.say("The browser opens the microphone, and may ask for leave");
+    this.say("Allow the microphone if the browser asks");
     try {
       const rate = await microphone.open(ui.device.value, model.get("processing"));
       this.sending = new Sending(model, rate, (late) => late ? this.say(late, true) : this.say(this.saying, this.warned));
@@ -152,7 +152,7 @@ class RecorderView extends View {
       microphone.close();
       this.microphone = null;
       this.describe();
-      this.say("Stopped before the microphone was open");
+      this.say("Stopped before the microphone was on");
       return;
     }
     await microphone.finish();
@@ -165,7 +165,7 @@ class RecorderView extends View {
     if (sending.frames) sending.end(microphone.label ?? "");
     else {
       sending.dispose();
-      this.say("The microphone gave no sound; record again", true);
+      this.say("No sound from the microphone; record again", true);
     }
     this.put({ recording: false });
     this.describe();

@@ -27,7 +27,7 @@ function showContent(cell, data, row, column, pieces) {
   if (column.kind === "list") {
     // A press narrows the table to the rows with this text.
     for (const text of data.cell(row, column.name)) {
-      const tag = make(words, "button", "sl-tag", { title: "See the rows with this alone", "data-value": text, tabindex: -1 });
+      const tag = make(words, "button", "sl-tag", { title: "Show only these rows", "data-value": text, tabindex: -1 });
       make(tag, "bdi", "", text);
     }
   } else if (pieces) {

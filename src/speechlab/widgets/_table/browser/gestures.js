@@ -6,8 +6,8 @@ const REST_MS = 80;
 /** Keys that control playback. */
 const SOUND_KEYS = /^( |Enter|p|a|b|ArrowLeft|ArrowRight|Escape)$/;
 const KEYS = [
-  ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "again from the beginning"],
-  ["b", "A/B: the marked rows in turn, or the one heard before"],
+  ["↑ ↓ or k j", "previous and next row"], ["Space", "play and pause"], ["a", "restart"],
+  ["b", "A/B: the marked rows in turn, or the previous one"],
   ["← →", "seek by a second"], ["m", "mark"], ["1–9, 0", "rate, unrate"], ["n", "write a note"], ["u", "undo"], ["/", "search"],
   ["Home End", "first and last row"],
 ];

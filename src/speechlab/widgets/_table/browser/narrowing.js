@@ -46,7 +46,7 @@ export class Narrowing {
       this.marks = make(bar, "button", "sl-button", "Marked", { "aria-pressed": false, click });
     }
     if (this.saves) {
-      const title = "Save the marks, ratings and notes as a file, to be sent to whoever gave you this page";
+      const title = "Save the marks, ratings and notes as a file, to send to the author of this page";
       make(bar, "button", "sl-button", "Save marks", { title, click: () => tell(this.table.model, { type: "save" }) });
     }
     this.clear = make(bar, "button", "sl-button sl-clear", "Show all", { click: () => this.showAll() });
@@ -216,7 +216,7 @@ export class Narrowing {
     }
     const more = first.length + fits.length - listed.length;
     if (more > 0 && counts.length > MAX_CATEGORIES) make(list, "span", "sl-none", `and ${more.toLocaleString("en")} more`);
-    if (!listed.length) make(list, "span", "sl-none", "none fits");
+    if (!listed.length) make(list, "span", "sl-none", "no match");
   }
 
   /** @param {HTMLElement} panel @param {import("./data.js").Column} column */
@@ -283,7 +283,7 @@ class RangeFilter {
     const group = make(panel, "fieldset", "sl-facet");
     make(group, "legend", "", column.label).title = column.name;
     this.picture = make(group, "div", "sl-histogram");
-    this.picture.title = "Drag to choose a range";
+    this.picture.title = "Drag to select a range";
     this.bars = this.count(data.cells.get(column.name) ?? []);
     const most = Math.max(...this.bars, 1);
     this.nodes = this.bars.map((count) => {

@@ -76,7 +76,7 @@ export class RowPlayer {
     speed.addEventListener("change", () => {
       this.audio.defaultPlaybackRate = this.audio.playbackRate = Number(speed.value);
     });
-    this.onwards = makeBox(bar, "sl-onwards", "go on", false, () => {});
+    this.onwards = makeBox(bar, "sl-onwards", "Play next", false, () => {});
     /** @type {HTMLElement} */ (this.onwards.parentElement).title = "Play the next row when one has ended";
     this.caption = make(view.root, "div", "sl-heard");
     this.show();
@@ -318,7 +318,7 @@ export class RowPlayer {
     this.slider.setAttribute("aria-valuetext", `${spoken(now)} of ${spoken(this.seconds)}`);
     const note = this.sounds.get(this.row)?.note;
     const trouble = this.error || this.outline?.error;
-    const title = this.row < 0 ? "Choose a row, or press play." : this.view.title(this.row);
+    const title = this.row < 0 ? "Select a row, or press Play." : this.view.title(this.row);
     const facts = this.row < 0 ? "" : [note, trouble].filter(Boolean).map((fact) => ` · ${fact}`).join("");
     this.caption.classList.toggle("sl-failed", Boolean(trouble));
     if (this.caption.textContent === title + facts) return;

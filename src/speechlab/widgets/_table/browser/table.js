@@ -54,7 +54,7 @@ export class AudioTableView extends View {
     this.header = new Header(this);
     this.cells = new Cells(this);
     this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen), this.off.signal);
-    this.empty = make(this.root, "p", "sl-none", "No row fits.");
+    this.empty = make(this.root, "p", "sl-none", "No matching rows.");
     this.gestures = new Gestures(this);
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.player.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
