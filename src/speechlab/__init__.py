@@ -23,7 +23,7 @@ __version__ = "0.1.0"
 
 with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib is slow to load
     _HOMES = {line.split()[-1]: line.split()[1] for line in _stub if line.startswith("from ")}
-"""Where each public name comes from, as ``__init__.pyi`` tells type checkers, too."""
+"""Where each public name comes from, as in ``__init__.pyi`` for type checkers."""
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, in the order of the alphabet
 

@@ -115,7 +115,7 @@ def _show_group(
 
 
 def install_excepthook() -> None:
-    """Show errors briefly where Python prints them; a hook that is there already gets the shorter traceback."""
+    """Show errors briefly where Python prints them; an existing hook gets the shorter traceback."""
     global _usual
     if sys.excepthook is not _excepthook:
         _usual, sys.excepthook = sys.excepthook, _excepthook

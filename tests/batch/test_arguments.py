@@ -218,7 +218,7 @@ def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator
         "batch.transcribe_long(frame, lab, audio='txt')": "the table has no column 'txt'",
         f"batch.plan_translation(frame, lab, {pair}, rate=5)": "'rate' is no option of a plan; give it to the run",
         f"batch.translate(lab, frame, {pair})": "lab is a DataFrame; give a Client",
-        f"batch.translate('One.', lab, {pair})": "'One.' has no ending that tells its format; give a path",
+        f"batch.translate('One.', lab, {pair})": "'One.' has no ending that names its format; give a path",
         "batch.translate(frame.assign(src='en'), lab, source_lang='scr', target_lang='ja')": "but 'src' is. Say",
         "batch.transcribe(frame, lab, temperature='hot')": "temperature 'hot' is no number, and no column; the table",
         "batch.run(3, lab)": "plan is 3; give what sl.batch.plan_synthesis and its like return",

@@ -246,7 +246,7 @@ def test_interrupting_the_quickstart(tmp_path, live_service, monkeypatch):
         (["doctor"], "stopped\n"),
         (
             ["study", "round-trip", "texts.csv", "--out", "out"],
-            "stopped; what was finished is kept, and the same command goes on from there\n",
+            "stopped; what was finished is kept, and the same command resumes from there\n",
         ),
     ],
     ids=lambda given: given[0],

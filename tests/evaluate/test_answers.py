@@ -228,7 +228,7 @@ def test_an_answer_says_how_many_rows_count_where_speakers_repeat():
         "English became worse (error rate 0.0% to 14.3%). "
         "That is beyond chance, on 24 rows that both have, which count as 8."
     )
-    assert "those that are alike, such as of one speaker, count as one" in changed.to_html()
+    assert "those that are alike, such as those of one speaker, count as one" in changed.to_html()
 
 
 def test_one_recognizer_has_the_rate_of_all_its_speakers_first():

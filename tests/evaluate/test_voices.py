@@ -333,7 +333,7 @@ def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
 def test_the_page_the_figure_and_the_files(report, tmp_path):
     page = report.to_html()
     for words in (
-        "What stands out",
+        "Notable findings",
         "whatever the voice",
         "more sentences",
         "one at a time",

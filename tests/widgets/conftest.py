@@ -87,7 +87,7 @@ def show_player(shown):
         names = (
             "clips piece_s duration title layers tier current_time playing selected selection view loop speed"
         )
-        names += " heard equal_level spectrogram"
+        names += " active_clip equal_level spectrogram"
         names += " snap_s lang" if hasattr(player, "snap_s") else ""
         state = {name: getattr(player, name) for name in names.split()}
         state.update(peaks=list(player.peaks), selection=list(player.selection), view=list(player.view))

@@ -24,7 +24,7 @@ def test_the_guide_runs(monkeypatch, tmp_path):
         for block in re.findall(r"```python\n(.*?)```", (DOCS / "widgets.md").read_text("utf-8"), re.DOTALL):
             exec(compile(block, "widgets.md", "exec"), names)
         names["lab"].close()
-    assert len(names["heard"]) == 2
+    assert len(names["recognized"]) == 2
     assert (tmp_path / "recordings.html").stat().st_size > 10_000
     assert names["noted"]["note"].notna().sum() == 1
     assert (tmp_path / "test.key.json").is_file()

@@ -99,9 +99,9 @@ def test_several_clips_have_names_and_one_level(clip):
     assert player.duration == 2.0
     assert "silent" in player.clips[2]["facts"]
     assert repr(player) == "Player(3 clips, 2.00 s, 0 segments)"
-    player.heard = 2
+    player.active_clip = 2
     with pytest.raises(TraitError, match="give 0 to 2"):
-        player.heard = 3
+        player.active_clip = 3
     with pytest.raises(AudioError, match="at least one"):
         Player({})
 

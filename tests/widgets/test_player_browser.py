@@ -283,10 +283,10 @@ def test_clips_play_in_step_and_one_of_them_is_heard(show_player):
     page.wait_for_function("starts.length === 2")
     assert page.evaluate("starts[0].when === starts[1].when")
     page.get_by_role("button", name="<b>loud</b>").click()
-    assert state(page, "heard") == 1
+    assert state(page, "active_clip") == 1
     assert state(page, "playing")
     slider(page).press("1")
-    assert state(page, "heard") == 0
+    assert state(page, "active_clip") == 0
     assert page.get_by_role("button", name="quiet").get_attribute("aria-pressed") == "true"
     page.get_by_label("equal level").uncheck()
     assert state(page, "equal_level") is False

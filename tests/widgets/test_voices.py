@@ -243,6 +243,6 @@ def test_a_voice_that_streams_is_heard_while_it_speaks_or_else_in_its_row(explor
     player = explorer._controls[-1]
     assert isinstance(player, sl.widgets.StreamPlayer)
     assert player.state == "ended"
-    assert changes[-1]["heard"] is sounds
+    assert changes[-1]["played"] is sounds
     assert explorer.frame["first_audible_s"].notna()[row]
     assert sound_of(explorer, row).duration_s == pytest.approx(player.clip.duration_s)

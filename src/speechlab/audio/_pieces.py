@@ -51,7 +51,7 @@ class SoundPiece(NamedTuple):
 
 
 def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
-    """Return the duration of a recording in seconds, without decoding it if its container tells.
+    """Return the duration of a recording in seconds, without decoding it if its container states it.
 
     Raises:
         AudioDecodeError: The recording cannot be read, or is not complete.

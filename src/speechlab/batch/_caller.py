@@ -242,8 +242,8 @@ def _open_plan(
         store = store or stack.enter_context(use_store(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
         with_bar = progress is True or progress == BAR  # only a bar shows the reading
-        with show_progress(with_bar, rows, "read recordings", unit="row", delay_s=_BAR_DELAY_S) as tell:
-            plan = build_plan(source, step, keeping, store, service, tell)
+        with show_progress(with_bar, rows, "read recordings", unit="row", delay_s=_BAR_DELAY_S) as advance:
+            plan = build_plan(source, step, keeping, store, service, advance)
         yield caller, plan, store
 
 

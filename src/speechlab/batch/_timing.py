@@ -110,10 +110,10 @@ def time_in_turns(
     keys = [key for key, items in parts.items() if items]
     total = len(keys) + sum(map(len, parts.values())) * sum(concurrency)
     rows: list[dict[str, Any]] = []
-    with show_progress(progress, total if keys else 0, "speed") as tell:
+    with show_progress(progress, total if keys else 0, "speed") as advance:
         for key in keys:
             call(key, parts[key][0])
-            tell()
+            advance()
         for callers in concurrency:
             with ThreadPoolExecutor(callers) as pool:
                 make = map if callers == 1 else pool.map
@@ -127,7 +127,7 @@ def time_in_turns(
                         facts = {"turn": turn, "concurrency": callers}
                         for row in make(partial(call, key), chosen):
                             rows.append({**row, **facts})
-                            tell()
+                            advance()
     return rows
 
 

@@ -36,7 +36,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    # rich's panels cut off long options at 80 columns, call a switch <bool>, and lose what stands in brackets
+    # rich's panels cut off long options at 80 columns, call a switch <bool>, and lose text in brackets
     rich_markup_mode=None,
 )
 for _name, _function in (

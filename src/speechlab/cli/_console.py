@@ -74,7 +74,7 @@ def exit_on_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        errors.print("stopped; what was finished is kept, and the same command goes on from there")
+        errors.print("stopped; what was finished is kept, and the same command resumes from there")
         raise typer.Exit(130) from None
 
 

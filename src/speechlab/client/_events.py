@@ -76,7 +76,7 @@ class CallEvent:
         delay_s: Seconds until the next attempt.
         elapsed_s: Seconds since the start of the call.
         error: Name of the error's class.
-        call_id: A random id, the same for all events of a call; it tells concurrent calls apart.
+        call_id: A random id, the same for all events of a call; it separates concurrent calls.
 
     Example:
         >>> event = CallEvent("retry", "synthesize", attempt=1, status=429, delay_s=2.0)

@@ -229,9 +229,9 @@ def build_replay_miss(store: Store, operation: str, parameters: dict[str, Any], 
         of = "another service, or as a repetition" if asked is None else repr(asked)
         parameter: str | None = "service"
         if not service:
-            text = f"{head}: the same is there, but not of which service it was asked; {REPLAY_ADVICE}"
+            text = f"{head}: the same is stored, but without the service that was asked; {REPLAY_ADVICE}"
         elif asked == service:
-            text = f"{head}: the same is there as a repetition, or from another version of the contract; "
+            text = f"{head}: the same is stored as a repetition, or from another version of the contract; "
             text += REPLAY_ADVICE
             parameter = None
         else:

@@ -111,14 +111,14 @@ def run(
     options: ProbeOptions,
     selected: Sequence[Check] | None = None,
     *,
-    told: Callable[[Check, int, int], None] | None = None,
+    on_check: Callable[[Check, int, int], None] | None = None,
 ) -> ConformReport:
     """Check a deployment.
 
     Args:
         options: Address, keys and other facts of the deployment.
         selected: Checks to run; default all.
-        told: Called before each check, with its position and the number of checks.
+        on_check: Called before each check, with its position and the number of checks.
 
     Returns:
         The outcome of each check.
@@ -147,8 +147,8 @@ def run(
     selection = select_checks() if selected is None else selected
     outcomes = []
     for number, check in enumerate(selection):
-        if told is not None:
-            told(check, number, len(selection))
+        if on_check is not None:
+            on_check(check, number, len(selection))
         outcomes.append(_run_check(target, check))
     ws_base_url = options.ws_base_url or to_realtime_url(options.base_url)
     return ConformReport(options.base_url, ws_base_url, started, tuple(outcomes))

@@ -35,7 +35,7 @@ CONTENT_TYPES: dict[AudioFormat, str] = {
     AudioFormat.FLAC: "audio/flac",
 }
 
-# Formats that recognition accepts, told apart by the header (section 2.3).
+# Formats that recognition accepts, recognized by their headers (section 2.3).
 INPUT_FORMATS: frozenset[AudioFormat] = frozenset(
     {AudioFormat.WAV, AudioFormat.OGG, AudioFormat.MP3, AudioFormat.FLAC}
 )
@@ -153,9 +153,9 @@ TRANSLATES_HEADER = "x-speechlab-translates"
 _AT_ONCE = re.compile(r"[0-9]{1,6}")
 
 
-def parse_concurrency(told: str) -> dict[str, int]:
+def parse_concurrency(header: str) -> dict[str, int]:
     """Return the numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
-    pairs = [entry.strip().partition("=") for entry in told.split(",")]
+    pairs = [entry.strip().partition("=") for entry in header.split(",")]
     numbers = {name: int(number) for name, _, number in pairs if _AT_ONCE.fullmatch(number)}
     return {
         name: number for name, number in numbers.items() if number and name in {"tts", "asr", "translate"}

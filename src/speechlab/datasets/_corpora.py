@@ -1,6 +1,6 @@
 """Folders in the layouts of published corpora, as rows of one table.
 
-Layouts: LibriSpeech (openslr.org/12), and Common Voice since corpus 1 (TSV files beside ``clips``).
+Layouts: LibriSpeech (openslr.org/12), and Common Voice since corpus 1 (TSV files next to ``clips``).
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _librispeech_files(root: Path) -> list[Path]:
 
 
 def _list_common_voice_files(root: Path) -> list[Path]:
-    """Return the tables beside a folder ``clips``, which is at most two folders down."""
+    """Return the tables next to a folder ``clips``, which is at most two folders down."""
     folders = sorted(path.parent for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}clips"))
     files = (file for folder in folders for file in sorted(folder.glob("*.tsv")))
     return [file for file in files if set(next(_read_cells(file), [])) >= _COMMON_VOICE_COLUMNS]

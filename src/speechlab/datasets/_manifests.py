@@ -243,7 +243,7 @@ def _get_ending(path: Path) -> str:
 
 
 def _parse_fairseq(text: str, path: Path) -> pd.DataFrame | None:
-    """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` beside it."""
+    """Rows of fairseq's lists for wav2vec: a folder, then paths and frames, and texts in ``.wrd`` next to it."""
     root, *lines = text.strip("\n").split("\n")
     cells = [line.split("\t") for line in lines]
     if "\t" in root or not cells or not all(len(row) == 2 and row[1].strip().isdigit() for row in cells):

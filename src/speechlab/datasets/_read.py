@@ -57,7 +57,7 @@ def read(
             ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, ``offset_s``, and for
             translations ``source_lang``, ``target_lang`` and ``reference``. Names of other tools
             (``audio_filepath``, ``sentence``, ``client_id`` …) are recognized without it.
-        corrections: Corrections of the texts, as of :func:`corrected`: a table, or a CSV file. None for the texts as
+        corrections: Corrections of the texts, as for :func:`corrected`: a table, or a CSV file. None for the texts as
             they are.
         transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.ctm``, ``.stm``,
             a table of segments with ``file``), or a folder with one for each recording (a reply as of

@@ -52,7 +52,7 @@ class Html(str):
 def escape(value: object) -> Html:
     """Convert a value to markup: text is escaped, quotes included; None is empty, and :class:`Html` is unchanged.
 
-    A text ends what it begins of directions of writing (as U+202E does), so that it never turns what stands after it.
+    A text ends what it begins of directions of writing (as U+202E does), so that it never turns the text after it.
     Half surrogate pairs, which UTF-8 does not allow, become question marks.
     """
     if isinstance(value, Html):

@@ -139,7 +139,7 @@ def _run_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineChec
         (transcript,), first_s, total_s = _time_results(
             lambda: [engine.recognize(sound, RecognitionOptions())]
         )
-        ok, text = True, transcript.text or "(nothing heard)"
+        ok, text = True, transcript.text or "(no speech recognized)"
         detail = f"{transcript.language} {transcript.confidence:.2f}: {text}"
     elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")

@@ -1,7 +1,7 @@
 """Studies: questions about voices, recognizers, translators and listeners, answered with a report.
 
 A study drives batches over a table, scores what comes back, and returns a Report: tidy tables, a page that can be
-read and heard, and files to keep. It adds no metric of its own and makes no call that a batch does not make.
+read and played, and files to keep. It adds no metric of its own and makes no call that a batch does not make.
 Notebooks and the command line use it.
 """
 

@@ -127,7 +127,7 @@ def build_recordings_client(
     ):
         sounds.setdefault((str(sentence), str(name)), sound)
         codes.setdefault(str(name), set()).add(str(parse_language_code(code) or code))
-        with suppress(SpeechLabError, OSError, TypeError):  # told when it is asked for
+        with suppress(SpeechLabError, OSError, TypeError):  # reported when it is asked for
             digest.update(f"{sentence} {name}".encode("utf-8", "replace") + to_clip(sound).samples.tobytes())
 
     def synthesize(text: str, voice: str) -> AudioClip:

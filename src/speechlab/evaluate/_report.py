@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from speechlab.evaluate._writing.methods import Methods
     from speechlab.widgets import TableView
 
-# Largest page that a report writes unless it is told another size: mail and browsers take it at once.
+# Largest page that a report writes unless another size is given: mail and browsers take it at once.
 PAGE_BYTES = 20_000_000
 # Width of figures for pages, whose letters are then as large as those of the text.
 _PAGE_INCHES = 8.4
@@ -112,7 +112,7 @@ class Report(ShareableContents):
         return [notebook_output(element("p", lead, *certainty, dir="auto")), *self.below(), *rows]
 
     def below(self) -> list[Html]:
-        """Return what stands below the answer: what failed, tables, findings and notes."""
+        """Return the part below the answer: what failed, tables, findings and notes."""
         failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
         blocks = [element("p", failed, dir="auto")] if failed else []
         explained: set[str] = set()
@@ -121,7 +121,7 @@ class Report(ShareableContents):
             explained |= {*view.headings}
         findings = [str(finding) for finding in self.findings if finding.shown == "page"]
         if remarks := [*findings, *self.notes]:
-            title = element("strong", "What stands out" if findings else "Notes")
+            title = element("strong", "Notable findings" if findings else "Notes")
             items = element("ul", *(element("li", words, dir="auto") for words in remarks))
             highlights = notebook_output(element("p", title, class_="stands-out"), items)
             blocks.insert(min(len(blocks), 2 if failed else 1), highlights)
@@ -182,7 +182,7 @@ class Report(ShareableContents):
         """Hear the errors: a :class:`speechlab.widgets.ErrorBrowser` of the table.
 
         Args:
-            other: Another system's report of the same rows, which are shown beside these.
+            other: Another system's report of the same rows, which are shown next to these.
             **options: As for the browser, such as ``names=("small", "large")``.
         """
         from speechlab.widgets import ErrorBrowser
@@ -226,7 +226,7 @@ class Report(ShareableContents):
         """Return the rows whose reference is likely wrong, since all systems agree against it.
 
         Returns:
-            As of :func:`speechlab.metrics.suspects`, from the wide table of :meth:`side_by_side`, with ``row``: the
+            As from :func:`speechlab.metrics.suspects`, of the wide table of :meth:`side_by_side`, with ``row``: the
             name of the row for a file of corrections (:func:`speechlab.datasets.row_keys`).
 
         Raises:
@@ -322,7 +322,7 @@ class Report(ShareableContents):
             **options: Arguments of the study that differ, such as ``store``, and functions, which no record holds.
 
         Raises:
-            InvalidRequestError: The record does not say what was asked, as of joined reports;
+            InvalidRequestError: The record does not say what was asked, for example of joined reports;
                 or the report lacks what was asked.
         """
         report: Report = repeat_study(self, lab, options)
@@ -354,7 +354,7 @@ class Report(ShareableContents):
         """Write the report: one page if the name ends in ``.html``, else a folder.
 
         The folder has ``results.parquet`` and ``.csv``, ``summary.parquet`` and ``.csv``, other tables of the report
-        as Parquet, ``figures``, ``audio``, ``report.html`` and ``record.json``; its tables name the recordings beside
+        as Parquet, ``figures``, ``audio``, ``report.html`` and ``record.json``; its tables name the recordings in
         them, and :meth:`load` reads it back.
 
         Args:
@@ -385,7 +385,7 @@ class Report(ShareableContents):
         """Return the page or folder that :meth:`save` would write; refuse it before the work, and write nothing.
 
         Raises:
-            InvalidRequestError: As of :meth:`save`.
+            InvalidRequestError: As in :meth:`save`.
             StoreError: The place cannot be written.
         """
         return resolve_report_path(path)

@@ -69,7 +69,7 @@ def combine_services_and_settings(
     if lab is None:
         _check_no_settings(settings=settings, **others, **options)
         if not existing:
-            raise build_argument_error("lab", None, "a Client, clients by name, or None beside hypotheses=")
+            raise build_argument_error("lab", None, "a Client, clients by name, or None with hypotheses=")
         return {}
     chosen: dict[str, Any] = {"": {}} if settings is None else _check_mapping("settings", settings, allowed)
     systems: dict[str, tuple[Client, dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""Many runs of one study: the series, tested after each run, and the first run beside the newest."""
+"""Many runs of one study: the series, tested after each run, and the first run compared with the newest."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from speechlab.metrics import POINTS, RATIO, format_value, sequential_test
 
 # Maximum number of runs in the table of runs.
 _MAX_RUNS = 10
-# Evidence beyond this is not told apart.
+# Evidence is capped at this.
 _MAX_EVIDENCE = 10_000
 # Maximum number of series in the answer.
 _MAX_CLAUSES = 2
@@ -176,7 +176,7 @@ def watch(
     Error rates (chrF of translations) of each group, rows that failed, and the median times of each group, where the
     study measured speed, are each tested after each run by :func:`speechlab.metrics.sequential_test`. All series
     together raise a false alarm in at most 5 % of watches, however many runs there will be. The page shows the
-    series, and the first run beside the newest, row by row.
+    series, and the first run compared with the newest, row by row.
 
     Args:
         runs: The reports in any order, or their folders; or one folder that has the folders of all of them.

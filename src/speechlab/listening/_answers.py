@@ -74,7 +74,7 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
         read = one if isinstance(one, AnswerFile) else parse_model(AnswerFile, one, name)
         if key is None:
             message = (
-                f"{name} says only which sounds were chosen; give the key that .save() wrote beside the page"
+                f"{name} says only which sounds were chosen; give the key that .save() wrote next to the page"
             )
             raise InvalidRequestError(message, parameter="key")
         frames.append(_build_file_table(read, key, name))

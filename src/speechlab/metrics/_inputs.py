@@ -60,14 +60,14 @@ def to_pairs(
 
 
 def refuse_hypotheses(hypotheses: object) -> None:
-    """Refuse hypotheses beside a table, which has a column of them."""
+    """Refuse hypotheses passed with a table, which has a column of them."""
     if hypotheses is not None:
         message = "the table already has hypotheses; leave hypotheses out, or give two lists"
         raise InvalidRequestError(message, parameter="hypotheses")
 
 
 def get_shared_index(first: object, **others: object) -> Any:
-    """Return the index of a Series, which no Series beside it may differ from; None for a list."""
+    """Return the index of a Series, from which no other Series may differ; None for a list."""
     index = getattr(first, "index", None)
     for argument, values in others.items():
         check_index(values, index, argument)
@@ -117,7 +117,7 @@ def check_index(values: object, index: Any, argument: str) -> None:
     if len(own_index) == len(index) > 0 and not own_index.equals(index):
         first, second = own_index[:1].tolist()[0], index[:1].tolist()[0]
         message = (
-            f"the index of the Series {argument} differs from that of the values beside it (it begins with "
+            f"the index of the Series {argument} differs from that of the other values (it begins with "
             f"{first!r:.40}, not {second!r:.40}), so pairing by position would be a guess; put both into one "
             f"table, or give {argument}.tolist() if the order is right"
         )

@@ -96,7 +96,7 @@ def error_by_measure(
         width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each unit.
+        A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each unit.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or no bin has a rate.
@@ -170,7 +170,7 @@ def distributions(
         width: Width in inches; the height follows from the groups.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`.
+        A matplotlib ``Figure``, as from :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or no row has a value that can be drawn.
@@ -232,7 +232,7 @@ def confusions(
         width: Width in inches; None for the width that the columns need.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`.
+        A matplotlib ``Figure``, as from :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing, there is no error to draw, or the unit is not given.
@@ -344,8 +344,8 @@ def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
     low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
     axes.barh(place, high - low, left=low, height=0.5, color=BAR, edgecolor=INK, linewidth=0.7, zorder=1)
     # Points are spread in a fixed pattern, so that the same table gives the same picture.
-    beside = (np.arange(len(found)) * 0.618_034 % 1 - 0.5) * 0.4
-    axes.plot(found, place + beside, "o", color=LINE, markersize=2.5, alpha=0.6, linestyle="none", zorder=2)
+    offset = (np.arange(len(found)) * 0.618_034 % 1 - 0.5) * 0.4
+    axes.plot(found, place + offset, "o", color=LINE, markersize=2.5, alpha=0.6, linestyle="none", zorder=2)
     axes.vlines(middle, place - 0.3, place + 0.3, color=INK, linewidth=2, zorder=3)
 
 

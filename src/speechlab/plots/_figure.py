@@ -232,7 +232,7 @@ def compute_legend_size(width: float, labels: Sequence[str]) -> tuple[int, float
 
 
 def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
-    """Draw a legend above the panels: the name of each series beside its mark."""
+    """Draw a legend above the panels: the name of each series next to its mark."""
     marks = [
         axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
         for style in map(choose_style, range(len(labels)))
@@ -249,7 +249,7 @@ def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families
 
 
 def draw_scale(axes: Axes, label: str, axis: Literal["x", "y"] = "x") -> None:
-    """Label a scale of numbers, and draw its grid lines; beside a horizontal scale no line is drawn."""
+    """Label a scale of numbers, and draw its grid lines; for a horizontal scale no line is drawn."""
     (axes.set_xlabel if axis == "x" else axes.set_ylabel)(label, fontsize=SMALL_PT)
     axes.tick_params(labelsize=SMALL_PT)
     axes.grid(axis=axis, color=SHADE, linewidth=0.8)

@@ -48,7 +48,7 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
         width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`.
+        A matplotlib ``Figure``, as from :func:`timeline`.
 
     Raises:
         InvalidRequestError: The argument is not a calibration, or has no values.
@@ -99,7 +99,7 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
         width: Width in inches.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each measure.
+        A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each measure.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.

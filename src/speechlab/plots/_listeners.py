@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _ANSWERS_HINT = "Pass the table of a listening report, or speechlab.evaluate.listening_answers(...)"
 _ROW_INCHES = 0.26
-# Maximum width of a listener's name, of the note beside it, and of a system's name, in letters.
+# Maximum width of a listener's name, of the note next to it, and of a system's name, in letters.
 _MAX_NAME, _MAX_NOTE, _MAX_SYSTEM = 24, 34, 60
 # Minimum of ``most``; and at most one row in this number is of an excluded listener.
 _MIN_ROWS = 4
@@ -72,7 +72,7 @@ def listeners(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`.
+        A matplotlib ``Figure``, as from :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, there are no rows, or ``most`` is too small.

@@ -93,7 +93,7 @@ def error_rates(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each unit.
+        A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each unit.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
@@ -159,7 +159,7 @@ def translation_scores(
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`.
+        A matplotlib ``Figure``, as from :func:`timeline`.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.
@@ -195,8 +195,8 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
 
     >>> from speechlab import metrics, plots
     >>> systems = {
-    ...     name: metrics.score(["a b", "c d"], heard, language="en")
-    ...     for name, heard in {"one": ["a b", "c d"], "two": ["a b", "c x"]}.items()
+    ...     name: metrics.score(["a b", "c d"], recognized, language="en")
+    ...     for name, recognized in {"one": ["a b", "c d"], "two": ["a b", "c x"]}.items()
     ... }
     >>> figure = plots.differences(metrics.compare(systems))
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
@@ -210,7 +210,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         width: Width in inches; the height follows from the rows.
 
     Returns:
-        A matplotlib ``Figure``, as of :func:`timeline`, with one axes for each measure.
+        A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each measure.
 
     Raises:
         InvalidRequestError: A column is missing or is not numeric, or there are no rows.

@@ -187,7 +187,7 @@ def resolve_table_format(path: Path, parameter: str = "source") -> TableFormat:
     ending = (path.with_suffix("") if packed else path).suffix.lower()
     if ending in _FORMATS and not (packed and ending == ".parquet"):
         return TableFormat(*_FORMATS[ending], packed)
-    has = f"ends in {path.suffix!r}" if path.suffix.strip(".") else "has no ending that tells its format"
+    has = f"ends in {path.suffix!r}" if path.suffix.strip(".") else "has no ending that names its format"
     message = f"{str(path)!r:.80} {has}; give {FILES_ALLOWED}"
     raise InvalidRequestError(message, parameter=parameter)
 

@@ -31,7 +31,7 @@ def test_a_hook_that_ends_the_program_fails_no_call(service, caplog, end):
 
     with Client(service.base_url, on_event=leave) as lab, Client(service.base_url) as other:
         assert lab.translate("a", **MEANT).text == other.translate("a", **MEANT).text == "Hello"
-    assert caplog.text.count("the on_event hook failed; the call goes on") == 3
+    assert caplog.text.count("the on_event hook failed; the call continues") == 3
 
 
 def test_an_interrupt_of_a_loop_of_ones_own_comes_through(service):

@@ -42,9 +42,9 @@ class SoundPart:
 
     start: int  # where it begins, for messages
     spans: tuple[tuple[int, int], ...]  # its bytes, without the tags between them
-    head: bytes = b""  # the header, in place of one that does not tell the truth
+    head: bytes = b""  # the header, in place of a wrong one
     pcm: tuple[int, int] | None = None  # channels and rate, if the spans are 16-bit PCM alone
-    frames: int | None = None  # their number, if the container alone tells it
+    frames: int | None = None  # their number, if the container alone states it
     rate: int | None = None  # likewise
     is_file: bool = False  # whether libsndfile reads the file as it is, and all of this part
 

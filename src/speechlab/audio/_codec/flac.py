@@ -1,6 +1,6 @@
-"""FLAC: the streams of a file, and whether their headers tell the number of their frames.
+"""FLAC: the streams of a file, and whether their headers state the number of their frames.
 
-Frames have no lengths. Their headers have numbers, so that a few of them tell whether a file is one stream, and how
+Frames have no lengths. Their headers have numbers, so that a few of them show whether a file is one stream, and how
 long it is, without reading all of it.
 """
 

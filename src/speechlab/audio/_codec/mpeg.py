@@ -115,7 +115,7 @@ _NO_KIND = _FrameKind(0, 0, 0, 0)
 
 
 def _read_header(head: bytes) -> tuple[int, _FrameKind]:
-    """Return the length of a frame, 0 if its header does not tell it or is none, and its kind."""
+    """Return the length of a frame, 0 if its header does not state it or is none, and its kind."""
     if not is_mp3_header(head):
         return 0, _NO_KIND
     version = (head[1] >> 3) & 3

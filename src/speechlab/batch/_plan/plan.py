@@ -201,7 +201,7 @@ def build_plan(
     keeping: KeepingOptions,
     open_store: Store,
     service: str,
-    tell: Callable[[], object],
+    advance: Callable[[], object],
 ) -> Plan:
     """Plan the calls for a table. A table in memory is planned at once, any other while it is read."""
     store = keeping["store"]
@@ -209,7 +209,7 @@ def build_plan(
     plan = Plan(step, source, location, keeping["prefix"], keeping["columns"], service, keeping["chunk_rows"])
     if source.whole is not None:
         check_columns(source.whole, plan)
-        plan._whole.append(build_chunk(source.whole, step, open_store, tell))  # noqa: SLF001 - only this function makes plans
+        plan._whole.append(build_chunk(source.whole, step, open_store, advance))  # noqa: SLF001 - only this function makes plans
     return plan
 
 
@@ -241,7 +241,7 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
 
 
 def build_chunk(
-    frame: pd.DataFrame, step: RowStep, store: Store, tell: Callable[[], object] = lambda: None
+    frame: pd.DataFrame, step: RowStep, store: Store, advance: Callable[[], object] = lambda: None
 ) -> Chunk:
     """Plan the calls for some rows, and look up which results the store has."""
     calls: dict[str, PlannedCall] = {}
@@ -255,5 +255,5 @@ def build_chunk(
         else:
             calls.setdefault(call.key, call)
             rows.append(call.key)
-        tell()
+        advance()
     return Chunk(frame, calls, rows, store.get_many(calls))

@@ -141,7 +141,7 @@ class ClusterWorkers:
         return await asyncio.to_thread(collect_parts, self.folder, name)
 
     async def notify_workers(self, **what: Any) -> None:
-        """Tell all workers something; a worker that does not listen is left to the end of its lease."""
+        """Send a message to all workers; a worker that does not listen is left to the end of its lease."""
         run = partial(self._executor.run, notify_worker, self.run, on_error="ignore", **what)
         with suppress(Exception):
             await asyncio.wait_for(asyncio.to_thread(run), _NOTIFY_TIMEOUT_S)
@@ -171,7 +171,7 @@ class ClusterWorkers:
                 self._away_since = now
             elif now - self._away_since > self._away_s:
                 reason = f"the cluster has had no worker for {self._away_s:g} s"
-                self.trouble = f"{reason}; start some at its scheduler, and the same call goes on"
+                self.trouble = f"{reason}; start some at its scheduler, and the same call resumes"
             await asyncio.sleep(_POLL_S)
         self.changed.set()
 

@@ -68,7 +68,7 @@ class ClaimedCalls:
             yield from (call for call in claimed if call.key not in self.found)
 
     async def wait_for_others(self, stop: StopSignal) -> None:
-        """Wait a moment, and take new results of other processes, if calls are left and the run goes on."""
+        """Wait a moment, and take new results of other processes, if calls are left and the run continues."""
         if self.left and not stop.reason:
             await asyncio.sleep(_POLL_S)
             await asyncio.to_thread(self._take_stored_results, self.left)
@@ -147,7 +147,7 @@ class Execution:
             if finished and isinstance(error, SpeechLabError) and is_existing_store(store.path):
                 rows = f"{finished:,} of {statuses.total():,} rows are kept"
                 add_advice(
-                    error, f"{rows} in run {self.record.id}, and the same call again goes on from there"
+                    error, f"{rows} in run {self.record.id}, and the same call again resumes from there"
                 )
             raise
         if self.stop.reason:
@@ -255,8 +255,8 @@ class Execution:
         ended = f"{tally.done:,} of {tally.total:,} calls had ended, and what they gave is kept"
         if not self.recorded:
             return f"the batch was interrupted: {ended}"
-        where = f"{self._format_load_expression()} has what is there"
-        return f"run {run} was interrupted: {ended}. The same call again goes on from there; {where}"
+        where = f"{self._format_load_expression()} has the finished rows"
+        return f"run {run} was interrupted: {ended}. The same call again resumes from there; {where}"
 
     def _format_load_expression(self) -> str:
         """Return the expression that loads the run."""

@@ -211,7 +211,7 @@ def run_lease(lease: CallLease) -> LeaseResult:
 def notify_worker(
     run: str, stops: Mapping[str, Any] | None = None, *, hurry: bool = False, rate: float | None = None
 ) -> None:
-    """Tell a worker that a run stops, or its new share of the rate."""
+    """Inform a worker that a run stops, or of its new share of the rate."""
     station = _worker_runs.get(run)
     if station is None:
         return

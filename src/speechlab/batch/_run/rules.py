@@ -154,7 +154,7 @@ class Spending:
 
 
 class StopSignal:
-    """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls go on."""
+    """A request of any thread to stop a run, made once it has a ``reason``; ``gently``: admitted calls continue."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""``speechlab batch``: from a table file to a table file, with a store beside it that keeps finished rows."""
+"""``speechlab batch``: from a table file to a table file, with a store that keeps finished rows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def print_segments(files: list[WriteResult]) -> None:
 
 app = typer.Typer(
     help="Work on a table: a Parquet, CSV, TSV or JSON Lines file goes in, results.parquet comes out. The same "
-    "command again goes on where it was stopped.",
+    "command again resumes where it was stopped.",
     no_args_is_help=True,
 )
 

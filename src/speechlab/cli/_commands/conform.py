@@ -126,7 +126,7 @@ def _run_checks(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformRe
             # a wrapped line would stay on the screen
             status.update(Text(line[: max(errors.width - 4, 20)]))
 
-        return run(options, selected, told=show_check)
+        return run(options, selected, on_check=show_check)
 
 
 def _print_checks(selected: tuple[Check, ...]) -> None:

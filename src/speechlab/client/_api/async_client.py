@@ -53,7 +53,7 @@ class AsyncClient(Performer):
             ``"as recorded"``), ``transport`` (``"aiohttp"``: less CPU for each call, with ``speechlab[fast]``; or
             an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that speaks OpenAI's API),
             ``engines`` (options by engine, such as ``{"whisper": {"beam_size": 1}}``, for ``connect``: a separate
-            embedded service beside the usual one), ``clock`` and ``rng`` (for tests).
+            embedded service in addition to the usual one), ``clock`` and ``rng`` (for tests).
 
     Raises:
         ConfigurationError: No service is configured, or an argument is not usable.

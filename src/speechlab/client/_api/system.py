@@ -113,7 +113,7 @@ def system(
     check_number("piece_s", piece_s, least=0, advice="give a number above 0")
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     if processes:
-        pickle.dumps(adapter.functions)  # what cannot be sent is told now
+        pickle.dumps(adapter.functions)  # what cannot be sent raises now
     most: Any = {"max_concurrency": adapter.places, **resolve_mode(dict(options))}
     return Client.from_settings(
         Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)

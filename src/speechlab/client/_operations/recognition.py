@@ -321,7 +321,7 @@ def _select_with_fields(values: object, names: Iterable[str]) -> list[dict[str, 
     return [value for value in each if isinstance(value, dict) and value.keys() >= set(names)]
 
 
-# Fields of a call beside the recording.
+# Fields of a call other than the recording.
 OPTIONS = tuple(
     option.name for option in fields(Transcribe) if option.name not in {"audio", "timeout", "stream"}
 )

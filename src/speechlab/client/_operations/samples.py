@@ -12,7 +12,7 @@ from speechlab.errors import AudioDecodeError, AudioError, ContractError, Invali
 
 _MAX_HEADER = 1 << 16
 _PCM, _EXTENSIBLE = 1, 0xFFFE
-_HEAD = 12  # bytes that tell whether a WAV file begins
+_HEAD = 12  # bytes that show whether a WAV file begins
 _FILE = re.compile(rb"RIFF.{4}WAVE", re.DOTALL)
 _PERHAPS_FILE = re.compile(rb"R(?:I(?:F(?:F.{0,7})?)?)?\Z", re.DOTALL)
 
@@ -32,7 +32,7 @@ class SampleReader:
         if not self._is_wav:
             self._layout = (1, parse_pcm_rate(content_type, expected.sample_rate))
         self._rest = b""
-        self._left: int | None = None  # bytes of sound by the header; None if it does not tell
+        self._left: int | None = None  # bytes of sound by the header; None if it does not say
         self._place = 0  # of the rest in the stream
 
     def feed(self, data: bytes) -> AudioClip | None:

@@ -278,7 +278,7 @@ def parse_pcm_rate(content_type: str, default: int) -> int:
 
 
 def _is_json(data: bytes) -> bool:
-    """Return whether bytes of no stated type, which could be PCM of any kind, are a JSON object, as of an error."""
+    """Return whether bytes of no stated type, which could be PCM of any kind, are a JSON object, such as an error."""
     if data[:1] != b"{" or len(data) > _MAX_TEXT:
         return False
     try:

@@ -83,7 +83,7 @@ class SentAttempt(Protocol):
     """An attempt under way, as seen by other calls."""
 
     started: float
-    beside: int
+    concurrent: int
     probe: bool
 
 
@@ -147,8 +147,8 @@ class Pressure:
         under_way: Collection[SentAttempt],
         waiting: int = 0,
     ) -> None:
-        """Learn from the end of an attempt, beside those under way and the number of calls that wait."""
-        began, beside = attempt.started, attempt.beside
+        """Learn from the end of an attempt, from those under way and the number of calls that wait."""
+        began, concurrent = attempt.started, attempt.concurrent
         pause, at_once = self.pause, len(under_way)
         if attempt.probe and pause is not None:
             pause.probing = False
@@ -156,11 +156,11 @@ class Pressure:
             return
         if ended.end is End.OK:
             self.successes += 1
-            self._lately.append((beside, True))
-            strained = self._is_strained(beside, ended.strain)
+            self._lately.append((concurrent, True))
+            strained = self._is_strained(concurrent, ended.strain)
             # Only a width in use is evidence for a greater one.
             if at_once >= int(self.width) and not strained:
-                self._grow_width(beside, now)
+                self._grow_width(concurrent, now)
         if ended.end is End.BEGUN and at_once >= int(self.width) and at_once + 1 < self._refused:
             # A stream holds its place for long, so one more than the accepted ones may be tried at once.
             self.width = min(at_once + 1.0, self._most)
@@ -173,11 +173,11 @@ class Pressure:
         borne = min(max(int(_START), int(self.width)), max(1, at_once + waiting))
         self._refusal_s = now - began
         if ended.crowded:
-            count = max(beside, at_once)  # attempts sent at once may arrive in any order
+            count = max(concurrent, at_once)  # attempts sent at once may arrive in any order
             self._lately.append((count, False))
             held_s = _HOLD * (_HOLD_S if ended.retry_after_s is None else ended.retry_after_s)
             accepted = [
-                (attempt.beside, True)
+                (attempt.concurrent, True)
                 for attempt in under_way
                 if now - attempt.started > self._compute_acceptance_s()
             ]
@@ -202,25 +202,25 @@ class Pressure:
         self.pause, self._row = None, 0
         self.width = min(self.width, max(_START, self.width / 2))
 
-    def _is_strained(self, beside: int, strain: float) -> bool:
-        """Learn a queue in the service from the times of calls, which are longer beside more of them."""
-        earlier = self._strains.get(beside, strain)
-        self._strains[beside] = typical = (earlier + strain) / 2
+    def _is_strained(self, concurrent: int, strain: float) -> bool:
+        """Learn a queue in the service from the times of calls, which are longer among more of them."""
+        earlier = self._strains.get(concurrent, strain)
+        self._strains[concurrent] = typical = (earlier + strain) / 2
         if typical <= _STRAIN:
             return False
         self._queues = self._queues or any(
-            typical >= max(1.5, _QUEUED * beside / fewer) * its
+            typical >= max(1.5, _QUEUED * concurrent / fewer) * its
             for fewer, its in self._strains.items()
-            if fewer < beside
+            if fewer < concurrent
         )
-        if self._queues and beside > 1:
-            self.width = max(1.0, min(self.width, beside * _STRAIN / typical))
+        if self._queues and concurrent > 1:
+            self.width = max(1.0, min(self.width, concurrent * _STRAIN / typical))
         return self._queues
 
-    def _grow_width(self, beside: int, now: float) -> None:
+    def _grow_width(self, concurrent: int, now: float) -> None:
         """Grow with each success: fastest until the first refusal, slowest toward a refused width."""
-        if beside >= self._refused and now >= self._held:
-            borne = [(count, well) for count, well in self._lately if well or count > beside]
+        if concurrent >= self._refused and now >= self._held:
+            borne = [(count, well) for count, well in self._lately if well or count > concurrent]
             self._lately = deque(borne, maxlen=_HISTORY)
             self._refused = math.inf
         if self._refused == math.inf:
@@ -274,7 +274,7 @@ class Pressure:
 
 
 def _compute_refused_width(known: list[tuple[int, bool]]) -> float:
-    """The smallest width that is refused mostly, and far more often than smaller ones, of (beside, accepted)."""
+    """The smallest width that is refused mostly, and far more often than smaller ones, of (concurrent, accepted)."""
     for least in sorted({count for count, well in known if not well and count > 1}):
         wide = [well for count, well in known if count >= least]
         narrow = [well for count, well in known if count < least]

@@ -192,11 +192,11 @@ class CallPlace:
     probe: bool  # of a pause
     given_back: bool = False
     idle_since: float | None = None  # since when its stream has had no waiting reader
-    beside: int = field(init=False)  # attempts under way at the start, its own included
+    concurrent: int = field(init=False)  # attempts under way at the start, its own included
     successes: int = field(init=False)  # of all calls by then
 
     def __post_init__(self) -> None:
-        self.beside = self.scheduler.under_way + 1
+        self.concurrent = self.scheduler.under_way + 1
         self.successes = self.scheduler.pressure.successes
 
     @classmethod

@@ -149,10 +149,10 @@ def find_settings(
     separate = options.get("engines") is not None
     if separate:
         elsewhere = {**dict(urls), "api_key": api_key, "adapter": options.get("adapter")}
-        beside = next((name for name, value in elsewhere.items() if value is not None), None)
-        if beside is not None:
+        other = next((name for name, value in elsewhere.items() if value is not None), None)
+        if other is not None:
             raise ConfigurationError(
-                f"engines= is for the embedded service, and {beside}= for a service elsewhere; leave one of them out"
+                f"engines= is for the embedded service, and {other}= for a service elsewhere; leave one of them out"
             )
         to_engines_json(options["engines"])
     base = None if separate else base_url or os.environ.get(BASE_URL_VARIABLE) or None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Playable:
-    """Speech that can be heard while it is made."""
+    """Speech that can be played while it is made."""
 
     def play(self) -> Playback:
         """Play the sound while it is made, in a player that the running cell shows.

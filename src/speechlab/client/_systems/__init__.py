@@ -1,1 +1,1 @@
-"""Functions as systems: what they are told, where they run, and what they give."""
+"""Functions as systems: their arguments, where they run, and their results."""

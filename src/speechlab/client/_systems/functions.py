@@ -70,13 +70,13 @@ class PacedClips:
 
 
 def build_streamed_transcript(
-    call: FunctionCall, heard: Sequence[tuple[float, str, bool]], ended_s: float
+    call: FunctionCall, recognized: Sequence[tuple[float, str, bool]], ended_s: float
 ) -> dict[str, Any]:
     """The fields of a transcript that came in pieces: (seconds since the first sample, text, whether it is final)."""
     from speechlab.text import join_texts
 
     texts: list[dict[str, Any]] = []
-    for time_s, text, final in heard:
+    for time_s, text, final in recognized:
         if final or not texts or (text, False) != (texts[-1]["text"], texts[-1]["final"]):
             texts.append({"time_s": time_s, "text": text, "final": final})
     if texts and not texts[-1]["final"] and texts[-1]["text"].strip():
@@ -99,7 +99,7 @@ FIELDS: dict[str, frozenset[str]] = {
     "transcribe": frozenset(OPTIONS),
     "translate": frozenset({"source_lang", "target_lang", "keywords", "context", "model"}),
 }
-# Fields that a function of each operation may take by name, beside the text or recording.
+# Fields that a function of each operation may take by name, in addition to the text or recording.
 FIELDS["transcribe_stream"] = FIELDS["transcribe"]
 # Fields that say what is asked for: a function that does not take them is made for one value of each.
 _OPTIONAL_FIELDS = frozenset({"voice", "language", "source_lang", "target_lang"})

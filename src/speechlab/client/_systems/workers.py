@@ -54,7 +54,7 @@ class _Process:
                 )
                 assert child.stdin is not None
                 write_message(child.stdin, sys.path)
-                write_message(child.stdin, payload)  # as bytes, which are read where an error can be told
+                write_message(child.stdin, payload)  # as bytes, which are read where an error can be reported
             assert child.stdin is not None
             assert child.stdout is not None
             write_message(child.stdin, call)
@@ -96,9 +96,9 @@ class _Runner:
         self._left = threading.Event()
         threading.Thread(target=self._run_calls, name="speechlab function", daemon=True).start()
 
-    def submit(self, call: FunctionCall, tell: Callable[[Any], object]) -> None:
-        """Begin a call; ``tell`` gets its pieces, an error, and ``_END`` last."""
-        self._calls.put((call, tell))
+    def submit(self, call: FunctionCall, receive: Callable[[Any], object]) -> None:
+        """Begin a call; ``receive`` gets its pieces, an error, and ``_END`` last."""
+        self._calls.put((call, receive))
 
     def stop(self) -> None:
         """End: a process at once, a thread at the next piece."""
@@ -108,16 +108,16 @@ class _Runner:
 
     def _run_calls(self) -> None:
         while (task := self._calls.get()) is not None and not self._left.is_set():
-            call, tell = task
+            call, receive = task
             with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
                 try:
                     for piece in self._pieces(call):
                         if self._left.is_set():
                             return
-                        tell(piece)
+                        receive(piece)
                 except SpeechLabError as error:
-                    tell(error)
-                tell(_END)
+                    receive(error)
+                receive(_END)
 
 
 class Workers:

@@ -115,7 +115,7 @@ class Progress:
             # sys.exit() would end the loop of all synchronous clients; on the main thread it may be a real Ctrl-C
             if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
                 raise
-            logger.exception("the on_event hook failed; the call goes on")
+            logger.exception("the on_event hook failed; the call continues")
 
 
 class ReplyStream:

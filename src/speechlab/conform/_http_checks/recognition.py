@@ -59,7 +59,7 @@ def require_accepted_fields(t: Target, **fields: Any) -> None:
 
 def recognize_speech(t: Target) -> Exchange:
     """Recognize speech that the service itself has made; one call in a run."""
-    return t.get_or_make("heard", lambda: t.recognize(request_speech(t).encode("wav")))
+    return t.get_or_make("recognized", lambda: t.recognize(request_speech(t).encode("wav")))
 
 
 def require_language_and_confidence(t: Target, body: dict[str, Any], reply: Exchange) -> None:

@@ -91,7 +91,7 @@ def _check_all_decode(t: Target) -> None:
             t.require_that(reply.complete, "the stream ends with the final chunk", reply)
 
 
-@check("50-left", "the service goes on after a client leaves during a stream", metered=3, quick=False)
+@check("50-left", "the service continues after a client leaves during a stream", metered=3, quick=False)
 def _check_after_client_left(t: Target) -> None:
     t.speak(text=t.several_sentences, format=t.stream_format, stream=True, first_only=True)
     t.require_status(t.speak(), 200, "the next request is answered")

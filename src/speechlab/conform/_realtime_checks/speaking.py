@@ -173,7 +173,7 @@ def _check_base64(t: Target) -> None:
 
 @check(
     "149-busy",
-    "a second text during a synthesis: synthesis_in_progress; the first goes on",
+    "a second text during a synthesis: synthesis_in_progress; the first continues",
     also=(164,),
     metered=1,
 )

@@ -56,7 +56,7 @@ class SessionConfig:
 
     @property
     def sound(self) -> dict[str, Any]:
-        """The settings that messages tell of the sound."""
+        """The settings of the sound in messages."""
         return {name: getattr(self, name) for name in ("format", "sample_rate", "voice_id", "model")}
 
 

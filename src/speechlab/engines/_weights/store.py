@@ -9,7 +9,7 @@ Rules:
 * Nothing is downloaded.
 
 Hashing some hundred megabytes at each start would take a second or more. A verified file therefore has a small marker
-beside it, with its size and modification time. While these agree, the file counts as good; otherwise it is hashed
+next to it, with its size and modification time. While these agree, the file counts as good; otherwise it is hashed
 again. ``verify`` always hashes.
 """
 

@@ -46,7 +46,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
         # S. Zieliński, F. Rumsey, S. Bech, On some biases encountered in modern audio quality listening tests,
         # Journal of the Audio Engineering Society 56 (2008)
         message = (
-            "two listening tests cannot be compared, since ratings depend on what else is heard in a test; put "
+            "two listening tests cannot be compared, since ratings depend on the other sounds of a test; put "
             "the recordings of both into one ListeningTest, as systems of their own, and look at its differences"
         )
         raise InvalidRequestError(message, parameter="earlier")

@@ -1,4 +1,4 @@
-"""The report of a listening test, with its answer: which system is preferred, or whether a difference is heard."""
+"""The report of a listening test, with its answer: which system is preferred, or whether a difference is audible."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def _build_conclusion(
     best, second, *further = (str(name) for name in summary[summary["role"] == "test"]["system"])
     rows = pairs.to_dict("records")
     of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
-    if not of_both:  # pairs that nobody heard in one question
+    if not of_both:  # pairs that no question had together
         return Conclusion(
             f"{best} and {second} were not compared with each other.", "Their means are in the table."
         )

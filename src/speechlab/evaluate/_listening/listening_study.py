@@ -42,7 +42,7 @@ def listening(
     Args:
         answers: Files from listeners, a folder of them, the content of such a file, or ``ListeningTest.answers``; or
             a list of several of these.
-        key: The key that ``ListeningTest.save`` wrote beside the page: its path, its content, or the test itself.
+        key: The key that ``ListeningTest.save`` wrote next to the page: its path, its content, or the test itself.
             Files need it; frames do not.
         max_failed_checks: Maximum number of failed attention checks of a listener who counts.
         smallest: The smallest difference that matters, for the advice on the number of listeners: by default 0.2 of

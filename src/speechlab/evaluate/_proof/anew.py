@@ -40,7 +40,7 @@ from speechlab.text import get_language_name
 
 
 def recompute_report(report: Contents, table: pd.DataFrame | None = None) -> Contents:
-    """Return the report that its study makes of the rows: texts scored, summarized, tested and told again.
+    """Return the report that its study makes of the rows: texts scored, summarized, tested and reported again.
 
     Raises:
         InvalidRequestError: The report is of a study whose rows are not all in it.
@@ -195,7 +195,7 @@ def add_reference_errors(before: Contents, after: Contents, corrections: pd.Data
     findings = (_build_finding(before, after, changed["row"].nunique()), *after.findings)
     views = (*after.views, *_build_views(references, changed))
     summary, keys = after.summary, _list_key_columns(references)
-    if set(keys) <= set(summary.columns):  # beside the rates of voice, engine and recognizer
+    if set(keys) <= set(summary.columns):  # in addition to the rates of voice, engine and recognizer
         summary = summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
     return replace(after, summary=summary, findings=findings, tables=tables, views=views)
 
@@ -286,7 +286,7 @@ def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.
 
     Args:
         report: The report, of one system or of several.
-        corrections: A table or a CSV file, as of :func:`speechlab.datasets.apply_corrections`.
+        corrections: A table or a CSV file, as for :func:`speechlab.datasets.apply_corrections`.
 
     Returns:
         The report. Its first finding says how much of the error was the references', and what became of the order of
@@ -298,8 +298,10 @@ def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.
 
     Example:
         >>> fixes = pd.DataFrame({"row": ["a"], "old": ["ten cats"], "new": ["ten hats"]})
-        >>> rows = pd.DataFrame({"id": ["a"], "text": ["ten cats"], "language": "en", "heard": ["ten hats"]})
-        >>> report = recognition(None, rows, hypotheses="heard")
+        >>> rows = pd.DataFrame(
+        ...     {"id": ["a"], "text": ["ten cats"], "language": "en", "recognized": ["ten hats"]}
+        ... )
+        >>> report = recognition(None, rows, hypotheses="recognized")
         >>> str(corrected(report, fixes).findings[0])
         "1 reference was corrected; 1 of 1 errors (100.0%) were the references'."
     """

@@ -32,7 +32,7 @@ _TEXTS = ("conclusion", "findings", "views", "said", "facts", "drawings", "shown
 
 
 class NumberCheck:
-    """What was compared: ``numbers``; and what is ``unequal``: the place, what stands there, and what follows."""
+    """What was compared: ``numbers``; and what is ``unequal``: the place, its value, and the value recomputed."""
 
     def __init__(self) -> None:
         self.numbers = 0

@@ -105,8 +105,8 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         StoreError: There is no report, or it is damaged.
 
     Example:
-        >>> rows = pd.DataFrame({"text": ["ten cats"], "language": ["en"], "heard": ["ten hats"]})
-        >>> verify(recognition(None, rows, hypotheses="heard").save("page.html")).answer[-30:]
+        >>> rows = pd.DataFrame({"text": ["ten cats"], "language": ["en"], "recognized": ["ten hats"]})
+        >>> verify(recognition(None, rows, hypotheses="recognized").save("page.html")).answer[-30:]
         'numbers recomputed, all equal.'
     """
     if isinstance(path, Report):
@@ -227,7 +227,7 @@ def _list_notes(report: Contents) -> tuple[str, ...]:
     if report.study == "watch":
         notes.append("Of runs between the first and the newest, errors and times were taken as they are.")
     if len(report.tables.get("measures", ())):
-        notes.append("Measures beside the error rates were taken as they are.")
+        notes.append("Measures other than the error rates were not recomputed.")
     return tuple(notes)
 
 

@@ -290,7 +290,7 @@ def compare_systems(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     Returns:
         A row for each further system, direction (``language``), set of texts (``condition``: those with and without
         terms of the glossary, if there is one) and measure (chrF; chrF of the back-translation, without references;
-        terms kept, a fraction, the mean of the texts), as of :func:`speechlab.metrics.judge`. Without rows for one
+        terms kept, a fraction, the mean of the texts), as from :func:`speechlab.metrics.judge`. Without rows for one
         system.
     """
     if "system" not in table.columns:

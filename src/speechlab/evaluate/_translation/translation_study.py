@@ -208,7 +208,7 @@ def _ask_systems(
     columns: Columns,
     run: RunOptions,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
-    """Tell the estimate, and have each system translate; also the reasons of those that could not be asked."""
+    """Report the estimate, and have each system translate; also the reasons of those that could not be asked."""
     text, _, source, target = columns
     request: dict[str, Any] = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
     request["store"] = run.store

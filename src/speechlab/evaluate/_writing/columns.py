@@ -133,7 +133,7 @@ class View:
         ).strip()
 
     def render_html(self, explained: Collection[str] = ()) -> Html:
-        """Return the table with its note below it; a text that is the same in all rows stands in its caption."""
+        """Return the table with its note below it; a text that is the same in all rows is in its caption."""
         constant = [column for column in self.columns if column.is_constant]
         varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
         facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)

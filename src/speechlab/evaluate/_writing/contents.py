@@ -51,7 +51,7 @@ class Finding:
         condition: The condition of the recordings; empty if it is about all.
         systems: The voices, services or settings that it compares.
         numbers: The numbers in its text, by name.
-        shown: Where a page has it: ``page`` for what stands out, ``method`` behind the methods, empty where a table
+        shown: Where a page has it: ``page`` for notable findings, ``method`` behind the methods, empty where a table
             says the same.
 
     Example:
@@ -94,7 +94,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class ShownRows:
-    """How the rows are shown, to be heard, searched and sorted.
+    """How the rows are shown, to be played, searched and sorted.
 
     Scored rows come with their errors, the worst first; others by the column ``lowest``, its lowest numbers first.
     Options are those of :class:`speechlab.widgets.AudioTable`, or of :class:`speechlab.widgets.ErrorBrowser`.

@@ -75,7 +75,7 @@ def build_differences_view(
         build_p_value_column(),
         text("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
     ]
-    note += f" An interval takes {ENOUGH} pairs; those that are alike, such as of one speaker, count as one."
+    note += f" An interval takes {ENOUGH} pairs; those that are alike, such as those of one speaker, count as one."
     note += f" {_SPEED_NOTE}" if RATIO in set(differences["unit"]) else ""
     return View.from_rows(title, columns, differences, note.strip())
 

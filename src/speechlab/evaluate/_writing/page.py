@@ -47,7 +47,7 @@ def render_page(
 def render_page_parts(
     report: Contents, above: Iterable[Html], figures: Mapping[str, tuple[bytes, bytes]], *, sound: bool
 ) -> tuple[Html, Html]:
-    """Return what stands above the rows and what stands below them."""
+    """Return the parts above and below the rows."""
     answer, record, methods = report.conclusion, report.record, report.said
     note = "A click on the name of a column sorts."
     rows = len(report.resolve_frame(report.shown.frame))
@@ -142,9 +142,9 @@ def _render_figure(name: str, vectors: bytes, phone: bytes) -> Html:
 
 
 _FORMAT = 1
-# What stands in a page in place of its own hash while that is computed.
+# Placeholder of the hash of a page while that is computed.
 SEAL = "0" * 64
-# What stands in rows for a sound of the page.
+# Placeholder in rows for a sound of the page.
 _SOUND = "sound.opus"
 _SEAL_VALUE = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
 # Further tables that a report is made of.

@@ -61,7 +61,7 @@ def announce_estimate(
     next_action: str = "",
     recordings: Sequence[float] = (),
 ) -> None:
-    """Say before a study starts how much it will ask for, as far as its rows and its store tell.
+    """Say before a study starts how much it will ask for, as far as its rows and its store show.
 
     A function of progress gets the sentence as a stage of 0 calls. A plan whose service cannot be asked is left out.
     The lengths of recordings (s) stand in place of plans.

@@ -97,7 +97,7 @@ class ShareableContents(Contents):
 
         Args:
             run: A run of MLflow (``mlflow.start_run()``), W&B (``wandb.init()``) or Trackio (``trackio.init()``).
-            clips: Maximum of rows, the worst first, whose sound W&B and Trackio play beside the metrics.
+            clips: Maximum of rows, the worst first, whose sound W&B and Trackio play next to the metrics.
 
         Raises:
             InvalidRequestError: The value is no such run, or ``clips`` is not a whole number of 0 or more.
@@ -185,7 +185,7 @@ def collect_metrics(summary: pd.DataFrame) -> dict[str, float]:
 
 
 def _write_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
-    """Rows with their sound as WAV, the worst first: a name, the file, and what was said and heard."""
+    """Rows with their sound as WAV, the worst first: a name, the file, and its texts."""
     column = next((name for name in SOUNDS if name in table.columns), None)
     if column is None:
         return []

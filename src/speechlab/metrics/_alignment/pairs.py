@@ -56,9 +56,9 @@ class Pairs:
         self.preparation = preparation
         sides = normalized or map(preparation.normalize_texts, self.texts)
         # Only canonical texts are kept: lists of words would take more time and memory than the comparison.
-        self._said, self._heard = map(preparation.to_canonical, sides)
+        self._said, self._recognized = map(preparation.to_canonical, sides)
         if preparation.merge_compounds:
-            self._heard = adopt_compounds(self._said, self._heard)
+            self._recognized = adopt_compounds(self._said, self._recognized)
         self.uncertain_errors = [0] * len(self._said)  # of readings alone, which are not counted
         if preparation.has_alternative_readings:
             self._forgive_readings(comparisons)
@@ -76,7 +76,7 @@ class Pairs:
         kinds: set[DifferenceClass] = (
             {*SAME_SOUND, "tone"} if self.preparation.unit == "toneless" else {*SAME_SOUND}
         )
-        for row, (first, second) in enumerate(zip(self._said, self._heard, strict=True)):
+        for row, (first, second) in enumerate(zip(self._said, self._recognized, strict=True)):
             if first == second:
                 continue
             found = (
@@ -86,39 +86,39 @@ class Pairs:
             )
             alike = write_as_heard(found, kinds, language)
             if alike == found.reference:
-                heard = first
+                recognized = first
             elif alike == found.hypothesis:
                 continue
             else:
-                (heard,) = self.preparation.to_canonical([alike])
-            tokens, old, new = map(self.preparation.cut, (first, second, heard))
+                (recognized,) = self.preparation.to_canonical([alike])
+            tokens, old, new = map(self.preparation.cut, (first, second, recognized))
             gain = Levenshtein.distance(tokens, old) - Levenshtein.distance(tokens, new)
             if gain > 0:
-                self._heard[row], self.uncertain_errors[row] = heard, gain
+                self._recognized[row], self.uncertain_errors[row] = recognized, gain
 
     @property
     def canonical_hypotheses(self) -> list[str]:
         """The compared hypotheses, before they are cut into tokens."""
-        return self._heard
+        return self._recognized
 
     @cached_property
     def errors_and_lengths(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Errors and reference tokens of each pair."""
         # Distances take less time than edits.
-        said, heard = self._said, self._heard
+        said, recognized = self._said, self._recognized
         distance = Levenshtein.distance
         if not self.preparation.separator:
             sizes = np.fromiter(map(len, said), np.int64, len(said))
             if sizes.max(initial=0) < _LONG:
                 # Not a loop in Python, which would take as long as the comparisons.
-                return cpdist(said, heard, scorer=distance, dtype=np.int64), sizes
-            pairs = zip(said, heard, sizes.tolist(), strict=True)
+                return cpdist(said, recognized, scorer=distance, dtype=np.int64), sizes
+            pairs = zip(said, recognized, sizes.tolist(), strict=True)
             distances = [
                 distance(a, b, score_hint=size // 5 if size >= _LONG else None) for a, b, size in pairs
             ]
             return np.array(distances, dtype=np.int64), sizes
         errors, lengths = [], []
-        for first, second in zip(said, heard, strict=True):
+        for first, second in zip(said, recognized, strict=True):
             reference = first.split()
             length = len(reference)
             lengths.append(length)
@@ -140,7 +140,7 @@ class Pairs:
         """One alignment for each pair."""
         preparation = self.preparation
         separator, language, uncut = preparation.separator, preparation.language, bool(preparation.separator)
-        triples = zip(self._said, self._heard, self._edits_and_tallies[0], strict=True)
+        triples = zip(self._said, self._recognized, self._edits_and_tallies[0], strict=True)
         return tuple(
             [
                 Alignment(reference, hypothesis, separator, language, edits, uncut)
@@ -151,7 +151,7 @@ class Pairs:
     @property
     def tokens(self) -> tuple[list[Tokens], list[Tokens]]:
         """Tokens of each reference and of each hypothesis."""
-        return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._heard))
+        return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._recognized))
 
     @cached_property
     def _edits_and_tallies(self) -> tuple[list[Editops | None], NDArray[np.int64]]:
@@ -161,7 +161,7 @@ class Pairs:
         columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
         keep = all_edits.append
         add_said, add_heard, add_errors, add_substitutions = (column.append for column in columns)
-        for first, second in zip(self._said, self._heard, strict=True):
+        for first, second in zip(self._said, self._recognized, strict=True):
             reference = cut(first)
             add_said(len(reference))
             if first == second:

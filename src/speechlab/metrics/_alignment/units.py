@@ -69,11 +69,11 @@ def add_variants(
     return marked, hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def adopt_compounds(said: list[str], heard: list[str]) -> list[str]:
+def adopt_compounds(said: list[str], recognized: list[str]) -> list[str]:
     """The hypotheses with the compounds of their references: "whitepaper" for "white paper", and the reverse."""
     return [
         second if first == second else " ".join(_adopt_word_compounds(first.split(), second.split()))
-        for first, second in zip(said, heard, strict=True)
+        for first, second in zip(said, recognized, strict=True)
     ]
 
 

@@ -178,7 +178,7 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
 
 
 def _join_overlapping(parts: Iterable[_Classified]) -> list[_Classified]:
-    """Join the differences that reach into each other, as of a date that is written in another order."""
+    """Join the differences that overlap, for example in a date that is written in another order."""
     joined: list[_Classified] = []
     for kind, (i0, i1, j0, j1) in parts:
         last_kind, last = joined[-1] if joined else (kind, (0, 0, 0, 0))

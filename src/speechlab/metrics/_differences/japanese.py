@@ -84,13 +84,13 @@ def _to_form(text: str) -> str:
     return _V.sub(lambda found: _B[found[1]], text)
 
 
-def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool:
+def is_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) -> bool:
     """Return whether kana are another word than the kanji on the other side, by the dictionary.
 
     Katakana are another word if the dictionary has them, and under none of the forms of the other side (以下/イカ).
     Hiragana are if they are a particle or an auxiliary, and the other side is not (薬か/薬化, に本/日本).
     """
-    for words, opposite in ((said, heard), (heard, said)):
+    for words, opposite in ((said, recognized), (recognized, said)):
         if _has_own_particle(words, opposite):
             return True
         if not any(KANJI.search(word.surface) for word in opposite):
@@ -120,7 +120,7 @@ def is_another_word(said: Sequence[Morpheme], heard: Sequence[Morpheme]) -> bool
 
 
 def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> bool:
-    """Whether a particle stands beside kanji that the other side has, too (に本/日本), or is を (をくれ/遅れ)."""
+    """Whether a particle is next to kanji that the other side has, too (に本/日本), or is を (をくれ/遅れ)."""
     theirs = {neighbor.surface for neighbor in others}
     if not ONLY_KANJI.search("".join(theirs)):
         return False

@@ -121,7 +121,7 @@ class Comparison:
         return cautions
 
     def frame(self) -> pd.DataFrame:
-        """Return the figures as a table of one row, as of :func:`judge`; rates are fractions."""
+        """Return the figures as a table of one row, as from :func:`judge`; rates are fractions."""
         return judge([self.row()], level=self.level)
 
     def row(self) -> dict[str, Any]:

@@ -156,15 +156,15 @@ def _parse_entities(cell: Any, row: int) -> list[tuple[str, str]]:
 def _count_entities(
     entities: list[tuple[str, str]],
     said: str,
-    heard: str,
+    recognized: str,
     way: Preparation,
     known: dict[str, set[tuple[str, ...]]],
     tolerant: bool,
 ) -> dict[str, NDArray[np.int64]]:
     """Return the counts of each class in one pair of texts, in the order of ``_COUNTS``."""
     if tolerant and has_classes(way.language):
-        heard = classify_differences(said, heard, str(way.language)).tolerant
-    alignment = Alignment(way.tokenize(said), way.tokenize(heard), way.separator)
+        recognized = classify_differences(said, recognized, str(way.language)).tolerant
+    alignment = Alignment(way.tokenize(said), way.tokenize(recognized), way.separator)
     misplaced, before = Counter[int](), Counter[int]()
     at = 0
     for edit in alignment:

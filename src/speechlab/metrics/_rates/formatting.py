@@ -201,10 +201,10 @@ def _find_digits(text: str) -> dict[_Span, str]:
 
 
 def _compare_forms(
-    said: dict[_Span, str], heard: dict[_Span, str], pairs: list[tuple[_Span, _Span]]
+    said: dict[_Span, str], recognized: dict[_Span, str], pairs: list[tuple[_Span, _Span]]
 ) -> _Tally:
     """Words of both texts at the same places, which a pair of aligned tokens shares, by their way of writing."""
-    reference_left, hypothesis_left = dict(said), dict(heard)
+    reference_left, hypothesis_left = dict(said), dict(recognized)
     hits = substitutions = 0
     for our_span, their_span in pairs:
         reference_span = next((span for span in reference_left if _has_overlap(span, our_span)), None)

@@ -17,7 +17,7 @@ else:
 
 
 def from_jiwer(output: jiwer.WordOutput | jiwer.CharacterOutput) -> ErrorRate:
-    """Read a result of jiwer: its texts, as they were compared, with intervals, edits and tables beside the rate.
+    """Read a result of jiwer: its texts, as they were compared, with a rate, intervals, edits and tables.
 
     Args:
         output: What ``jiwer.process_words`` or ``jiwer.process_characters`` returned.

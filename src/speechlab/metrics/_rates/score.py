@@ -177,7 +177,7 @@ def _score_table(
 
 def _list_columns(
     said: Sequence[Any],
-    heard: Sequence[Any],
+    recognized: Sequence[Any],
     languages: Sequence[object],
     further: Iterable[str],
     scorer_of: Callable[[str], _Scorer],
@@ -202,13 +202,13 @@ def _list_columns(
         rows_with_texts = []
         for row in rows:
             columns["unit"][row], columns["signature"][row] = scorer.main.unit, scorer.signature
-            if isinstance(said[row], str) and isinstance(heard[row], str):
+            if isinstance(said[row], str) and isinstance(recognized[row], str):
                 rows_with_texts.append(row)
-            for name, cell in (("hypothesis", heard[row]), ("reference", said[row])):
+            for name, cell in (("hypothesis", recognized[row]), ("reference", said[row])):
                 if not isinstance(cell, str) and not is_missing(cell):
                     message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
                     columns["score_error"][row] = message
-        scorer.score(said, heard, rows_with_texts, columns)
+        scorer.score(said, recognized, rows_with_texts, columns)
     return columns
 
 
@@ -249,28 +249,33 @@ class _Scorer:
     def _tolerant(self) -> str:
         return next(name for name, length in TOLERANT.items() if length == f"{self.base}_length")
 
-    def score(self, said: Sequence[str], heard: Sequence[str], rows: list[int], columns: _Columns) -> None:
+    def score(
+        self, said: Sequence[str], recognized: Sequence[str], rows: list[int], columns: _Columns
+    ) -> None:
         """Write the scores of some rows into the columns; a row with an error gets a ``score_error`` instead."""
         if not rows:
             return
         try:
-            scores = self._compute_scores([said[row] for row in rows], [heard[row] for row in rows])
+            scores = self._compute_scores([said[row] for row in rows], [recognized[row] for row in rows])
         except InvalidRequestError as error:
             if len(rows) == 1:
                 columns["score_error"][rows[0]] = str(error)
                 return
             half = len(rows) // 2
-            self.score(said, heard, rows[:half], columns)
-            self.score(said, heard, rows[half:], columns)
+            self.score(said, recognized, rows[:half], columns)
+            self.score(said, recognized, rows[half:], columns)
             return
         for name, cells in scores.items():
             column = columns[name]
             for row, cell in zip(rows, cells, strict=True):
                 column[row] = cell
 
-    def _compute_scores(self, said: list[str], heard: list[str]) -> _Columns:
-        texts = said, heard
-        reference, hypothesis = normal = self.main.normalize_texts(said), self.main.normalize_texts(heard)
+    def _compute_scores(self, said: list[str], recognized: list[str]) -> _Columns:
+        texts = said, recognized
+        reference, hypothesis = normal = (
+            self.main.normalize_texts(said),
+            self.main.normalize_texts(recognized),
+        )
         comparisons = self._compare(texts, normal)
         pairs = Pairs(*texts, self.main, normal, comparisons)
         if self.main.merge_compounds:

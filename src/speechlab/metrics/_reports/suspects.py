@@ -37,7 +37,7 @@ def suspects(
     """Find rows whose reference is likely wrong, with a suggestion for each, the most certain first.
 
     A reference is suspected where all systems that transcribed the row differ from it at the same place in the same
-    way, by more than notation. It is *likely* wrong if they heard other words there, and *possibly* wrong if the
+    way, by more than notation. It is *likely* wrong if they recognized other words there, and *possibly* wrong if the
     words sound alike, because recognizers that learned from alike texts choose the same spelling. It is suspected as
     well if its pace, in characters a second, is more than 2.5 times or less than 1 / 2.5 of the median of its
     language, while the transcripts agree on another length. Systems that share a model agree in their errors, too:

@@ -101,7 +101,7 @@ def speaker_similarity(
 
     It orders recordings of one language, band and channel, such as synthesized voices by their closeness to a
     reference. It is no proof that two recordings are of one person. Figures of different channels, languages or
-    lengths do not compare. Set it beside the similarity of two recordings of one speaker, and of two speakers, made
+    lengths do not compare. Compare it with the similarity of two recordings of one speaker, and of two speakers, made
     in the same way.
 
     Args:

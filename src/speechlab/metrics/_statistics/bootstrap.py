@@ -99,7 +99,7 @@ class Bootstrap:
         return self if self.groups is None else replace(self, groups=frame[self.groups].tolist())
 
     def bind_rows(self, rows: Any) -> Bootstrap:
-        """The same bootstrap for the rows of a table with the blocks, or for lists beside an index or None."""
+        """The same bootstrap for the rows of a table with the blocks, or for lists with an index or None."""
         if self.groups is not None and is_frame(rows):
             table, of_table = self.add_blocks(rows, "the table")
             return of_table.restrict_to(table)

@@ -80,7 +80,7 @@ def calibration(
 
     Sources: ECE by equal bins, C. Guo et al., On calibration of modern neural networks (ICML 2017); risk and
     coverage, Y. Geifman and R. El-Yaniv, Selective classification for deep neural networks (NeurIPS 2017); G. W.
-    Brier, Verification of forecasts expressed in terms of probability (1950); normalized cross entropy, as of NIST.
+    Brier, Verification of forecasts expressed in terms of probability (1950); normalized cross entropy: NIST.
 
     Args:
         table: A row for each word, or for anything else that is right or wrong.

@@ -135,7 +135,7 @@ def judge(
     try:
         records = [dict(row.items()) for row in rows]
         if not all(records):
-            raise ValueError(records)  # noqa: TRY301 - told below
+            raise ValueError(records)  # noqa: TRY301 - reported below
     except (AttributeError, TypeError, ValueError) as error:
         raise build_argument_error("rows", type(rows).__name__, "a list of dicts") from error
     words = [str(row.pop("more", more)) for row in records]

@@ -68,7 +68,7 @@ class Attribution:
         errors: One row for each run of errors: ``voice``, ``engine``, ``language``, ``utterance``, ``take`` (from 0),
             ``start`` (index of its first token in the reference), ``reference`` and ``hypothesis`` (its tokens),
             ``errors`` (their number), ``kind`` (``sound``, or ``homophone``, ``number`` or ``spelling`` for errors
-            that cannot be heard), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (share of the other voices
+            that is inaudible), ``cause`` (``shared``, ``engine``, ``own``), ``share`` (share of the other voices
             with an error there, where each engine counts once), ``p_holm`` (of shared errors and those of engines:
             probability that as many voices err at the first token by independent slips, each voice with its own
             rate; corrected by Holm's method over all tokens), ``at_end`` (whether the last token is left out).
@@ -146,12 +146,16 @@ def attribute(
     Example:
         >>> import pandas as pd
         >>> said = ["it is late", "good morning all"]
-        >>> heard = {
+        >>> recognized = {
         ...     "a": ["it is", "good all"],
         ...     "b": ["it is late", "good all"],
         ...     "c": ["it is late", "good all"],
         ... }
-        >>> rows = [{"voice": v, "text": s, "hypothesis": h} for v in heard for s, h in zip(said, heard[v])]
+        >>> rows = [
+        ...     {"voice": v, "text": s, "hypothesis": h}
+        ...     for v in recognized
+        ...     for s, h in zip(said, recognized[v])
+        ... ]
         >>> attribute(pd.DataFrame(rows), language="en").voices[
         ...     ["voice", "shared_errors", "own_errors"]
         ... ].values.tolist()

@@ -43,7 +43,7 @@ ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
 # Ignored: white space, signs between digits, and full stops that are no decimal points.
 _IGNORED_SIGNS = re.compile(r"\s|(?<=\d)[^\w\s.](?=\d)|(?<!\d)\.|\.(?!\d)")
 _DIGIT = re.compile(r"\d")
-# Kinds of the classes of differences that cannot be heard.
+# Kinds of the classes of inaudible differences.
 _KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"}
 Cause: TypeAlias = Literal["shared", "engine", "own"]
 
@@ -53,7 +53,7 @@ def _classify_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int
     if row.reference == row.hypothesis or language not in {"ja", "zh"} or not has_classes(language):
         return [], None
     comparison = classify_differences(row.reference, row.hypothesis, language)
-    homophones = comparison.count("homophone")  # also if they are no errors in the unit, as of readings
+    homophones = comparison.count("homophone")  # even if they are no errors in the unit, such as readings
     # Differences have places in the normalized reference. These are places of tokens only if the reference is
     # normalized.
     if row.unit != "char" or comparison.reference != row.reference:
@@ -65,17 +65,18 @@ def _classify_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int
     return spans, homophones
 
 
-def _classify_run(said: str, heard: str, language: str) -> ErrorKind | None:
+def _classify_run(said: str, recognized: str, language: str) -> ErrorKind | None:
     """Return the kind of all errors of a run, if both of its sides say it."""
-    reference, hypothesis = (_IGNORED_SIGNS.sub("", text) for text in (said, heard))
+    reference, hypothesis = (_IGNORED_SIGNS.sub("", text) for text in (said, recognized))
     if reference and reference == hypothesis:
         return "number" if _DIGIT.search(reference) else "spelling"
-    if language == "en" and said and heard:
+    if language == "en" and said and recognized:
         kinds = {
-            difference.kind for difference in compare_normalized(said, heard, said, heard, "en").differences
+            difference.kind
+            for difference in compare_normalized(said, recognized, said, recognized, "en").differences
         }
         if kinds <= {"notation", "homophone"}:
-            return "number" if _DIGIT.search(said + heard) else _KINDS[min(kinds, default="notation")]
+            return "number" if _DIGIT.search(said + recognized) else _KINDS[min(kinds, default="notation")]
     return None
 
 

@@ -130,8 +130,11 @@ def timed_error_rate(
     >>> from speechlab.metrics import timed_error_rate
     >>> from speechlab.segments import frame
     >>> said = frame([(0.0, 2.0, "good morning"), (10.0, 12.0, "how are you")], file="a.wav")
-    >>> heard = frame([(0.1, 12.5, "good morning how are you")], file="a.wav")
-    >>> timed_error_rate(said, heard, collar=5.0).rate, timed_error_rate(said, heard, collar=1.0).rate
+    >>> recognized = frame([(0.1, 12.5, "good morning how are you")], file="a.wav")
+    >>> (
+    ...     timed_error_rate(said, recognized, collar=5.0).rate,
+    ...     timed_error_rate(said, recognized, collar=1.0).rate,
+    ... )
     (0.0, 0.8)
 
     Args:
@@ -248,12 +251,12 @@ def _build_tokens(stream: list[_Token]) -> TimedTokens:
     return TimedTokens(next(integers), begin, stop, np.array(middles, dtype=np.float64), next(integers))
 
 
-def _assign_speakers(said: dict[str, TimedTokens], heard: dict[str, TimedTokens]) -> list[_StreamMatch]:
+def _assign_speakers(said: dict[str, TimedTokens], recognized: dict[str, TimedTokens]) -> list[_StreamMatch]:
     """Return the speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
     nobody = _build_tokens([])
-    size = max(len(said), len(heard))
+    size = max(len(said), len(recognized))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
-    theirs = [*heard.items(), *[("", nobody)] * (size - len(heard))]
+    theirs = [*recognized.items(), *[("", nobody)] * (size - len(recognized))]
     counts = [
         [count_timed_errors(our_tokens, their_tokens) for _, their_tokens in theirs] for _, our_tokens in ours
     ]

@@ -45,8 +45,8 @@ class WordTimes:
     Example:
         >>> import pandas as pd
         >>> said = pd.DataFrame({"start": [0.0, 0.5], "end": [0.4, 0.9], "word": ["good", "morning"]})
-        >>> heard = said.assign(start=[0.02, 0.62], word=["good", "Morning."])
-        >>> found = word_times(said, heard, language="en")
+        >>> recognized = said.assign(start=[0.02, 0.62], word=["good", "Morning."])
+        >>> found = word_times(said, recognized, language="en")
         >>> found.within(0.05).f1, found.edges()["mean_abs_s"].round(3).tolist()
         (0.5, [0.07, 0.0])
     """
@@ -86,7 +86,7 @@ class WordTimes:
         """Return the errors of correct words in seconds, with a row for ``start`` and one for ``end``.
 
         Columns: ``words`` (their number), ``mean_s`` and ``median_s`` (signed), ``mean_abs_s``, ``median_abs_s`` and
-        ``p95_abs_s``. Words that were not recognized have no error of time, so read it beside recall.
+        ``p95_abs_s``. Words that were not recognized have no error of time, so read it together with recall.
         """
         rows = {}
         for edge in ("start", "end"):

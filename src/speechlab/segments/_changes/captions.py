@@ -255,10 +255,10 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
         SegmentError: The table is not a segment frame.
 
     Example:
-        >>> heard = frame(
+        >>> recognized = frame(
         ...     [(0.0, 2.0, "Good morning."), (2.0, 22.0, "You"), (22.0, 24.0, "Thanks for watching!")]
         ... )
-        >>> doubts(heard).tolist()
+        >>> doubts(recognized).tolist()
         ['', 'sparse', 'stock phrase']
     """
     checked = frame(table)

@@ -65,7 +65,7 @@ def _parse_time(text: str) -> float | None:
 
 
 def _collect_text(text: str) -> str:
-    r"""The text without what stands in braces, and without drawings, which go from ``\p1`` to ``\p0``."""
+    r"""The text without parts in braces and without drawings, which go from ``\p1`` to ``\p0``."""
     if "{" in text:
         pieces, is_drawing = [], False
         for piece in _OVERRIDE.split(text):

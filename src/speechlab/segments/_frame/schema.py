@@ -58,7 +58,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     table = data if isinstance(data, pd.DataFrame) else _build_table(data)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
-        raise SegmentError(f"the column {twice[0]!r} is there twice; rename one", column=str(twice[0]))
+        raise SegmentError(f"the column {twice[0]!r} occurs twice; rename one", column=str(twice[0]))
     for name in ("start", "end"):
         if name not in table.columns:
             have = ", ".join(map(str, table.columns)) or "none"

@@ -29,8 +29,8 @@ def align(
 
     >>> from speechlab import segments
     >>> said = segments.frame([(0.0, 2.0, "one"), (5.0, 6.0, "two")], file="a.wav")
-    >>> heard = segments.frame([(0.1, 1.0, "won"), (1.2, 2.2, "done")], file="a.wav")
-    >>> segments.align(said, heard, "largest")[["start", "text", "start_b", "text_b", "overlap_s"]]
+    >>> recognized = segments.frame([(0.1, 1.0, "won"), (1.2, 2.2, "done")], file="a.wav")
+    >>> segments.align(said, recognized, "largest")[["start", "text", "start_b", "text_b", "overlap_s"]]
        start text  start_b text_b  overlap_s
     0    0.0  one      0.1    won        0.9
     1    5.0  two      NaN    NaN        0.0

@@ -157,8 +157,8 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
 
     >>> from speechlab import segments
     >>> said = segments.frame([(0.0, 2.0), (2.0, 3.0)], file="a.wav")
-    >>> heard = segments.frame([(1.5, 2.5), (3.0, 4.0)], file="a.wav")
-    >>> segments.overlap_join(said, heard)
+    >>> recognized = segments.frame([(1.5, 2.5), (3.0, 4.0)], file="a.wav")
+    >>> segments.overlap_join(said, recognized)
        left  right  overlap_s
     0     0      0        0.5
     1     1      0        0.5

@@ -30,8 +30,8 @@ class DetectionScore:
         scored_s: Scored time: the extent without the collars; NaN without an extent.
 
     Example:
-        >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
-        >>> detection = score(said, heard).detection
+        >>> said, recognized = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
+        >>> detection = score(said, recognized).detection
         >>> detection.miss_s, detection.false_alarm_s, detection.f1
         (0.5, 0.5, 0.75)
     """

@@ -67,8 +67,8 @@ class SegmentScore:
         lenient_diarization: The same without the collars around the edges of each speaker of the reference.
 
     Example:
-        >>> said, heard = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
-        >>> score(said, heard, collar=0.2).starts.matched
+        >>> said, recognized = frame([(0.0, 2.0)], file="a.wav"), frame([(0.5, 2.5)], file="a.wav")
+        >>> score(said, recognized, collar=0.2).starts.matched
         0
     """
 

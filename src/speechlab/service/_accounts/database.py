@@ -77,7 +77,7 @@ class Database:
         self._path, self._journal = folder / "service.sqlite", folder / "usage-left.jsonl"
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            # SQLite gives the files beside it (-wal, -shm) the rights of this one.
+            # SQLite gives its other files (-wal, -shm) the rights of this one.
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             raise StoreError(

@@ -175,7 +175,7 @@ def _compute_digest(secret: bytes, key: str) -> bytes:
 
 
 def _warn_new_secret(database: Database) -> None:
-    """Warn of a new secret beside keys or usage of an older one, as after an incomplete restore."""
+    """Warn of a new secret with keys or usage of an older one, as after an incomplete restore."""
     stored = database.read("SELECT count(*) FROM keys")[0][0]
     of_settings = database.read(
         "SELECT count(*) FROM (SELECT key_id FROM usage UNION SELECT key_id FROM limits) WHERE key_id GLOB ?",

@@ -129,7 +129,7 @@ _AMOUNT_COUNTERS = {
     "characters": ("characters", "Unicode code points of texts given."),
     "input_bytes": ("input_bytes", "Bytes of texts and recordings given."),
     "audio_bytes": ("audio_bytes", "Bytes of audio made."),
-    "audio_s": ("audio_seconds", "Seconds of audio made or heard."),
+    "audio_s": ("audio_seconds", "Seconds of audio synthesized or recognized."),
     "prompt_tokens": ("prompt_tokens", "Tokens read."),
     "completion_tokens": ("completion_tokens", "Tokens written."),
 }

@@ -45,7 +45,7 @@ class Meter:
     def size_s(self) -> float:
         """Expected duration by the length of the text or recording; used for the order of work only."""
         # A slow machine does 64,000 bytes, or 20 characters, a second. A recording is never short: it needs a slot,
-        # as it is decoded while another is heard.
+        # as it is decoded while another is recognized.
         if self.row.operation == "asr":
             return max(11.0, self.row.input_bytes / 64_000)
         return self.row.characters / 20

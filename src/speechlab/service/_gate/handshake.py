@@ -23,7 +23,7 @@ from speechlab.service._state import ServiceState, get_record
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-# Keys of the old form, without the colon; their own code tells their owners to get a new key.
+# Keys of the old form, without the colon; their own code asks their owners to get a new key.
 _LEGACY_KEY = re.compile(rf"{KEY_PREFIX}[-_][A-Za-z0-9._~+/=-]{{8,256}}")
 
 

@@ -153,4 +153,4 @@ def _build_form_error(message: str, parameter: str | None = None) -> InvalidRequ
 
 
 def _build_damaged_error(reason: str) -> InvalidRequestError:
-    return _build_form_error(f"the form is damaged: {reason}; send multipart/form-data as of RFC 7578")
+    return _build_form_error(f"the form is damaged: {reason}; send multipart/form-data as in RFC 7578")

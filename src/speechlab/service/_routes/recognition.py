@@ -148,17 +148,19 @@ def _build_options(wanted: RecognitionRequest) -> RecognitionOptions:
     return RecognitionOptions(**options | {"vad": wanted.vad.value})
 
 
-def _build_reply(wanted: RecognitionRequest, heard: Recognition, duration: float) -> dict[str, Any]:
+def _build_reply(wanted: RecognitionRequest, recognized: Recognition, duration: float) -> dict[str, Any]:
     reply: dict[str, Any] = {
-        "language": wanted.language.value if wanted.language else heard.language,
-        "confidence": round(min(heard.confidence, 1.0), 4) if heard.confidence > 0 else 0.0,  # also for NaN
+        "language": wanted.language.value if wanted.language else recognized.language,
+        "confidence": round(min(recognized.confidence, 1.0), 4)
+        if recognized.confidence > 0
+        else 0.0,  # also for NaN
     }
     if wanted.vad is not VadMode.SEGMENTS:
-        return {"text": heard.text, **reply}
-    if not all(math.isfinite(piece.start) and math.isfinite(piece.end) for piece in heard.segments):
+        return {"text": recognized.text, **reply}
+    if not all(math.isfinite(piece.start) and math.isfinite(piece.end) for piece in recognized.segments):
         raise Fault("ErrInternal", ASR_FAILED.format(detail="a segment has no time"), "asr", "engine")
     reply["segments"] = [
         {"start": round(piece.start, 3), "end": min(round(piece.end, 3), duration), "text": piece.text}
-        for piece in heard.segments
+        for piece in recognized.segments
     ]
     return reply

@@ -200,7 +200,7 @@ def run_until_stopped(config: ServiceConfig) -> None:
 
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
     ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once.
-    The status is 0, or 3 if usage could be written neither to the ledger nor beside it.
+    The status is 0, or 3 if usage could be written neither to the ledger nor to the file next to it.
     """
     # Or it would look like a folder without users.
     if config.users_dir is not None and not config.users_dir.is_dir():

@@ -46,7 +46,7 @@ class SegmentEditor(RefreshableWidget, Player):
     segment, or select a segment and use the fields, buttons and keys. Edges snap to those of neighbors and of the
     reference::
 
-        editor = sl.widgets.SegmentEditor("talk.wav", heard.segments, reference=marked)
+        editor = sl.widgets.SegmentEditor("talk.wav", recognized.segments, reference=marked)
         editor  # shows it
         editor.frame  # the segment frame with all edits
         editor.changes  # the differences from the given frame

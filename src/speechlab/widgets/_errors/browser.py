@@ -87,7 +87,7 @@ class ReferenceBrowser(AudioTable):
     the file that a page of :meth:`AudioTable.save` gives its reader (``marks=``).
 
     Args:
-        suspects: Suspected rows, as of :meth:`speechlab.evaluate.Report.suspects`.
+        suspects: Suspected rows, as from :meth:`speechlab.evaluate.Report.suspects`.
         reference: Column of references.
         language: Column of languages.
         columns: Names of the columns that are visible at first; None for a default choice.

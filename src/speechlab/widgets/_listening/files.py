@@ -34,7 +34,7 @@ def write_page_and_key(
     if file.is_dir():
         message = f"{file} is a folder; give the name of a page in it, such as {file.name}/test.html"
         raise InvalidRequestError(message, parameter="path")
-    if beside.exists():  # of another test it stays, because its answers cannot be read without it
+    if beside.exists():  # the key of another test is kept: its answers cannot be read without it
         try:
             earlier = orjson.loads(beside.read_bytes())
         except orjson.JSONDecodeError:
@@ -82,13 +82,13 @@ def encode_sounds(
     if expected > _ESTIMATE_MARGIN * _MAX_PAGE_BYTES:
         raise _build_size_error(len(names), f"about {expected / 1e6:,.0f} MB")
     length = 0
-    with show_progress(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as tell:
+    with show_progress(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as advance:
         for name in names:
             encode([name])
             length += len(texts[name])
             if length > _MAX_PAGE_BYTES:
                 raise _build_size_error(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")
-            tell()
+            advance()
     return {name: texts[name] for name in names}
 
 

@@ -43,7 +43,7 @@ class Stimuli:
         self._sizes = np.zeros(len(cells), np.int64)
         digest = hashlib.sha256()
         levels, room = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
-        with show_progress(progress, len(cells), "sounds", unit="sound", delay_s=1.0) as tell:
+        with show_progress(progress, len(cells), "sounds", unit="sound", delay_s=1.0) as advance:
             for row in range(len(cells)):  # an unplayable recording is refused before the test begins
                 clip = self._read_clip(row)
                 self._sizes[row] = 2 * clip.samples.size
@@ -52,7 +52,7 @@ class Stimuli:
                 if equal_level:
                     levels[row] = loudness(clip.to_mono())
                     room[row] = 20 * math.log10(PEAK / clip.peak) if clip.peak else np.nan
-                tell()
+                advance()
         self.digest = digest.hexdigest()
         measured = np.isfinite(levels)
         if measured.any():  # gains for equal loudness without clipping

@@ -293,7 +293,7 @@ class ListeningTest(LiveWidget):
         """Write a page for each listener, and the key of the test.
 
         A page has only the listener's part of the sounds, so that it is small enough for a phone, on which the
-        listener keeps it and goes on later.
+        listener keeps it and continues later.
 
         Args:
             folder: Folder of the pages and of ``test.key.json``, which is made if necessary.

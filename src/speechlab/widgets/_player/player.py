@@ -78,7 +78,7 @@ class Player(LiveWidget):
         speed: 0.25 to 4; the pitch stays.
         tier: Number of the tier whose texts are listed.
         selected: Number of the segment of that tier that was played last, or -1.
-        heard: Number of the audible clip.
+        active_clip: Number of the audible clip.
         equal_level: Whether several clips are attenuated to the level of the quietest.
         duration: Duration of the longest clip in seconds.
 
@@ -111,7 +111,7 @@ class Player(LiveWidget):
     view = traitlets.Tuple().tag(sync=True)
     loop = traitlets.Bool(default_value=False).tag(sync=True)
     speed = traitlets.Float(1.0).tag(sync=True)
-    heard = traitlets.Int(0).tag(sync=True)
+    active_clip = traitlets.Int(0).tag(sync=True)
     equal_level = traitlets.Bool(default_value=True).tag(sync=True)
     spectrogram = traitlets.Bool(default_value=False).tag(sync=True)
 
@@ -245,10 +245,10 @@ class Player(LiveWidget):
             raise traitlets.TraitError(f"speed is {proposal['value']!r}; give {slowest} to {fastest}")
         return float(proposal["value"])
 
-    @traitlets.validate("heard", "tier")
+    @traitlets.validate("active_clip", "tier")
     def _check_index(self, proposal: Any) -> int:
         name = proposal["trait"].name
-        count = len(self.clips) if name == "heard" else max(len(self._list_tiers()), 1)
+        count = len(self.clips) if name == "active_clip" else max(len(self._list_tiers()), 1)
         if not 0 <= proposal["value"] < count:
             raise traitlets.TraitError(f"{name} is {proposal['value']!r}; give 0 to {count - 1}")
         return int(proposal["value"])

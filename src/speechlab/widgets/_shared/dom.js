@@ -97,7 +97,7 @@ export class View {
     this.off.signal.addEventListener("abort", act);
   }
 
-  /** Sets values of the model, and tells Python. @param {Record<string, any>} values */
+  /** Sets values of the model, and sends them to Python. @param {Record<string, any>} values */
   put(values) {
     for (const [name, value] of Object.entries(values)) this.model.set(name, value);
     this.model.save_changes();

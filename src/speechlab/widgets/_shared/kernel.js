@@ -9,7 +9,7 @@ let questions = 0;
 export class Unanswered extends Error {}
 
 /** Sends a message to the kernel. Returns whether there still is one. @param {any} model @param {Record<string, any>} message @param {ArrayBufferLike[]} [buffers] */
-export function tell(model, message, buffers) {
+export function post(model, message, buffers) {
   try {
     model.send(message, undefined, buffers);
     return true;
@@ -57,6 +57,6 @@ export function ask(model, message, buffers, patience = PATIENCE_MS) {
     };
     model.on("msg:custom", take);
     wait();
-    if (!tell(model, { ...message, ask: id }, buffers)) settle(() => reject(new Unanswered(GONE)));
+    if (!post(model, { ...message, ask: id }, buffers)) settle(() => reject(new Unanswered(GONE)));
   });
 }

@@ -39,7 +39,7 @@ class StreamPlayer(RefreshableWidget):
         player.wait()  # the clip
         clip = await alab.stream_speech("Good morning.", voice=voice).play()
 
-    Reading goes on in the background. Players that are made one after the other sound one after the other, without a
+    Reading continues in the background. Players made one after the other play one after the other, without a
     gap. *Stop* closes the stream, which stops the service's work. The saved notebook has the sound that came.
 
     Args:

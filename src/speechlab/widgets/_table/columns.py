@@ -218,7 +218,7 @@ def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
         require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
         return given
     likely = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
-    # Names of files are no sound beside recordings that are all missing.
+    # Names of files are no sound next to recordings that are all missing.
     others = () if silent and any(frame[name].isna().all() for name in likely) else frame.columns
     for name in [*likely, *others]:
         values = [value for value in frame[name].head(_SAMPLE_ROWS) if not is_missing(value)]

@@ -195,14 +195,16 @@ class AudioTable(RefreshableWidget):
         with self._lock:
             self._set_annotation(self._label_to_row(label), "note", text)
 
-    def update(self, label: Any, cells: Mapping[Any, Any], *, sound: Any = None, heard: bool = False) -> None:
+    def update(
+        self, label: Any, cells: Mapping[Any, Any], *, sound: Any = None, played: bool = False
+    ) -> None:
         """Replace some cells of a row, its sound too, and show them at once.
 
         Args:
             label: Index label of the row.
             cells: New values by the names of their columns.
             sound: The sound to play, if it is another than that in the cells.
-            heard: The sound was heard elsewhere, so that a row whose sound is awaited does not play it again.
+            played: The sound was played elsewhere, so that a row whose sound is awaited does not play it again.
 
         Raises:
             InvalidRequestError: The row or a column does not exist.
@@ -212,7 +214,7 @@ class AudioTable(RefreshableWidget):
             require_columns(rows.frame, *cells)
             changed = rows.replace_cells(row, cells, sound)
         self.send(
-            {"type": "changed", "row": row, "cells": changed, "heard": heard, "revision": self.revision}
+            {"type": "changed", "row": row, "cells": changed, "played": played, "revision": self.revision}
         )
         self._schedule_refresh()
 

@@ -97,7 +97,7 @@ class VoiceExplorer(AudioTable):
         self._done: dict[tuple[int, str], SpeechResult] = {}
         self._now: list[SpeechResult | None] = [None] * len(self._catalogue)
         self._queue: deque[tuple[int, str]] = deque()
-        self._aloud: set[int] = set()  # rows that are to be heard while they are made
+        self._aloud: set[int] = set()  # rows that are to be played while they are made
         self._player: StreamPlayer | None = None
         self._turns = threading.Lock()
         self._telling = threading.Lock()
@@ -323,8 +323,8 @@ class VoiceExplorer(AudioTable):
             sound = spoken.to_clip(level=self.equal_level) or NoSound(spoken.words, makeable=True)
         if instead is not _IN_PROGRESS:
             self._aloud.discard(row)
-        played = spoken is not None and spoken.heard and self._player is not None and self._player.settle()
-        self.update(row, to_cells(spoken), sound=sound, heard=played)
+        played = spoken is not None and spoken.played and self._player is not None and self._player.settle()
+        self.update(row, to_cells(spoken), sound=sound, played=played)
 
     # -- the form
 

@@ -64,7 +64,7 @@ class SpeechResult:
     error: str = ""
     words: str = ""  # the error in the words of the service alone
     gone: bool = False  # the service could not be reached, so that its other voices would fail too
-    heard: bool = False  # a player of the stream played it while it was made
+    played: bool = False  # a player of the stream played it while it was made
 
     @property
     def characters(self) -> int | None:
@@ -123,20 +123,20 @@ def speak_sentence(
         else:
             if player.state == "stopped":
                 raise StoppedError
-            return _build_result(text, clip, player.times, heard=True)
+            return _build_result(text, clip, player.times, played=True)
     call = time_call(synthesize_whole, patience_s=0)
     if call.result is None:
         return _build_failure(text, call.error)
     return _build_result(text, call.result, call.to_columns())
 
 
-def _build_result(text: str, clip: AudioClip, times: dict[str, Any], *, heard: bool = False) -> SpeechResult:
+def _build_result(text: str, clip: AudioClip, times: dict[str, Any], *, played: bool = False) -> SpeechResult:
     level_lufs, first_s = loudness(clip.to_mono()), times.get("first_audible_s")
     gain_db = 0.0
     if not math.isnan(level_lufs) and clip.peak:
         gain_db = min(LEVEL_LUFS - level_lufs, 20 * math.log10(PEAK / clip.peak))
     first_s = math.nan if first_s is None else first_s
-    return SpeechResult(text, clip, first_s, times["total_s"], level_lufs, gain_db, heard=heard)
+    return SpeechResult(text, clip, first_s, times["total_s"], level_lufs, gain_db, played=played)
 
 
 def _build_failure(text: str, error: Exception | None) -> SpeechResult:

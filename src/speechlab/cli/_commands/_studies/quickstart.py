@@ -99,7 +99,7 @@ def _check_space(out: Path) -> None:
 
 
 def _run_studies(
-    lab: Client, sentences: int, told: Callable[[str, int, int], None], *, concurrency: int
+    lab: Client, sentences: int, report_progress: Callable[[str, int, int], None], *, concurrency: int
 ) -> tuple[Report, Report]:
     from speechlab import datasets, evaluate
 
@@ -110,14 +110,16 @@ def _run_studies(
         lab,
         chosen[["id", "language", "text"]],
         concurrency=concurrency,
-        progress=lambda stage, done, total: told(names[stage], done, total) if stage in names else None,
+        progress=lambda stage, done, total: (
+            report_progress(names[stage], done, total) if stage in names else None
+        ),
     )
     chinese = evaluate.recognition(
         lab,
         _sample_evenly(datasets.zh_speech()[["id", "language", "text", "audio", "duration_s"]], sentences),
         voice=None,
         concurrency=concurrency,
-        progress=lambda _, done, total: told("recognizing Chinese recordings", done, total),
+        progress=lambda _, done, total: report_progress("recognizing Chinese recordings", done, total),
     )
     texts = chosen[["id", "text"]].assign(
         source_lang=chosen["language"].astype(str),
@@ -129,7 +131,7 @@ def _run_studies(
         texts,
         concurrency=concurrency,
         title="Translations",
-        progress=lambda _, done, total: told("translating", done, total),
+        progress=lambda _, done, total: report_progress("translating", done, total),
     )
     return evaluate.Report.combine("Voices and what was understood", [voices_report, chinese]), translated
 

@@ -208,8 +208,8 @@ def _repeat_saved_study(
     out: Annotated[
         Path | None, typer.Option(metavar="REPORT", help="Where the new report goes, with --from.")
     ] = None,
-    service: Annotated[list[str] | None, typer.Option(metavar="NAME=URL", help="As of the studies.")] = None,
-    openai: Annotated[list[str] | None, typer.Option(metavar="NAME=JSON", help="As of the studies.")] = None,
+    service: Annotated[list[str] | None, typer.Option(metavar="NAME=URL", help="As in the studies.")] = None,
+    openai: Annotated[list[str] | None, typer.Option(metavar="NAME=JSON", help="As in the studies.")] = None,
     fail_if: Annotated[list[Change] | None, typer.Option(help=_FAIL_IF_HELP)] = None,
 ) -> None:
     if ctx.invoked_subcommand is not None:

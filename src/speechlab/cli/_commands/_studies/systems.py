@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from speechlab.client import OpenAIAdapter, Secret
 
 _BAND = re.compile(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)")
-# What the setting is called beside which others are put.
+# Name of the setting that others are compared with.
 _PLAIN_SETTING = "plain"
 # Parameters that are compared with a setting without them.
 _SETTING_PARAMETERS = {"recognition": ("hotwords",), "translation": ("keywords", "context")}

@@ -42,7 +42,7 @@ def watch(
     """Ask a pinned set again, and test whether anything has become worse, however often one looks.
 
     Run it on a schedule of your own, by cron or in CI. Each run is a folder in ``out``, and report.html there shows
-    the series, what has changed, and the first run beside the newest. The exit status is 4 if something is shown to
+    the series, what has changed, and the first run against the newest. The exit status is 4 if something is shown to
     have become worse, 1 if rows of this run failed, and 2 if the study cannot be made as given.
     """
     from speechlab import evaluate
@@ -107,10 +107,10 @@ def _check_pin(source: Path, folder: Path) -> dict[str, str]:
 def _repeat_study(
     name: str, options: Mapping[str, Any], source: Path, folder: Path, runs: list[Report]
 ) -> int:
-    """Make the study anew, keep it beside the earlier ones, and return how many rows failed."""
+    """Make the study anew, keep it with the earlier ones, and return how many rows failed."""
     from speechlab import evaluate
 
-    store = folder / "unfinished"  # a run that was stopped goes on from there
+    store = folder / "unfinished"  # a run that was stopped resumes from there
     words = [str(source), "--out", str(folder), "--store", str(store), *_format_arguments(options)]
     command = build_command(name, _make_report)
     report = command.main(args=words, prog_name=f"speechlab study {name}", standalone_mode=False)

@@ -3,7 +3,7 @@
 // An edit shows at once and goes to the kernel with the revision that it belongs to. The kernel applies it and tells
 // every page. If the kernel has set other segments in the meantime, these win.
 
-import { GONE, LATE, PATIENCE_MS, tell } from "../../_shared/kernel.js";
+import { GONE, LATE, PATIENCE_MS, post } from "../../_shared/kernel.js";
 import { layLanes } from "../../_player/browser/draw.js";
 
 const SAME_STEP_MS = 1_200;
@@ -60,7 +60,7 @@ export class Book {
   /** @param {BookView} view */
   enter(view) {
     this.views.add(view);
-    if (this.revision < 0 && !tell(this.model, { type: "rows" })) this.changed(GONE, true);
+    if (this.revision < 0 && !post(this.model, { type: "rows" })) this.changed(GONE, true);
   }
 
   /** @param {string} [words] @param {boolean} [failed] */
@@ -169,7 +169,7 @@ export class Book {
     if (!step) return;
     this.past.push({ ...step, key: "" });
     this.chosen = step.forth.put[0]?.id ?? this.chosen;
-    this.send(step.forth, `Done again: ${step.said}`);
+    this.send(step.forth, `Redone: ${step.said}`);
   }
 
   /** @param {RowChange} change @param {string} words */
@@ -181,7 +181,7 @@ export class Book {
     const put = change.put.map(({ id, start, end, text, speaker, like }) => [id, start, end, text, speaker, like]);
     this.open.add(number);
     this.changed(words);
-    if (!tell(this.model, { type: "edit", revision, by, number, put, removed: change.removed })) {
+    if (!post(this.model, { type: "edit", revision, by, number, put, removed: change.removed })) {
       this.changed(`${GONE}. What is edited here is not in Python`, true);
       return;
     }

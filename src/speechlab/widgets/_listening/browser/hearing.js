@@ -1,4 +1,4 @@
-// The sounds of a question: requested and played one at a time. Counts plays and the seconds heard.
+// The sounds of a question: requested and played one at a time. Counts plays and the seconds played.
 
 import { Unanswered } from "../../_shared/kernel.js";
 import { askSound, Line, outputAt } from "../../_shared/sound.js";
@@ -38,8 +38,8 @@ export class Hearing {
     return this.buffers.get(token)?.duration ?? 0;
   }
 
-  /** Whether a sound was heard: to its end, or for a second if the listener may switch between sounds. @param {string} token @param {boolean} whole */
-  heard(token, whole) {
+  /** Whether a sound was played: to its end, or for a second if the listener may switch between sounds. @param {string} token @param {boolean} whole */
+  isPlayed(token, whole) {
     if (this.ended.has(token) || this.errors.has(token)) return true;
     return !whole && (this.seconds.get(token) ?? 0) >= Math.min(ENOUGH_S, this.duration(token) - 0.01);
   }

@@ -4,7 +4,7 @@
 // drawn here for each listener.
 
 import { fillOptions, make, View } from "../../_shared/dom.js";
-import { ask, tell } from "../../_shared/kernel.js";
+import { ask, post } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Hearing } from "./hearing.js";
 import { questionsFor } from "./order.js";
@@ -204,7 +204,7 @@ class TestView extends View {
 
   /** Lets the next listener begin. The answers of this one are kept. */
   leave() {
-    tell(this.model, { type: "next" });
+    post(this.model, { type: "next" });
     this.session = null;
     this.doubled = false;
     this.warning.textContent = this.note;
@@ -230,10 +230,10 @@ class TestView extends View {
     const scales = this.model.get("method") === "mushra";
     const hear = scales ? "hear_scales" : !question.whole ? "hear_all" : question.sounds.length > 1 ? "hear_many" : "hear_one";
     this.next = () => {
-      const unheard = question.sounds.some((sound) => !this.hearing.heard(sound.token, question.whole));
+      const unplayed = question.sounds.some((sound) => !this.hearing.isPlayed(sound.token, question.whole));
       const open = question.answer() === null;
-      next.disabled = unheard || open;
-      hint.textContent = unheard ? words[hear] : open ? words[scales ? "now_rate" : "now_choose"] : "";
+      next.disabled = unplayed || open;
+      hint.textContent = unplayed ? words[hear] : open ? words[scales ? "now_rate" : "now_choose"] : "";
     };
     this.trial = trial;
     this.question = question;
@@ -358,7 +358,7 @@ class TestView extends View {
       const playing = hearing.token === token && (hearing.playing || hearing.wanted === token);
       button.classList.toggle("sl-playing", playing);
       button.setAttribute("aria-pressed", String(playing));
-      button.classList.toggle("sl-heard", hearing.heard(token, question.whole));
+      button.classList.toggle("sl-heard", hearing.isPlayed(token, question.whole));
       const seconds = hearing.duration(token);
       const share = playing && hearing.playing && seconds ? Math.min(hearing.line.position / seconds, 1) : 0;
       bar.style.width = `${100 * share}%`;

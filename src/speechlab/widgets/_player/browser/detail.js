@@ -43,7 +43,7 @@ export class Detail {
   /** Requests data for the view once it has stopped moving. @param {number} width Device pixels. */
   look(width) {
     const [start, end] = this.model.get("view");
-    const clip = this.model.get("heard");
+    const clip = this.model.get("active_clip");
     const spectrogram = this.model.get("spectrogram");
     const request = [start, end, clip, spectrogram, width].join();
     if (request === this.asked || !width) return;
@@ -76,10 +76,10 @@ export class Detail {
     try {
       const { data, top } = await ask(this.model, { type: "spectrogram", ...request });
       const image = await createImageBitmap(new Blob([data], { type: "image/png" }));
-      if (request.clip === this.model.get("heard")) this.showPicture({ ...picture, image, top });
+      if (request.clip === this.model.get("active_clip")) this.showPicture({ ...picture, image, top });
     } catch (error) {
       const late = error instanceof Unanswered && this.picture?.image;
-      if (!late && request.clip === this.model.get("heard")) this.showPicture({ ...picture, error: /** @type {Error} */ (error).message });
+      if (!late && request.clip === this.model.get("active_clip")) this.showPicture({ ...picture, error: /** @type {Error} */ (error).message });
     }
   }
 

@@ -14,7 +14,7 @@ const MOST_LANES = 4;
 /**
  * @typedef {{id?: number, start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
  * @typedef {{name: string, lang: string, segments: Segment[], lanes?: number, editable?: boolean}} Layer
- * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], heard: number, position: number,
+ * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], active: number, position: number,
  *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,
  *   detail: import("./detail.js").Detail}} Scene
  */
@@ -151,7 +151,7 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
   const edge = x(scene.position);
   const played = color("--sl-done");
   const wave = color("--sl-wave");
-  pen.globalAlpha = clip === scene.heard ? 1 : 0.45;
+  pen.globalAlpha = clip === scene.active ? 1 : 0.45;
   const perPixel = ((end - start) / width / Math.max(to - from, 1e-9)) * count;
   const first = ((start - from) / Math.max(to - from, 1e-9)) * count;
   const last = Math.min(Math.ceil(x(scene.clips[clip].seconds)), width);
@@ -169,7 +169,7 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
     pen.fillRect(column, middle - (high / 127) * half - 0.5, 1, ((high - low) / 127) * half + 1);
   }
   pen.globalAlpha = 1;
-  if (scene.clips.length > 1) drawLabel(pen, color, scene.clips[clip].name, 0, top, clip === scene.heard);
+  if (scene.clips.length > 1) drawLabel(pen, color, scene.clips[clip].name, 0, top, clip === scene.active);
 }
 
 /**

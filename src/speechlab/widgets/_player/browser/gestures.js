@@ -146,7 +146,7 @@ export class Gestures {
     const sought = onWave ? soughtBy(name, player.transport.now(), player.duration) : undefined;
     if (act) act();
     else if (sought !== undefined) player.seek(sought);
-    else if (clip >= 0 && clip < this.model.get("clips").length) player.put({ heard: clip });
+    else if (clip >= 0 && clip < this.model.get("clips").length) player.put({ active_clip: clip });
     else return;
     event.preventDefault();
   }

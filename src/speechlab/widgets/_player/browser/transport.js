@@ -152,7 +152,7 @@ export class Transport {
     clips.forEach((clip, index) => {
       const gain = (this.gains[index] ??= context.createGain());
       gain.connect(context.destination);
-      const value = index !== this.model.get("heard") ? 0 : equal ? clip.gain : 1;
+      const value = index !== this.model.get("active_clip") ? 0 : equal ? clip.gain : 1;
       if (now) gain.gain.value = value;
       else gain.gain.setTargetAtTime(value, context.currentTime, 0.004);
     });

@@ -237,7 +237,7 @@ export class PlayerView extends View {
     if (transport.playing && !this.gestures.dragging && end - start < duration && (position > end || position < start)) this.show(position, position);
     drawScene(ui.canvas, {
       view: this.view, position, selection: this.selection, detail: this.detail,
-      clips: model.get("clips"), heard: model.get("heard"), layers: this.layers, tier: model.get("tier"),
+      clips: model.get("clips"), active: model.get("active_clip"), layers: this.layers, tier: model.get("tier"),
       selected: model.get("selected"), spectrogram: model.get("spectrogram"),
     });
     this.detail.look(ui.canvas.clientWidth * (window.devicePixelRatio || 1));
@@ -264,7 +264,7 @@ export class PlayerView extends View {
     ui.title.textContent = title;
     ui.title.hidden = !title;
     ui.root.setAttribute("aria-label", title ? `${this.kind}: ${title}` : this.kind);
-    fillClips(ui, clips, (heard) => this.put({ heard }), (equal) => this.put({ equal_level: equal }));
+    fillClips(ui, clips, (clip) => this.put({ active_clip: clip }), (equal) => this.put({ equal_level: equal }));
     fillSpeeds(ui.speed, model.get("speed"));
     this.states();
   }
@@ -279,11 +279,11 @@ export class PlayerView extends View {
     ui.loop.setAttribute("aria-pressed", String(model.get("loop")));
     ui.spectrogram.setAttribute("aria-pressed", String(model.get("spectrogram")));
     for (const [index, button] of ui.choice.querySelectorAll("button").entries()) {
-      button.setAttribute("aria-pressed", String(index === model.get("heard")));
+      button.setAttribute("aria-pressed", String(index === model.get("active_clip")));
     }
     const box = ui.choice.querySelector("input");
     if (box) box.checked = model.get("equal_level");
-    ui.facts.textContent = model.get("clips")[model.get("heard")]?.facts ?? "";
+    ui.facts.textContent = model.get("clips")[model.get("active_clip")]?.facts ?? "";
     ui.all.disabled = ui.zoomOut.disabled = all;
     ui.zoomIn.disabled = span <= SHORTEST_VIEW_S * 1.001;
     ui.scroll.hidden = all;
@@ -341,7 +341,7 @@ export class PlayerView extends View {
         const { transport } = this;
         if (transport.active) transport.play(transport.now(), transport.until, transport.loop, transport.from);
       },
-      "change:heard": () => (this.transport.mix(), this.detail.forgetPicture(), states()),
+      "change:active_clip": () => (this.transport.mix(), this.detail.forgetPicture(), states()),
       "change:equal_level": () => (this.transport.mix(), states()),
       "change:current_time": () => model.get("current_time") !== this.reported && this.seek(model.get("current_time")),
       "msg:custom": (message) => {

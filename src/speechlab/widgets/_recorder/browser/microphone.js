@@ -102,9 +102,9 @@ export class Microphone {
   /** @type {MediaStream} */ stream;
   /** @type {AudioWorkletNode} */ node;
 
-  /** @param {(block: Float32Array) => void} heard @param {() => void} lost Called when the device is gone. */
-  constructor(heard, lost) {
-    this.heard = heard;
+  /** @param {(block: Float32Array) => void} receive @param {() => void} lost Called when the device is gone. */
+  constructor(receive, lost) {
+    this.receive = receive;
     this.lost = lost;
     this.closed = false;
     this.ending = false;
@@ -125,7 +125,7 @@ export class Microphone {
       await teach(this.context);
       // The browser mixes several channels to one.
       this.node = new AudioWorkletNode(this.context, "speechlab-collector", { channelCount: 1, channelCountMode: "explicit" });
-      this.node.port.onmessage = ({ data }) => (data ? this.heard(data) : this.flushed());
+      this.node.port.onmessage = ({ data }) => (data ? this.receive(data) : this.flushed());
       source.connect(this.node);
       this.node.connect(this.context.destination); // silent, but some browsers do not run a node that is not connected
       track.addEventListener("ended", () => this.lost());

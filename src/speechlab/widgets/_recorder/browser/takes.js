@@ -1,7 +1,7 @@
 // The takes that Python has, each with its outline, its facts, and buttons to play and to delete it.
 
 import { make } from "../../_shared/dom.js";
-import { GONE, tell } from "../../_shared/kernel.js";
+import { GONE, post } from "../../_shared/kernel.js";
 import { focusIn } from "../../_shared/keys.js";
 import { askSound, Line, outputAt } from "../../_shared/sound.js";
 import { drawOutline } from "./meter.js";
@@ -110,7 +110,7 @@ export class Takes {
   /** @param {string} take */
   drop(take) {
     if (this.playing === take) this.stop();
-    if (tell(this.model, { type: "drop", take })) this.say("Deleted");
+    if (post(this.model, { type: "drop", take })) this.say("Deleted");
     else this.say(GONE, true);
   }
 

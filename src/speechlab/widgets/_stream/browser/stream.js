@@ -3,7 +3,7 @@
 // Players of one page share an output. One that is made while another still sounds begins at that one's end.
 
 import { make, penOf, shortClock, View } from "../../_shared/dom.js";
-import { ask, tell } from "../../_shared/kernel.js";
+import { ask, post } from "../../_shared/kernel.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { Line, outputAt } from "../../_shared/sound.js";
 
@@ -141,7 +141,7 @@ class StreamView extends View {
 
   press() {
     if (!this.ended) {
-      tell(this.model, { type: "stop" });
+      post(this.model, { type: "stop" });
       this.stop();
     } else if (this.playing) this.line.stop();
     else {
@@ -159,8 +159,8 @@ class StreamView extends View {
     this.paint();
   }
 
-  /** Seconds of the sound that were heard. */
-  get heard() {
+  /** Seconds of the sound that were played. */
+  get played() {
     const [first] = this.line.spans;
     return first && first.at <= this.line.context.currentTime ? this.line.position : 0;
   }
@@ -179,12 +179,12 @@ class StreamView extends View {
     const blocked = this.line.context.state === "suspended" && !this.ended && this.frames ? "the browser wants a click before it plays" : "";
     const facts = [state === "ended" ? "" : state, model.get("facts"), blocked].filter(Boolean).join(" · ");
     if (this.facts.textContent !== facts) this.facts.textContent = facts;
-    this.time.textContent = `${shortClock(this.heard)} / ${shortClock(seconds)}${this.ended ? "" : "+"}`;
+    this.time.textContent = `${shortClock(this.played)} / ${shortClock(seconds)}${this.ended ? "" : "+"}`;
     this.draw(canvas, seconds, rate);
     if (this.playing || !this.ended) this.frame = requestAnimationFrame(() => this.paint());
   }
 
-  /** Draws the waveform, which grows; the part that was heard in another color. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
+  /** Draws the waveform, which grows; the part that was played in another color. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
   draw(canvas, seconds, rate) {
     const { clientWidth: width, clientHeight: height } = canvas;
     const pen = penOf(canvas);
@@ -196,7 +196,7 @@ class StreamView extends View {
       let most = 0;
       for (let frame = bin * step; frame < Math.min((bin + 1) * step, this.frames); frame += 4) most = Math.max(most, Math.abs(this.samples[frame]));
       const high = Math.max(most * height, 1);
-      pen.fillStyle = style.getPropertyValue((bin * step) / rate < this.heard ? "--sl-done" : "--sl-wave");
+      pen.fillStyle = style.getPropertyValue((bin * step) / rate < this.played ? "--sl-done" : "--sl-wave");
       pen.fillRect((bin * width) / BINS, (height - high) / 2, Math.max(width / BINS - 1, 1), high);
     }
   }

@@ -1,7 +1,7 @@
 // Filters of a table: search, marks, categories, ranges of numbers, and the choice of columns.
 
 import { fillOptions, make, makeBox, shareAt } from "../../_shared/dom.js";
-import { tell } from "../../_shared/kernel.js";
+import { post } from "../../_shared/kernel.js";
 
 const SEARCH_MS = 120;
 const MAX_CATEGORIES = 16;
@@ -47,7 +47,7 @@ export class Narrowing {
     }
     if (this.saves) {
       const title = "Save the marks, ratings and notes as a file, to send to the author of this page";
-      make(bar, "button", "sl-button", "Save marks", { title, click: () => tell(this.table.model, { type: "save" }) });
+      make(bar, "button", "sl-button", "Save marks", { title, click: () => post(this.table.model, { type: "save" }) });
     }
     this.clear = make(bar, "button", "sl-button sl-clear", "Show all", { click: () => this.showAll() });
     this.status = make(bar, "span", "sl-status", { role: "status" });
@@ -288,7 +288,7 @@ class RangeFilter {
     const most = Math.max(...this.bars, 1);
     this.nodes = this.bars.map((count) => {
       const bar = make(this.picture, "span", "sl-bar");
-      // The square root keeps small counts visible beside large ones.
+      // The square root keeps small counts visible next to large ones.
       bar.style.height = `${count ? Math.max(100 * Math.sqrt(count / most), 4) : 0}%`;
       return bar;
     });

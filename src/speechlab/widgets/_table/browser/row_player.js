@@ -2,7 +2,7 @@
 
 import { waveform } from "./cells.js";
 import { fillSpeeds, make, makeBox, shareAt, shortClock, soughtBy, spoken } from "../../_shared/dom.js";
-import { ask, GONE, LATE, tell, Unanswered } from "../../_shared/kernel.js";
+import { ask, GONE, LATE, post, Unanswered } from "../../_shared/kernel.js";
 
 const KEPT_SOUNDS = 24;
 const MAKING_MS = 120_000;
@@ -133,7 +133,7 @@ export class RowPlayer {
       this.slider.replaceChildren();
       if (data.length) this.slider.append(waveform(new Int8Array(data.buffer)));
       this.show();
-    }, () => {}); // the sound itself tells why it does not come
+    }, () => {}); // the sound itself reports why it fails
   }
 
   playOrPause() {
@@ -216,18 +216,18 @@ export class RowPlayer {
   make(row) {
     this.meant = false;
     this.coming = row;
-    if (!tell(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail(GONE);
+    if (!post(this.model, { type: "make", row, revision: this.model.get("revision") })) this.fail(GONE);
     else setTimeout(() => this.wanted === row && this.coming === row && this.fail(LATE), MAKING_MS);
   }
 
-  /** Discards the sound of a row, which has changed. @param {number} row @param {boolean} heard Whether it was heard elsewhere. */
-  renew(row, heard) {
+  /** Discards the sound of a row, which has changed. @param {number} row @param {boolean} played Whether it was played elsewhere. */
+  renew(row, played) {
     this.forget(row);
     this.asked.delete(row);
     this.previews.delete(row);
     if (this.coming === row) this.coming = -1;
     if (row !== this.row) return;
-    if (heard) this.wanted = -1;
+    if (played) this.wanted = -1;
     this.unload();
     this.askOutline();
     this.ask(row);

@@ -85,8 +85,8 @@ export class AudioTableView extends View {
     else if (message.type === "changed" && message.revision === this.data.revision) this.takeChanged(message);
   }
 
-  /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>, heard: boolean}} message */
-  takeChanged({ row, cells, heard }) {
+  /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>, played: boolean}} message */
+  takeChanged({ row, cells, played }) {
     if (row >= this.data.loaded) return; // its piece will bring the new cells
     for (const [name, value] of Object.entries(cells)) {
       const column = this.data.cells.get(name);
@@ -96,7 +96,7 @@ export class AudioTableView extends View {
     this.outlines.delete(row);
     this.troubles.delete(row);
     this.askedFor.delete(`outline:${row}`);
-    this.player.renew(row, heard);
+    this.player.renew(row, played);
     const { sort, categories, ranges } = this.narrowing.view;
     const narrowing = [sort?.name, ...categories.keys(), ...ranges.keys()];
     if (narrowing.some((name) => name && name in cells)) this.narrow(true);
@@ -165,7 +165,7 @@ export class AudioTableView extends View {
     this.askedFor.clear();
     this.active = -1;
     this.player.reset();
-    this.turns.heard = [];
+    this.turns.recent = [];
     this.before = [];
     this.narrowing.reset();
     this.layOut();
@@ -213,7 +213,7 @@ export class AudioTableView extends View {
         return !this.askedFor.has(key) && this.askedFor.add(key);
       });
       const outlines = this.sound ? fresh("outline") : [];
-      const late = () => {}; // a press of play tells it
+      const late = () => {}; // a press of play reports it
       if (outlines.length) this.askOutlines(outlines).catch(late);
       const columns = this.data.compared(this.reference);
       const differences = columns.length ? fresh(`differences:${columns}`) : [];
@@ -373,7 +373,7 @@ export class AudioTableView extends View {
     this.warning.hidden = !words;
   }
 
-  /** Tells Python the order and the filters, for the HTML of the notebook. */
+  /** Sends Python the order and the filters, for the HTML of the notebook. */
   tellView() {
     clearTimeout(this.viewTimer);
     this.viewTimer = window.setTimeout(() => {

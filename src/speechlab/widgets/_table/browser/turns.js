@@ -9,8 +9,8 @@ import { make } from "../../_shared/dom.js";
 const WITHOUT = "Mark two rows with a sound, or hear two, to switch between them";
 
 export class Turns {
-  /** The row that was heard last, and the one before it. @type {number[]} */
-  heard = [];
+  /** The row that was played last, and the one before it. @type {number[]} */
+  recent = [];
   /** The row that A/B plays next, or -1. */
   next = -1;
   /** The row that was selected when the button was last updated. */
@@ -41,7 +41,7 @@ export class Turns {
 
   /** @param {number} row The row that plays. */
   note(row) {
-    if (this.heard[0] !== row) this.heard = [row, ...this.heard.slice(0, 1)];
+    if (this.recent[0] !== row) this.recent = [row, ...this.recent.slice(0, 1)];
   }
 
   other() {
@@ -50,13 +50,13 @@ export class Turns {
     const audible = (/** @type {number} */ candidate) => this.view.positionOf(candidate) >= 0 && !troubles.has(candidate);
     const marked = [...data.order].filter((candidate) => data.noted.mark[candidate] && !troubles.has(candidate));
     if (marked.length > 1) return marked[(marked.indexOf(row) + 1) % marked.length];
-    return this.heard.find((candidate) => candidate !== row && audible(candidate)) ?? -1;
+    return this.recent.find((candidate) => candidate !== row && audible(candidate)) ?? -1;
   }
 
   /** Follows a change of playback. */
   follow() {
     const { playing, row } = this.player;
-    if (row === this.row && (!playing || row === this.heard[0])) return;
+    if (row === this.row && (!playing || row === this.recent[0])) return;
     this.row = row;
     if (playing) this.note(row);
     this.show();
