@@ -25,7 +25,7 @@ def test_the_guide_runs(quick_lab, monkeypatch, tmp_path):
     assert names["spoken"]["status"].tolist() == ["ok", "ok", "ok", "error"]
     assert names["table"]["status"].tolist() == ["cached", "cached", "cached", "error"]
     assert names["timed"]["row"].tolist()[0] == 0
-    assert "the budget of 1 calls is used up" in str(names["told"][0].message)
+    assert "the budget of 1 calls is used up" in str(names["caught"][0].message)
     assert names["some"]["status"].tolist() == ["ok", "cancelled"]
     assert names["rest"]["status"].tolist() == ["cached", "ok"]
     assert len(pd.read_parquet("rows-spoken.parquet")) == 4

@@ -304,4 +304,4 @@ def test_guide(staged, lab, monkeypatch, tmp_path):
     for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
         exec(block, known)
     assert known["report"].summary["timed_calls"].tolist() == [2, 2]
-    assert known["heard"].tables["segments"]["text"].tolist() == ["heard"] * 6
+    assert known["recognized"].tables["segments"]["text"].tolist() == ["heard"] * 6

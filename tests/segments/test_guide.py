@@ -24,7 +24,7 @@ def test_the_guide_runs(live_service, monkeypatch, tmp_path):
         exec(compile(block, str(GUIDE), "exec"), names)
         if "first" not in names and "figure" in names:
             first = names["first"] = {name: names[name] for name in ("found", "score", "words", "marked")}
-    assert names["beside"]["overlap_s"].min() > 0.5
+    assert names["aligned"]["overlap_s"].min() > 0.5
     assert len(names["silences"]) >= 2
     assert [round(clip.duration_s, 2) for clip in names["sounds"]] == [
         round(row.end - row.start, 2) for row in names["reference"].itertuples()
