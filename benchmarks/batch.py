@@ -33,7 +33,7 @@ REFUSALS = {
 
 
 async def serve(rough: bool) -> None:
-    """Answer; if rough, 30 % of calls by 429, 5 % by 500, and close 2 % of the connections."""
+    """Answer; if rough, 30% of calls by 429, 5% by 500, and close 2% of the connections."""
     chance = random.Random(1)
 
     async def reply(_: bytes, body: bytes) -> bytes:
@@ -223,7 +223,7 @@ def compare(count: int, large: int, only: set[str], pairs: int) -> None:
             calm = measure("batch", url, few, folder / "a")
             told(f"well behaved, {few:,}", calm)
             rough = measure("batch", rough_url, few, folder / "b")
-            told("  30 % 429, 5 % 500, 2 % hung up", rough, calm["seconds"] if calm else None)
+            told("  30% 429, 5% 500, 2% hung up", rough, calm["seconds"] if calm else None)
         if "large" in only:
             told(f"from a file, {count:,}", measure("file", url, count, folder))
             first = measure("file", url, large, folder)

@@ -1,8 +1,8 @@
 """How often a comparison of two reports finds a change: ``nice python benchmarks/changes.py [NAME…]``.
 
 Each line simulates two runs of a study of two voices, and compares their reports by ``report.compare``. It prints the
-share of comparisons that call a voice worse or better, slower or faster, where nothing has changed (5 % would be
-right), and the share that call one worse or slower where both voices have become so by 10, 20 and 50 %. All lines
+share of comparisons that call a voice worse or better, slower or faster, where nothing has changed (5% would be
+right), and the share that call one worse or slower where both voices have become so by 10, 20 and 50%. All lines
 take about half an hour of one core; names choose lines by their beginning.
 """
 
@@ -91,7 +91,7 @@ NO_ERRORS = np.zeros((len(VOICES), 1), dtype=int)
 
 
 def timed(random: Random, calls: int, factor: float, correlation: float) -> Report:
-    """The report of a run whose calls differ by 15 %, each as the call before it to some extent."""
+    """The report of a run whose calls differ by 15%, each as the call before it to some extent."""
     noise = random.normal(0, 0.15, calls * len(VOICES))
     for call in range(1, len(noise)):
         noise[call] = correlation * noise[call - 1] + math.sqrt(1 - correlation**2) * noise[call]
@@ -122,11 +122,11 @@ def of_times(calls: int, correlation: float = 0.0) -> Callable[[Random, float], 
 
 
 LINES: dict[str, Callable[[Random, float], Changes]] = {
-    "errors, 50 rows, 8 % wrong": of_errors(alike, 50),
+    "errors, 50 rows, 8% wrong": of_errors(alike, 50),
     "errors, 50 rows that suit the runs differently (log sd 0.6)": of_errors(suited, 50),
     "errors, 50 rows, one in twenty wholly wrong": of_errors(bursts, 50),
-    "errors, 200 rows, 8 % wrong": of_errors(alike, 200),
-    "times of 6 calls of each voice, which differ by 15 %": of_times(6),
+    "errors, 200 rows, 8% wrong": of_errors(alike, 200),
+    "times of 6 calls of each voice, which differ by 15%": of_times(6),
     "times of 20 calls": of_times(20),
     "times of 6 calls, correlation 0.5": of_times(6, 0.5),
     "times of 20 calls, correlation 0.5": of_times(20, 0.5),
@@ -157,7 +157,7 @@ def main() -> int:
             changes = (run(np.random.default_rng(seed), factor) for seed in range(asked.simulations))
             said = sum(found(one, changed=factor > 1) for one in changes)
             what = "no change" if factor == 1 else f"{factor - 1:.0%} more"
-            shares.append(f"{what} {100 * said / asked.simulations:.1f} %")
+            shares.append(f"{what} {100 * said / asked.simulations:.1f}%")
         print(f"{title}: {', '.join(shares)}", flush=True)
     return 0
 

@@ -116,7 +116,7 @@ def in_turns(
     """Run both in turns, once without counting.
 
     Returns:
-        Medians of both, the median of the ratios of neighbors with its 95 % interval (by resampling), the median of
+        Medians of both, the median of the ratios of neighbors with its 95% interval (by resampling), the median of
         the differences, and the processor seconds of each for one request.
     """
     raw(), served()
@@ -292,7 +292,7 @@ def main() -> None:
         with run_service(config, process=True) as service:
             compared, late = [], []
             print(
-                f"{'':<30}{'pairs':>6}{'engine s':>10}{'service s':>10}{'ratio':>7}{'95 %':>15}{'more ms':>9}"
+                f"{'':<30}{'pairs':>6}{'engine s':>10}{'service s':>10}{'ratio':>7}{'95%':>15}{'more ms':>9}"
                 f"{'CPU s':>8}{'CPU s':>8}"
             )
             client = Client(service.base_url, service.api_key)

@@ -1,7 +1,7 @@
 """How often equal systems are called different: ``nice python benchmarks/verdicts.py [NAME…] [--simulations 1000]``.
 
 Each line is one verdict of ``speechlab.metrics`` or of a study on simulated corpora of systems that are equal: the
-share of corpora in which it was false at the 5 % level, for several systems the share with one or more. What is named
+share of corpora in which it was false at the 5% level, for several systems the share with one or more. What is named
 in brackets is a figure and no verdict, beside it for comparison. All of it takes about two hours of one core; names
 choose lines by their beginning. With ``--write``, the tables of docs/statistics.md whose lines were all run are
 written anew: they stand between ``<!-- verdicts: NAME -->`` and ``<!-- end -->``.
@@ -203,7 +203,7 @@ def of_attribute(engines: str, rate: float, n: int) -> Callable[[int], Iterator[
 
 
 def of_intervals(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
-    """Intervals that miss the true rate, which is 5 % of those at the level 0.95."""
+    """Intervals that miss the true rate, which is 5% of those at the level 0.95."""
 
     def run(count: int) -> Iterator[Found]:
         errors = [by_speaker(np.random.default_rng(seed), 1, speakers, 0.5) for seed in range(count)]
@@ -305,7 +305,7 @@ def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Itera
 
 
 def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], Iterator[Found]]:
-    """Intervals that miss the true difference of two systems, which is 5 % of those at the level 0.95."""
+    """Intervals that miss the true difference of two systems, which is 5% of those at the level 0.95."""
     how: dict[str, object] = {"metrics": ["chrf", "bleu"], "test": "bootstrap", "draws": 1}
     large = 20_000  # for the truth: as many documents as sentences where there are any
 
@@ -632,7 +632,7 @@ def main() -> int:
             continue
         shares[title] = pd.DataFrame(list(run(asked.simulations))).mean().to_dict()
         print(
-            f"{title}: {', '.join(f'{name} {100 * share:.1f} %' for name, share in shares[title].items())}",
+            f"{title}: {', '.join(f'{name} {100 * share:.1f}%' for name, share in shares[title].items())}",
             flush=True,
         )
     if asked.write:
@@ -660,7 +660,7 @@ def markdown(shares: dict[str, dict[str, float]], simulations: int) -> str:
     names = list(dict.fromkeys(name for line in shares.values() for name in line))
     rows = [f"| simulated {simulations:,} times | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for title, line in shares.items():
-        cells = [f"{100 * line[name]:.1f} %" if name in line else "" for name in names]
+        cells = [f"{100 * line[name]:.1f}%" if name in line else "" for name in names]
         rows.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(rows) + "\n"
 

@@ -1,7 +1,7 @@
 """How often a watched set raises a false alarm, and how soon a change: ``nice python benchmarks/watch.py``.
 
 Each line simulates many runs of one set and tests after each of them (``metrics.sequential_test``). It prints the
-share of series with an alarm in 200 runs in which nothing changes (5 % would be right), and after how many runs a
+share of series with an alarm in 200 runs in which nothing changes (5% would be right), and after how many runs a
 doubling is found (median, and the latest of nine series in ten) that comes after 5, 20 and 100 runs. It takes about
 five minutes of one core.
 """
@@ -19,7 +19,7 @@ RUNS, AFTER, LATER = 200, (5, 20, 100), 40
 
 
 def errors(random: Random, runs: int, rows: int, factor: np.ndarray) -> np.ndarray:
-    """Errors of sentences of ten words, some of which are hard in every run; about 6 % of the words."""
+    """Errors of sentences of ten words, some of which are hard in every run; about 6% of the words."""
     hard = random.gamma(0.5, 1.2, rows)
     return random.poisson(hard * factor[:, None], (runs, rows)).clip(0, 10).astype(float)
 
@@ -34,7 +34,7 @@ def fixed(random: Random, runs: int, rows: int, factor: np.ndarray) -> np.ndarra
 
 
 def failures(random: Random, runs: int, rows: int, factor: np.ndarray) -> np.ndarray:
-    """Rows without an answer, 5 % of them."""
+    """Rows without an answer, 5% of them."""
     return (random.random((runs, rows)) < 0.05 * factor[:, None]).astype(float)
 
 

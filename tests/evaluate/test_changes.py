@@ -111,8 +111,8 @@ def test_intervals_stand_where_they_are_sound():
     assert few["low"].isna().all()
     many = made(wrong, count=40).compare(made(right, count=40))
     assert many.summary["low"].notna().all()
-    assert "95 % interval" in "\n".join(map(str, many.findings))
-    assert list(many.figures()) == ["Differences, with 95 % intervals"]
+    assert "95% interval" in "\n".join(map(str, many.findings))
+    assert list(many.figures()) == ["Differences, with 95% intervals"]
     assert "sign-flip" in many.methods().text
     assert "Holm" in many.methods().text
 
@@ -293,7 +293,7 @@ def test_a_change_of_speed_fails_a_ci_job_only_where_that_is_asked(tmp_path):
     told = ends("slow", "fast", "worse", "slower")
     assert told.exit_code == WORSE
     words = " ".join(told.stdout.split())
-    assert "Slower: v, en (time to the first sound × 1.50, 95 % interval 1.50 to 1.50" in words
+    assert "Slower: v, en (time to the first sound × 1.50, 95% interval 1.50 to 1.50" in words
     assert "machines, their load and the network may have been others" in words
     assert ends("fast", "slow", "slower").exit_code == 0
     for asked, told in (

@@ -157,7 +157,7 @@ def test_a_frame_with_a_gap_loses_no_answer_without_a_word(column):
 def test_where_all_say_the_same_there_is_no_interval_of_no_width():
     report = evaluate.listening(rows_of({(n, i, "one", "two"): 1 for n in range(7) for i in range(7)}, "ab"))
     assert report.summary["low"].isna().all()
-    assert report.headline()["95 % interval"].isna().all()
+    assert report.headline()["95% interval"].isna().all()
 
 
 def test_a_changed_score_or_sound_is_refused():
@@ -276,7 +276,7 @@ def mushra(listener, reference, middle, items=20):
 
 def test_mushra_listeners_are_screened_by_the_recommendation():
     fine = [mushra(f"l{n}", lambda _: 95, lambda _: 50) for n in range(8)]
-    three = mushra("three", lambda item: 80 if item < 3 else 100, lambda _: 50)  # 15 %, which is allowed
+    three = mushra("three", lambda item: 80 if item < 3 else 100, lambda _: 50)  # 15%, which is allowed
     deaf = mushra("deaf", lambda item: 89 if item < 4 else 100, lambda _: 50)
     lavish = mushra("lavish", lambda _: 100, lambda item: 91 if item < 4 else 40)
     report = evaluate.listening([*fine, three, deaf, lavish], draws=200)
@@ -504,7 +504,7 @@ def clear_difference(method="mos", **more):
 def test_the_headline_is_written_out_for_people():
     shown = evaluate.listening(clear_difference(), draws=100).headline()
     assert list(shown) == [
-        *("system", "mean opinion score", "95 % interval", "median", "answers", "listeners", "items"),
+        *("system", "mean opinion score", "95% interval", "median", "answers", "listeners", "items"),
         "better than",
     ]
     assert shown["system"].tolist() == ["high", "same", "low"]

@@ -252,7 +252,7 @@ def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
     assert of_systems(by_speaker)["blocks"].tolist() == [6]
     assert by_speaker.table["block"].nunique() == 6
     assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
-    assert "95 % interval: needs 14 more speakers" in by_speaker.to_html()
+    assert "95% interval: needs 14 more speakers" in by_speaker.to_html()
     assert by_speaker.record["settings"]["groups"] == "speaker"
     assert by_speaker.tables["order"]["utterances"].tolist() == [8, 8]
     assert "by block" in str(by_speaker.findings[0])

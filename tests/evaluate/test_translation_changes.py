@@ -90,9 +90,9 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     changes = made(worse_into_english, count=20).compare(made(good, count=20))
     row = changes.summary.set_index("group").loc["ja → en"]
     assert row["low"] < row["difference"] < row["high"] < 0
-    told = f"95 % interval {row['low']:+.1f} to {row['high']:+.1f}"
+    told = f"95% interval {row['low']:+.1f} to {row['high']:+.1f}"
     assert told in "\n".join(map(str, changes.findings))
-    assert told.removeprefix("95 % interval ") in changes.headline()["95 % interval"].tolist()
+    assert told.removeprefix("95% interval ") in changes.headline()["95% interval"].tolist()
     said = str(changes.methods())
     assert "paired bootstrap" in said
     assert "Koehn" in said

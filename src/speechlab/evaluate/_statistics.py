@@ -73,7 +73,7 @@ _TAIL = 0.025
 def estimate_quantile(
     values: NDArray[np.float64], share: float, independent: int | None = None
 ) -> tuple[float, float, float] | None:
-    """Return a quantile and its 95 % interval, or None of too few values.
+    """Return a quantile and its 95% interval, or None of too few values.
 
     The interval goes from one value to another, so that it needs no assumption on the distribution. There are enough
     values if it has two ends: 6 for the median, 72 for 0.95, 368 for 0.99. Source: H. A. David, H. N. Nagaraja, Order
@@ -90,7 +90,7 @@ def estimate_quantile(
 
 @lru_cache
 def _find_quantile_ranks(count: int, share: float) -> tuple[int, int] | None:
-    """The positions of both ends in ``count`` ordered values: at most 2.5 % of samples miss on either side."""
+    """The positions of both ends in ``count`` ordered values: at most 2.5% of samples miss on either side."""
     below = np.arange(count + 1)
     logs_of_ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in below]
     chances = np.cumsum(

@@ -175,7 +175,7 @@ def watch(
 
     Error rates (chrF of translations) of each group, rows that failed, and the median times of each group, where the
     study measured speed, are each tested after each run by :func:`speechlab.metrics.sequential_test`. All series
-    together raise a false alarm in at most 5 % of watches, however many runs there will be. The page shows the
+    together raise a false alarm in at most 5% of watches, however many runs there will be. The page shows the
     series, and the first run compared with the newest, row by row.
 
     Args:
@@ -343,7 +343,7 @@ def build_series(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the series, one row for each run of each group and measure, and their summary.
 
     The groups and measures of the first run are watched. Evidence counts once it reaches ``needed``: 1 / 0.05, times
-    the number of series, so that all together raise a false alarm in 5 % of watches at most.
+    the number of series, so that all together raise a false alarm in 5% of watches at most.
     """
     count = int(values["run"].max())
     watched = values[values["run"] == 1].groupby(list(_SERIES_COLUMNS[:2]), sort=False).size().index.tolist()

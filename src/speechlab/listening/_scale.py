@@ -54,7 +54,7 @@ def estimate_pair_scale(answers: pd.DataFrame, *, draws: int, seed: int = 0) -> 
 
     The bootstrap draws listeners and items (Owen, 2007). An answer without a preference is half an answer for each.
     Columns: ``system``, ``strength`` (log-odds, mean 0; NaN if the answers do not determine it), ``low`` and ``high``
-    (95 %), ``preferred`` (probability to be preferred to a system of strength 0) and ``answers``.
+    (95%), ``preferred`` (probability to be preferred to a system of strength 0) and ``answers``.
     """
     names = list(dict.fromkeys(chain(answers["system"].astype(str), answers["other"].astype(str))))
     place = {name: number for number, name in enumerate(names)}

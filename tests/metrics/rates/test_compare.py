@@ -131,7 +131,7 @@ def test_a_system_is_not_better_than_itself():
 def false_verdicts(deviation, *, speakers, systems=2, trials=1_200):
     """How often one of several equal systems is called better, with effects of each speaker on each system.
 
-    Of 1,200 trials, a test that is wrong in 8 % would pass a limit of 6 % once in 200 times.
+    Of 1,200 trials, a test that is wrong in 8% would pass a limit of 6% once in 200 times.
     """
     random_ = np.random.default_rng(1)
     found = 0

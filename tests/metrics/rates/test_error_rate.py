@@ -464,7 +464,7 @@ def test_a_notebook_shows_escaped_html_and_a_short_repr():
     assert len(repr(result)) < 120
     shown = result._repr_html_()
     assert "<script" not in shown
-    assert "95 % interval" in shown
+    assert "95% interval" in shown
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.3, 1.0])

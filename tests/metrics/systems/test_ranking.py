@@ -96,7 +96,7 @@ def test_names_of_any_type_become_texts():
 
 @pytest.mark.parametrize(("rate", "worse"), [(0.3, 0.25), (1.0, 0.5), (0.1, 0.2)])
 def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
-    """Power of the exact test with the number of utterances that is needed for 80 %."""
+    """Power of the exact test with the number of utterances that is needed for 80%."""
     random = np.random.default_rng(5)
     one, other = random.poisson(rate, 4_000), random.poisson(rate, 4_000) + random.poisson(worse, 4_000)
     for alpha in (0.05, 0.05 / 6):
@@ -107,7 +107,7 @@ def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
 
 @pytest.mark.slow
 def test_equal_systems_seldom_get_groups_of_their_own():
-    """Four equal systems on 15 utterances of different difficulty: a second group at the 5 % level is chance."""
+    """Four equal systems on 15 utterances of different difficulty: a second group at the 5% level is chance."""
     random = np.random.default_rng(2)
     false = 0
     for _ in range(40):

@@ -92,7 +92,7 @@ def test_equal_systems_are_seldom_called_different():
             "draws": 99,
             "metrics": ["chrf"],
             "options": {"chrf": {"char_order": 1}},
-        }  # the shorter, the faster; five of 99 draws as large are 5 %
+        }  # the shorter, the faster; five of 99 draws as large are 5%
         verdicts += compare_translations(said, pair, **how)["verdict"][0] != ALIKE
         small += compare_translations(said, pair, test="bootstrap", **how)["p"][0] < 0.05
     assert verdicts / 150 <= 0.06
@@ -260,7 +260,7 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
 
 @pytest.mark.slow
 def test_intervals_of_differences_cover_the_truth():
-    """A small version of ``benchmarks/verdicts.py``: two of 40 intervals of 95 % miss, and eight 1 time in 1,000."""
+    """A small version of ``benchmarks/verdicts.py``: two of 40 intervals of 95% miss, and eight 1 time in 1,000."""
     large, both = corpus(99, 2_000)
     truth = compare_translations(
         large, {"base": both["base"], "good": both["good"]}, metrics=["chrf"], test="bootstrap", draws=1

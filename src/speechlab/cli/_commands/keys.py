@@ -16,6 +16,7 @@ from rich.markup import escape
 from speechlab.cli._console import build_table, console, errors
 from speechlab.cli._options import option, register_command
 from speechlab.contract import parse_uuid
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -193,8 +194,12 @@ def _format_limits(limits: KeyLimits | None) -> list[str]:
         if value == 0:
             texts.append(f"{name}: no limit")
         elif value is not None:
-            what = "at the same moment" if name == "concurrent" else f"request{'s' * (value != 1)} per minute"
-            texts.append(f"{value:,} {what}")
+            concurrent = name == "concurrent"
+            texts.append(
+                f"{value:,} at the same moment"
+                if concurrent
+                else f"{format_count(value, 'request')} per minute"
+            )
     return texts
 
 

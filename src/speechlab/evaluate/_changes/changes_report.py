@@ -28,7 +28,7 @@ from speechlab.evaluate._writing.record import find_service
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
 
-_HEADS = ("group", "measure", "pairs", "difference", "95 % interval", "p (Holm)", "verdict")
+_HEADS = ("group", "measure", "pairs", "difference", "95% interval", "p (Holm)", "verdict")
 
 
 def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEFAULT_NAMES) -> Contents:

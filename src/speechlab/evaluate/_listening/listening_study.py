@@ -35,7 +35,7 @@ def listening(
     Listeners and items are both random samples, and all intervals and tests account for both. Means have intervals by
     a two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
     items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
-    Holm. In simulations at most 6 % of such tests find a difference where there is none. Fewer than six listeners or
+    Holm. In simulations at most 6% of such tests find a difference where there is none. Fewer than six listeners or
     six items show no difference, however clear, except in ABX. A/B of three and more systems has a scale of them all
     (Bradley and Terry, 1952) in ``tables["scale"]``.
 
@@ -46,14 +46,14 @@ def listening(
             Files need it; frames do not.
         max_failed_checks: Maximum number of failed attention checks of a listener who counts.
         smallest: The smallest difference that matters, for the advice on the number of listeners: by default 0.2 of
-            MOS, 5 of MUSHRA, 0.2 of preference (60 to 40), 0.15 of ABX (65 % right).
+            MOS, 5 of MUSHRA, 0.2 of preference (60 to 40), 0.15 of ABX (65% right).
         draws: Number of bootstrap draws.
         seed: Seed of the bootstrap.
         title: Title of the report.
 
     Returns:
         The report. ``findings`` names the excluded listeners and the reasons: failed checks, a second session,
-        MUSHRA's hidden reference below 90 in more than 15 % of the items, or its better anchor above 90 (ITU-R
+        MUSHRA's hidden reference below 90 in more than 15% of the items, or its better anchor above 90 (ITU-R
         BS.1534-3). Answers of listeners who did not finish count. Listeners whose session (``started`` in a file)
             begins with ``simulated: `` are named as such in the first finding, with the model that follows.
 

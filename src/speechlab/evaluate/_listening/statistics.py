@@ -20,7 +20,7 @@ from speechlab.evaluate._statistics import CONFIDENCE, MIN_PAIRS, compute_studen
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Standard errors of a one-sided test at the 5 % level, and those for a power of 80 %.
+# Standard errors of a one-sided test at the 5% level, and those for a power of 80%.
 _ONE_SIDED, _POWER = NormalDist().inv_cdf(0.95), NormalDist().inv_cdf(0.8)
 _MIN_POWER = 0.8
 # Number of answers from which the normal distribution replaces the binomial distribution.
@@ -140,7 +140,7 @@ def bootstrap_two_way(
 
 
 def compute_detectable_difference(estimate: TwoWayEstimate) -> float:
-    """Return the smallest difference that a test of this size finds with a power of 80 % at 5 %; NaN if none."""
+    """Return the smallest difference that a test of this size finds with a power of 80% at 5%; NaN if none."""
     fewest = min(estimate.listeners, estimate.items)
     return (
         _compute_detectable_errors(fewest) * estimate.deviation
@@ -150,14 +150,14 @@ def compute_detectable_difference(estimate: TwoWayEstimate) -> float:
 
 
 def _compute_detectable_errors(fewest: int) -> float:
-    """Return the difference, in standard errors, that a two-sided test at 5 % finds with a power of 80 %."""
+    """Return the difference, in standard errors, that a two-sided test at 5% finds with a power of 80%."""
     return compute_student_quantile(0.05, fewest - 1) + compute_student_quantile(
         2 * (1 - _MIN_POWER), fewest - 1
     )
 
 
 def count_more_needed(estimate: TwoWayEstimate, smallest: float) -> tuple[float, float]:
-    """Return the number of further listeners, or of further items, for a power of 80 % at the 5 % level."""
+    """Return the number of further listeners, or of further items, for a power of 80% at the 5% level."""
     if math.isnan(estimate.deviation):
         return math.nan, math.nan
 
@@ -189,12 +189,12 @@ def compute_binomial_p(right: int, n: int) -> float:
 
 
 def compute_detectable_share(answers: int) -> float:
-    """Return about the share of right answers above one half that the exact test finds with a power of 80 %."""
+    """Return about the share of right answers above one half that the exact test finds with a power of 80%."""
     return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(answers)
 
 
 def count_answers_needed(above: float) -> int:
-    """Return the number of answers for a power of 80 % of the exact binomial test at 5 %."""
+    """Return the number of answers for a power of 80% of the exact binomial test at 5%."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     answers = max(math.ceil((spread / above) ** 2), 5)
     while answers < _MAX_EXACT_ANSWERS and _compute_power(answers, 0.5 + above) < _MIN_POWER:

@@ -83,7 +83,7 @@ def build_measures_view(measures: pd.DataFrame) -> View:
         build_count_column("recordings", "utterances"),
         build_count_column("in the texts", "items", optional=True),
         build_rate_column("error rate", "error_rate", strong=True),
-        DisplayColumn("95 % interval", _format_rate_interval, figure=True, optional=True),
+        DisplayColumn("95% interval", _format_rate_interval, figure=True, optional=True),
         build_rate_column("precision", "precision", optional=True),
         build_rate_column("recall", "recall", optional=True),
         build_rate_column("F1", "f1", optional=True),

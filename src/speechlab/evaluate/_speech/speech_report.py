@@ -59,7 +59,7 @@ def build_speech_report(
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
     shared = " on the same clips" if _has_values(lines, "common_utterances") else ""
-    with_intervals = ", with 95 % intervals" if rated["ranking_rate_low"].notna().any() else ""
+    with_intervals = ", with 95% intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars = {"by": by, "rates": "ranking_rate"}
     drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
@@ -103,7 +103,7 @@ def build_speech_report(
             "speechlab": package_version(),
             "rows": f"{len(table)}, of which {failed} failed or were skipped",
             "normalized by": ", ".join(sorted(normalizers)) or "nothing",
-            "intervals": f"95 %, bootstrap by utterance, from {ENOUGH} utterances on",
+            "intervals": f"95%, bootstrap by utterance, from {ENOUGH} utterances on",
         },
         record=record or {},
     )

@@ -186,7 +186,7 @@ def summarize_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Summarize the calls without errors of each group: ``timed_calls``, and of each time its median under its name.
 
     Also the lowest and highest call (``_low``, ``_high``), and from enough calls the quantiles (``_p50``, ``_p95``,
-    ``_p99``) with 95 % intervals. Only the calls with the fewest others at the same time count, unless ``by`` has
+    ``_p99``) with 95% intervals. Only the calls with the fewest others at the same time count, unless ``by`` has
     ``concurrency``; then ``stalled_calls`` are counted, too.
     """
     names = [name for name in TIMES if name in speed.columns]

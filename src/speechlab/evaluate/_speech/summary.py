@@ -278,7 +278,7 @@ def choose_start_column(table: pd.DataFrame) -> str:
 
 
 def build_rate_interval_column(what: str) -> DisplayColumn:
-    """Return the column of the 95 % interval, or of how many more rows it takes."""
+    """Return the column of the 95% interval, or of how many more rows it takes."""
 
     def format_cell(row: Mapping[Any, Any]) -> str | None:
         if not is_missing(needs := row["interval_needs"]) and needs > 0:
@@ -288,7 +288,7 @@ def build_rate_interval_column(what: str) -> DisplayColumn:
         low, high = row["ranking_rate_low"], row["ranking_rate_high"]
         return None if is_missing(low) else f"{format_percent(low)} to {format_percent(high)}"
 
-    return DisplayColumn("95 % interval", format_cell, figure=True)
+    return DisplayColumn("95% interval", format_cell, figure=True)
 
 
 def _format_common_rate(row: Mapping[Any, Any]) -> str | None:

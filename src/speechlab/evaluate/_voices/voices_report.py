@@ -227,7 +227,7 @@ def build_voices_report(
         facts={
             **report.facts,
             "intervals": f"{report.facts['intervals']}, sentences drawn as wholes",
-            "order": "exact paired test by sentence, Holm, 5 % level",
+            "order": "exact paired test by sentence, Holm, 5% level",
             "speed": timed,
         },
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _EMPTY_TEXTS = frozenset({"–", "0", "0.0%"})
 # What headings mean, for the note below a table.
 _HEADING_EXPLANATIONS = {
-    "95 % interval": "95 % interval: where the true value lies, as far as these rows can tell.",
+    "95% interval": "95% interval: where the true value lies, as far as these rows can tell.",
     "p (Holm)": "p: how often chance alone makes such a difference; below 0.05 it counts as shown, after Holm's "
     "correction for several comparisons.",
     "with notation": "With notation: the rate if 4719 for 4 7 1 9 counted as an error.",
@@ -208,8 +208,8 @@ def build_rate_column(head: str, name: str, *, strong: bool = False, optional: b
 
 
 def build_interval_column(low: str, high: str, form: str = ".2f") -> DisplayColumn:
-    """Return a column of 95 % intervals, from the columns of their ends."""
-    return DisplayColumn("95 % interval", lambda row: format_interval(row[low], row[high], form), figure=True)
+    """Return a column of 95% intervals, from the columns of their ends."""
+    return DisplayColumn("95% interval", lambda row: format_interval(row[low], row[high], form), figure=True)
 
 
 def build_share_column(head: str, part: str, whole: str) -> DisplayColumn:

@@ -31,7 +31,7 @@ from speechlab.metrics import (
 if TYPE_CHECKING:
     import pandas as pd
 
-# Utterances from which 95 % intervals cover the truth in 95 % of simulated corpora (docs/statistics.md).
+# Utterances from which 95% intervals cover the truth in 95% of simulated corpora (docs/statistics.md).
 ENOUGH = 20
 # Measures of translations; more is better.
 CHRF, BACK = "chrF", "chrF of the translation back"
@@ -71,7 +71,7 @@ def build_differences_view(
         DisplayColumn(
             "difference", lambda row: format_difference(row["difference"], row["unit"]), True, strong=True
         ),
-        DisplayColumn("95 % interval", _format_interval_cell, figure=True, optional=True),
+        DisplayColumn("95% interval", _format_interval_cell, figure=True, optional=True),
         build_p_value_column(),
         text("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
     ]
@@ -82,7 +82,7 @@ def build_differences_view(
 
 def build_differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
     """Return the figure of differences, which stand in a table of the report."""
-    intervals = ", with 95 % intervals" if differences["low"].notna().any() else ""
+    intervals = ", with 95% intervals" if differences["low"].notna().any() else ""
     return Drawing(f"{title}{intervals}", "differences", (frame,))
 
 
@@ -100,7 +100,7 @@ def describe_difference(row: Mapping[Any, Any]) -> str:
     if row["verdict"] == UNPAIRED:
         return f"{measure}{values}, of other rows"
     clauses = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
-    clauses += [f"95 % interval {bounds}" for bounds in [_format_interval_cell(row)] if bounds]
+    clauses += [f"95% interval {bounds}" for bounds in [_format_interval_cell(row)] if bounds]
     clauses += [] if is_missing(row["p_holm"]) else [describe_p(row["p_holm"])]
     pair, pairs = ("pair of calls", "pairs of calls") if unit == RATIO else ("pair", "pairs")
     return ", ".join([*clauses, format_count(int(row["n"]), pair, pairs)])

@@ -30,7 +30,7 @@ from speechlab.metrics._differences.differences import SAME_SOUND, DifferenceCla
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# From this many tokens on, rapidfuzz gets the hint that an error rate of at most 20 % is likely. The distance is the
+# From this many tokens on, rapidfuzz gets the hint that an error rate of at most 20% is likely. The distance is the
 # same. It is found several times faster, but up to twice as slowly if most tokens are wrong. Edits are found without
 # this hint, because it could lead to other edits than jiwer's with the same number of errors.
 _LONG = 500

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from speechlab._arguments import is_missing, require_columns, to_column_names
+from speechlab.display import format_count
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import build_preparation
@@ -96,15 +97,15 @@ class Comparison:
     def hints(self) -> list[str]:
         """Cautions for a publication; empty if there are none."""
         cautions = []
-        kind = ("utterance" if self.tested == "utterance" else "block") + "s" * (self.blocks != 1)
+        blocks = format_count(self.blocks, "utterance" if self.tested == "utterance" else "block")
         if 2.0 ** (1 - self.blocks) >= 1 - self.level:
             cautions.append(
-                f"only {self.blocks} {kind}: so few can show no difference "
+                f"only {blocks}: so few can show no difference "
                 f"at the level {self.level:g}, however large it is; take more"
             )
         if self.blocks < _ENOUGH_BLOCKS:
             cautions.append(
-                f"only {self.blocks} {kind} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
+                f"only {blocks} to draw from: with fewer than {_ENOUGH_BLOCKS}, the interval is rough; "
                 "take more"
             )
         low, high = self.interval
@@ -116,8 +117,8 @@ class Comparison:
                 "the interval only says how large the difference may be"
             )
         if count := self.utterances_excluded:
-            were = "utterance was" if count == 1 else "utterances were"
-            cautions.append(f"{count} {were} left out, because not both systems have a score")
+            were = format_count(count, "utterance was", "utterances were")
+            cautions.append(f"{were} left out, because not both systems have a score")
         return cautions
 
     def frame(self) -> pd.DataFrame:

@@ -128,7 +128,7 @@ class ErrorRate:
 
     @property
     def rate(self) -> float:
-        """Corpus rate: all errors over all reference tokens, as a fraction (0.05 is 5 %; it can exceed 1).
+        """Corpus rate: all errors over all reference tokens, as a fraction (0.05 is 5%; it can exceed 1).
 
         NaN if there are no utterances.
         """
@@ -310,7 +310,7 @@ class ErrorRate:
         name = f"Error rate by {_UNIT_NAMES[self.unit]}"
         rows = [
             (name, _format_rate(self.rate)),
-            ("95 % interval (bootstrap by utterance)", interval),
+            ("95% interval (bootstrap by utterance)", interval),
             ("Mean of utterances", _format_rate(self.mean_error_rate)),
             ("Utterances with an error", _format_rate(self.sentence_error_rate)),
             ("Substitutions, deletions, insertions", ", ".join(map(str, self._totals[1:]))),

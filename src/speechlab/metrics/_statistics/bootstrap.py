@@ -66,7 +66,7 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         if not is_number(self.level) or not 0 < float(self.level) < 1:
-            message = f"a confidence level lies between 0 and 1, not at {self.level!r:.60}; use 0.95 for 95 %"
+            message = f"a confidence level lies between 0 and 1, not at {self.level!r:.60}; use 0.95 for 95%"
             raise InvalidRequestError(message, parameter="level")
         if not is_whole_number(self.draws) or not 1 <= self.draws <= _MOST_DRAWS:
             message = (
@@ -150,7 +150,7 @@ class Bootstrap:
         """Return the interval that contains the middle ``level`` of a figure's draws; both ends NaN without draws.
 
         With few blocks, the interval is wider, as an interval by Student's distribution is wider than one by the
-        normal distribution (Hesterberg, 2015): the middle 95 % of the draws of 10 blocks cover the truth in only 89 %
+        normal distribution (Hesterberg, 2015): the middle 95% of the draws of 10 blocks cover the truth in only 89%
         of cases. Blocks of different sizes count as fewer blocks (Kish, 1965): 12 speakers, one of whom has half of
         the text, count as about four.
         """

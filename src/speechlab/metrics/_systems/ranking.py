@@ -13,7 +13,7 @@ import numpy as np
 
 from speechlab._arguments import build_argument_error, is_number, require_columns
 from speechlab._pandas import pd
-from speechlab.display import format_percent, join_with_and, table
+from speechlab.display import format_count, format_percent, join_with_and, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import build_table
 from speechlab.metrics._rates.compare import compare_pairs
@@ -119,7 +119,7 @@ class Ranking:
         """The order in one sentence, which can be quoted."""
         best, count = self.systems.iloc[0], int(self.systems["utterances"].iloc[0])
         unit = "character" if best["unit"] == "char" else best["unit"]
-        rate, on = f"{unit} error rate", f"on {count} utterance{'s' * (count != 1)}"
+        rate, on = f"{unit} error rate", f"on {format_count(count, 'utterance')}"
         first = self._describe_systems([best["system"]])
         other_names = self.systems["system"].tolist()[1:]
         if not other_names:

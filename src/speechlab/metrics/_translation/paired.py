@@ -140,7 +140,7 @@ def compare_translations(
         sources: Source texts, for scorers; None for a table.
         test: ``"randomization"`` (paired approximate randomization: Riezler and Maxwell, 2005) or ``"bootstrap"``
             (paired bootstrap resampling: Koehn, 2004). The bootstrap gives no verdict: by sacrebleu's p-value, equal
-            systems were called different in 9 % of simulated corpora instead of 5 %.
+            systems were called different in 9% of simulated corpora instead of 5%.
         draws: Number of draws; None for sacrebleu's default (10,000 trials, or 1,000 bootstrap draws). The seed is
             sacrebleu's: 12345, or the value of the environment variable ``SACREBLEU_SEED``. Intervals have the same
             number of draws, 1,000 by default.
