@@ -115,9 +115,9 @@ def wrap_with_parameters(
     return perform
 
 
-def option(name: str, kind: Any, default: Any, *flags: str, **told: Any) -> inspect.Parameter:
-    """A parameter that typer makes an option of; ``kind`` is its type, ``told`` what ``typer.Option`` takes."""
-    annotation = Annotated[kind, typer.Option(*flags, **told)]
+def option(name: str, kind: Any, default: Any, *flags: str, **settings: Any) -> inspect.Parameter:
+    """A parameter that typer makes an option of; ``kind`` is its type, ``settings`` the arguments of ``typer.Option``."""
+    annotation = Annotated[kind, typer.Option(*flags, **settings)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
@@ -136,7 +136,7 @@ def check_writable(path: Path | None, parameter: str) -> None:
     raise InvalidRequestError(f"{path} cannot be written: {reason}", parameter=parameter)
 
 
-def argument_to_option(argument: inspect.Parameter, told: str) -> inspect.Parameter | None:
+def argument_to_option(argument: inspect.Parameter, text: str) -> inspect.Parameter | None:
     """Return the option that an argument of a function is; None for an argument that no option can give."""
     kind = _OPTION_TYPES.get(str(argument.annotation))
     if kind is None:
@@ -146,8 +146,8 @@ def argument_to_option(argument: inspect.Parameter, told: str) -> inspect.Parame
     default = None if several else argument.default
     flags = [f"--{argument.name.replace('_', '-')}"] if kind is bool else []
     least = {"min": 0} if kind in {int, int | None} else {}
-    told += " May be repeated." if several else ""
-    return option(argument.name, kind, ... if needed else default, *flags, help=told, **least)
+    text += " May be repeated." if several else ""
+    return option(argument.name, kind, ... if needed else default, *flags, help=text, **least)
 
 
 def parse_argument_help(function: Callable[..., object]) -> dict[str, str]:

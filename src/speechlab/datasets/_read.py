@@ -60,7 +60,7 @@ def read(
         corrections: Corrections of the texts, as for :func:`corrected`: a table, or a CSV file. None for the texts as
             they are.
         transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.ctm``, ``.stm``,
-            a table of segments with ``file``), or a folder with one for each recording (a reply as of
+            a table of segments with ``file``), or a folder with one for each recording (a reply as from
             :func:`transcript_of`, subtitles, plain text), such as ``{"deepgram": "out/deepgram"}``. A row gets the
             transcript with the name of its recording, or with its ``id``.
 

@@ -26,7 +26,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
 
     Args:
         path: A file with the transcripts of several recordings (``.ctm``, ``.stm``, or a table of segments
-            with a column ``file``), or a folder with a file for each recording: a reply as of
+            with a column ``file``), or a folder with a file for each recording: a reply as from
             :func:`transcript_of` (``.json``), subtitles, or plain text (``.txt``).
 
     Returns:

@@ -193,8 +193,8 @@ def watch(
         StoreError: A folder is no report.
 
     Example:
-        >>> rows = pd.DataFrame({"id": ["a"], "text": ["ten cats"], "language": "en", "heard": ["ten hats"]})
-        >>> nights = [recognition(None, rows, hypotheses="heard") for _ in range(3)]
+        >>> rows = pd.DataFrame({"id": ["a"], "text": ["ten cats"], "language": "en", "got": ["ten hats"]})
+        >>> nights = [recognition(None, rows, hypotheses="got") for _ in range(3)]
         >>> watch(nights).conclusion.text
         'Nothing is shown to have become worse in 3 runs.'
     """

@@ -99,8 +99,8 @@ def listeners(
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
         style = choose_style(number)
-        beside = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
-        values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + beside
+        offset = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
+        values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + offset
         for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
             drawn = chosen & np.isfinite(values)
             if drawn.any():  # a line without points has no position, which the layout needs
@@ -110,7 +110,7 @@ def listeners(
                 )  # fmt: skip
         crowd_means = means.loc[[name for name in crowd if name not in excluded], system].dropna().to_numpy()
         axes.plot(
-            crowd_means, np.full(len(crowd_means), rows - 1 + beside), "|", color=style.color, alpha=0.35
+            crowd_means, np.full(len(crowd_means), rows - 1 + offset), "|", color=style.color, alpha=0.35
         )
         if summary is not None:
             _draw_overall_mean(axes, summary[summary["system"] == system], number, len(systems))

@@ -120,7 +120,7 @@ class Synthesis:
         return handler(message)
 
     def _is_for_other_text(self, message: ServiceMessage) -> bool:
-        """Return whether a message is about another text; errors are told apart by their handlers."""
+        """Return whether a message is about another text; errors are separated by their handlers."""
         if not isinstance(message, AudioStart | AudioDeltaMessage | AudioDone | Usage):
             return False
         client_id = message.client_id if isinstance(message, Usage) else message.id

@@ -293,7 +293,7 @@ class Target:
         self._skip_without("translation", lambda: self.post_form([("target_lang", "ja")]))
 
     def _skip_without(self, what: str, ask: Callable[[], Exchange]) -> None:
-        reply = self.get_or_make(f"{what} is there", ask)
+        reply = self.get_or_make(f"{what} exists", ask)
         if reply.status in {403, 404} or reply.status >= 500:
             raise CheckSkipped(f"{what} is not available here: {shorten(reply.came, 120)}")
 

@@ -42,7 +42,7 @@ def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
         """Decodes a window that reached no end a second time: without repetition, and without sampling.
 
         Text that compresses well can be a loop, or speech that repeats itself. Decoding the recording in pieces
-        tells them apart.
+        separates them.
         """
 
         def encode(self, features: Any) -> Any:

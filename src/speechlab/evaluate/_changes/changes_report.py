@@ -198,9 +198,7 @@ def _check_names(names: Sequence[str]) -> tuple[str, str]:
             "names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')"
         )
     if texts[0].strip() == texts[1].strip() or set(texts) & set(_HEADS):
-        message = (
-            f"names={names!r} cannot be told apart from each other, or from the columns {', '.join(_HEADS)}"
-        )
+        message = f"names={names!r} coincide with each other or with the columns {', '.join(_HEADS)}"
         raise InvalidRequestError(message, parameter="names")
     return texts[0], texts[1]
 

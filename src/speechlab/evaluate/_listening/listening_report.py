@@ -46,7 +46,7 @@ _MIN_SCALE_SYSTEMS = 3
 def build_listening_report(
     title: str, table: pd.DataFrame, findings: Sequence[Finding], record: Mapping[str, Any]
 ) -> Contents:
-    """Report what listeners heard: answers with ``excluded``, what was found of them, and how they are to be read."""
+    """Report a listening test: answers with ``excluded``, what was found of them, and how they are to be read."""
     settings, method = record["settings"], str(record["test"]["method"])
     smallest, draws, seed = (settings[name] for name in ("smallest", "draws", "seed"))
     answers, listeners = select_included(table), summarize_listeners(table)

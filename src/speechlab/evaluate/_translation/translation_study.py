@@ -110,7 +110,7 @@ def translation(
         glossary: Terms that must be kept: a list of terms that stay unchanged, or for each source term its accepted
             translations, as in ``{"会議室": ["meeting room", "conference room"]}``.
         back: Whether translations are translated back.
-        scorers: Functions by name from the lists of texts, translations and references to one number for each, as of
+        scorers: Functions by name from the lists of texts, translations and references to one number for each, as for
             COMET. ``{"comet": f}`` gives the column ``score_comet``, and its mean in the summary. Without references,
             the third list is empty texts. Answers are kept in the store by the name and the texts: give a changed
             function another name.

@@ -250,7 +250,7 @@ def format_interval(low: object, high: object, form: str = ".2f") -> str | None:
 
 
 def format_language(code: str) -> str:
-    """Return the name of a language, or what stands in its place."""
+    """Return the name of a language, or a substitute for a missing one."""
     plain_code = parse_language_code(code)
     return get_language_name(plain_code) if plain_code else str(code)
 

@@ -240,7 +240,7 @@ class _Sums(NamedTuple):
     tables: dict[str, pd.DataFrame]  # rows of each system
     errors: NDArray[np.int64]  # errors of each system (row) and utterance or block (column)
     lengths: NDArray[np.int64]  # reference tokens, in the same shape
-    pairs: list[dict[str, Any]]  # rows of all pairs, as of :func:`compare`
+    pairs: list[dict[str, Any]]  # rows of all pairs, as from :func:`compare`
     utterances: int  # number of common utterances
     excluded: int  # number of utterances that a system lacks
 

@@ -30,30 +30,30 @@ def write_page_and_key(
 ) -> Path:
     """Write the page, which is made once the key of no other test would be lost, and the key to its folder."""
     file = expand_user_path(path)
-    beside = file.with_name(key_name or f"{file.stem}.key.json")
+    key_file = file.with_name(key_name or f"{file.stem}.key.json")
     if file.is_dir():
         message = f"{file} is a folder; give the name of a page in it, such as {file.name}/test.html"
         raise InvalidRequestError(message, parameter="path")
-    if beside.exists():  # the key of another test is kept: its answers cannot be read without it
+    if key_file.exists():  # the key of another test is kept: its answers cannot be read without it
         try:
-            earlier = orjson.loads(beside.read_bytes())
+            earlier = orjson.loads(key_file.read_bytes())
         except orjson.JSONDecodeError:
             earlier = None
         if not isinstance(earlier, dict) or earlier.get("format") != key.format:
             message = (
-                f"{beside.name} exists and is not the key of a listening test; give the page another name"
+                f"{key_file.name} exists and is not the key of a listening test; give the page another name"
             )
             raise InvalidRequestError(message, parameter="path")
         if earlier.get("test") != key.test:
             message = (
-                f"{beside.name} is the key of another test, whose page may be with listeners; their answers cannot "
+                f"{key_file.name} is the key of another test, whose page may be with listeners; their answers cannot "
                 "be read without it. Give this page another name, or move that key. To make that test again, give "
                 "ListeningTest the same rows and options, and the number in the key as seed=."
             )
             raise InvalidRequestError(message, parameter="path")
     page = make_page()
     written = orjson.dumps(key.model_dump(), option=orjson.OPT_INDENT_2).decode()
-    for target, text in ((beside, written), (file, page)):
+    for target, text in ((key_file, written), (file, page)):
         with write_atomically(target) as draft:
             draft.write_text(text, encoding="utf-8")
     return file

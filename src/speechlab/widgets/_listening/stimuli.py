@@ -90,7 +90,7 @@ class Stimuli:
             samples = _filter_low_pass(samples, clip.sample_rate, ANCHORS_HZ[sound.kind])
         elif sound.kind == "noise":
             samples = _add_noise(samples, random)
-        # equal recordings get different bytes, so that no comparison of them tells the hidden reference
+        # equal recordings get different bytes, so that no comparison of them reveals the hidden reference
         shape = samples.shape
         dither = (random.random(shape, np.float32) - random.random(shape, np.float32)) * np.float32(_STEP)
         dithered = np.clip(samples + dither, -1.0, 1.0).astype(np.float32)

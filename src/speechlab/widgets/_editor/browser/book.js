@@ -1,6 +1,6 @@
 // The segments of an editor and the history of edits: shared by all views of a model and sent to the kernel.
 //
-// An edit shows at once and goes to the kernel with the revision that it belongs to. The kernel applies it and tells
+// An edit shows at once and goes to the kernel with the revision that it belongs to. The kernel applies it and reports
 // every page. If the kernel has set other segments in the meantime, these win.
 
 import { GONE, LATE, PATIENCE_MS, post } from "../../_shared/kernel.js";
