@@ -116,7 +116,7 @@ def wrap_with_parameters(
 
 
 def option(name: str, kind: Any, default: Any, *flags: str, **settings: Any) -> inspect.Parameter:
-    """A parameter that typer makes an option of; ``kind`` is its type, ``settings`` the arguments of ``typer.Option``."""
+    """Build a parameter that typer makes an option of, of type ``kind``; ``settings`` go to ``typer.Option``."""
     annotation = Annotated[kind, typer.Option(*flags, **settings)]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

@@ -173,7 +173,7 @@ def _count_entities(
         else:
             misplaced[edit.reference_index] += edit.operation != "equal"
             at = edit.reference_index + 1
-    tokens, recognized = tuple(alignment.reference), tuple(alignment.hypothesis)
+    tokens, found = tuple(alignment.reference), tuple(alignment.hypothesis)
     counts = {kind: np.zeros(len(_COUNTS), dtype=np.int64) for kind in (*known, _ALL)}
     counted_forms = Counter[tuple[str, ...]]()
     for text, kind in entities:
@@ -189,7 +189,7 @@ def _count_entities(
         counts[kind] += row
     for kind, forms in known.items():
         for form in forms:
-            more = len(_find_occurrences(form, recognized)) - len(_find_occurrences(form, tokens))
+            more = len(_find_occurrences(form, found)) - len(_find_occurrences(form, tokens))
             counts[kind][4] += max(0, more)
     counts[_ALL] = sum(counts.values(), start=counts[_ALL])
     return counts
