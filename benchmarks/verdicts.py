@@ -13,6 +13,7 @@ import argparse
 import math
 import re
 import sys
+from collections.abc import Callable
 from itertools import pairwise, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +36,7 @@ from speechlab.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 Found = dict[str, float]
 Random = np.random.Generator
@@ -393,6 +394,85 @@ def of_recognition(
     return run
 
 
+Weather = Callable[[Random, pd.DataFrame], pd.DataFrame]
+
+
+def losing_hard_rows(least: int) -> Weather:
+    """The system a has no output for its rows with so many errors or more, of ten words."""
+
+    def lose(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
+        errors = frame["a"].str.count("xx")
+        return frame.assign(a=frame["a"].where(errors < least, None))
+
+    return lose
+
+
+def one_runaway_row(random: Random, frame: pd.DataFrame) -> pd.DataFrame:
+    """One of the systems puts 200 words into one row."""
+    name, place = "ab"[random.integers(2)], random.integers(len(frame))
+    frame.loc[place, name] = f"{frame.loc[place, 'text']}{' yy' * 200}"
+    return frame
+
+
+def each_row_ten_times(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows without a sound or speaker, each of them ten times."""
+    return pd.concat([frame] * 10, ignore_index=True)
+
+
+def in_bad_weather(
+    weather: Weather, speakers: np.ndarray | None = None, n: int = 40
+) -> Callable[[int], Iterator[Found]]:
+    """Two equal systems whose rows something befalls: the study's own steps from scored rows to its answer."""
+    from speechlab.evaluate._recognition.comparisons import build_systems_conclusion, rank_systems
+    from speechlab.evaluate._speech.blocks import find_blocks
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            frame = recordings(random, 2, speakers, n, 0)
+            frame = frame.assign(audio=None, **{name: frame[name].fillna(frame["text"]) for name in "ab"})
+            frame = weather(random, frame).reset_index(drop=True)
+            blocks = find_blocks(frame, "audio", "text", "auto", by_speaker=False)
+            facts = {"recording": range(len(frame)), "condition": "as recorded"}
+            facts |= {} if blocks.names is None else {"block": blocks.names}
+            parts = [
+                score(frame.assign(hypothesis=frame[name], system=name, **facts), language="de")
+                for name in "ab"
+            ]
+            order = rank_systems(pd.concat(parts, ignore_index=True), "text", "language", blocks.about)
+            answer = build_systems_conclusion(order, pd.DataFrame(), order.verdicts)
+            yield {
+                "difference": bool(set(order.differences["verdict"]) & DIFFERENT),
+                "answer": "significantly" in str(answer),
+            }
+
+    return run
+
+
+def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
+    """Rankings of two equal voices of which one fails on sentences with so many errors or more, of 30 words."""
+    from speechlab.evaluate._voices.voices_report import rank_voices, recommend_voices
+
+    def run(count: int) -> Iterator[Found]:
+        errors = [suited(np.random.default_rng(seed), 2, n, 0.5) for seed in range(count)]
+        for pair in tables(errors):
+            rows = []
+            for name, table in zip("ab", pair, strict=True):
+                part = table.assign(text=[f"{SAID} {row}" for row in range(n)], language="de", voice=name)
+                part = part.assign(voice_name=name, engine="e", error=None)
+                if name == "a":
+                    failed = part["errors"] >= least
+                    part["hypothesis"] = part["hypothesis"].where(~failed, None)
+                    part["errors"] = part["errors"].where(~failed)
+                rows.append(part)
+            table = pd.concat(rows, ignore_index=True)
+            speed = pd.DataFrame(columns=["language", "voice_name", "error"])
+            choice = recommend_voices(rank_voices(table, "text", "language"), speed, table)
+            yield {"answer": bool((choice["certainty"] == "settled").any())}
+
+    return run
+
+
 def of_changes(
     speakers: np.ndarray | None, n: int = 40, repeats: int = 0
 ) -> Callable[[int], Iterator[Found]]:
@@ -522,7 +602,13 @@ def of_listening(
     return run
 
 
+def clear(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
+    """All rows as they are."""
+    return frame
+
+
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
+FOUR = np.repeat(np.arange(4), 20)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
 LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     **{f"compare, {n} utterances": of_compare(lambda random, n=n: alike(random, 2, n)) for n in (5, 20, 50)},
@@ -597,6 +683,17 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "study of recognition, 2 systems, 30 recordings, 10 of them twice": of_recognition(2, None, 30, 10),
     "study of recognition, 2 systems, 8 speakers of 10 recordings": of_recognition(2, FEW),
     "study of recognition, 4 systems, 12 speakers of 8 recordings": of_recognition(4, EVEN),
+    **{
+        f"study of recognition, a system fails on its rows of {least} errors in 10 or more": in_bad_weather(
+            losing_hard_rows(least)
+        )
+        for least in (2, 3)
+    },
+    "study of recognition, 4 speakers of 20 recordings": in_bad_weather(clear, FOUR),
+    "study of recognition, 6 texts, each ten times": in_bad_weather(each_row_ten_times, None, 6),
+    "study of recognition, 20 texts, each ten times": in_bad_weather(each_row_ten_times, None, 20),
+    "study of recognition, one row with 200 words too many": in_bad_weather(one_runaway_row),
+    "study of voices, one fails on its sentences of 4 errors in 30 or more": of_failing_voices(20, 4),
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
     "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
     "best and worst of 6 voices, 20 sentences": of_ends(6, 20),

@@ -209,9 +209,8 @@ def test_texts_that_no_voice_speaks_are_told(studies, name):
 @pytest.mark.parametrize("name", ["recognition", "compared"])
 def test_references_that_cannot_be_scored_are_told(studies, name):
     table, study = studies[name]
-    empty = "a reference that is empty after normalization; what was recognized counts as inserted."
-    told = {f"1 of 3 recognized rows has {what}" for what in ("no reference, and no score.", empty)}
-    assert told <= set(study(table.assign(text=["Good morning.", None, "…"])).notes)
+    notes = study(table.assign(text=["Good morning.", None, "…"])).notes
+    assert "2 of 3 recognized rows have no reference, and no score." in notes
 
 
 @pytest.mark.parametrize("lab", [None, [], "http://localhost", {"ours": None}])

@@ -38,7 +38,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
     report = evaluate.recognition(None, texts, hypotheses={"new": "good", "week 1": "old"}, store=tmp_path)
     assert report.summary.set_index("system")["wer"].round(3).to_dict() == {"new": 0.0, "week 1": 0.143}
     assert report.answer.startswith(
-        "Take new. It makes significantly fewer errors than week 1 on 23 recordings"
+        "Take new. It makes significantly fewer errors than “week 1” on 23 recordings"
     )
     assert report.select_failures()["error"].tolist() == ["the table has no text here"]
     assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
@@ -158,7 +158,7 @@ def test_the_command_scores_columns_and_folders(texts, tmp_path):
 def test_recordings_of_speakers_without_any_reference_are_recognized(texts):
     rows = texts.assign(text=None, speaker=["a", "b", "c"] * 8)
     report = evaluate.recognition(None, rows, hypotheses="good")
-    assert report.answer.startswith("Nothing could be scored. 24 of 24 rows have no score")
+    assert report.answer.startswith("Nothing could be scored. 24 of 24 rows have no score.")
 
 
 @pytest.mark.slow
@@ -172,8 +172,8 @@ def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
     with pytest.raises(InvalidRequestError, match="the systems of this report spoke"):
         report.suspects()
     assert report.answer.startswith(
-        "In English, ann of ours and ann of theirs are understood best (0.0% of words wrong), ben of ours and ben of "
-        "theirs worst (14.3%)."
+        "English: “ann of ours” and “ann of theirs” understood best (0.0 errors in 100 words), “ben of ours” and "
+        "“ben of theirs” worst (14.3)."
     )
 
 

@@ -102,7 +102,7 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert compared.summary["ranking_rate"].tolist() == [0, 0.2]
     assert compared.tables["order"]["group"].tolist() == ["a", "b"]
     (pair,) = of_systems(compared).to_dict("records")
-    assert pair["verdict"] == "worse"
+    assert pair["verdict"] == "differs with these few speakers"
     assert pair["p_holm"] == pytest.approx(2**-7)
     assert pd.isna(pair["low"])  # of eight recordings
     assert str(compared.findings[0]).startswith(
@@ -115,7 +115,7 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert page.count("names (0.0%) has the lowest") == 1
     assert "plain, compared with names</strong>" in page
     assert "+20.0</strong>" in page  # as in the figure: the first named makes more errors
-    assert "names is better" in page
+    assert "names makes fewer errors with these " in page
     assert "Differences of systems" in page
 
 
@@ -216,7 +216,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
     page = report.to_html()
     assert "en, as recorded: names (0.0%) has the lowest" in page
     assert "en, noise 0 dB: names" not in page
-    assert "verdict: names is better.</caption>" in page  # of both rows
+    assert "verdict: differs with these few speakers.</caption>" in page  # of both rows
     named = report.tables["hotwords"].set_index(["condition", "system"])
     missed = report.differences.query("measure == 'hotwords missed' and condition == 'noise 0 dB'")
     assert (missed["b"].tolist(), missed["p_holm"].tolist()) == (["names"], [1])
@@ -325,10 +325,10 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     (plain, named) = compared.tables["hotwords"].sort_values("system", ascending=False).to_dict("records")
     assert (plain["hotwords_said"], plain["hotwords_hit"], plain["recall"]) == (2, 0, 0)
     assert (named["hotwords_said"], named["hotwords_hit"], named["recall"]) == (2, 2, 1)
-    assert "hotwords that came through went from 0 to 2 of 2 said (p = 1.000), hotwords put" in "\n".join(
+    assert "recognized hotwords went from 0 to 2 of 2 spoken (p = 1.000), hotwords inserted" in "\n".join(
         map(str, compared.findings)
     )  # two of eight can be chance
-    assert "No help is shown" in "\n".join(map(str, compared.findings))
+    assert "No effect found." in "\n".join(map(str, compared.findings))
     names = [said.split()[0] for said in SAID]
 
     def eager(said, options):
@@ -341,7 +341,7 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
     found = report.tables["hotwords"].set_index("system").loc["all"]
     assert (found["recall"], found["hotwords_added"], found["rest_rate"]) == (1, 8, 0)
     assert str(report.findings[-1]).endswith(
-        "Hotwords help; they cost more hotwords put in. 8 recordings are too few to show much."
+        "Hotwords help; they cost more hotwords inserted wrongly. 8 recordings are too few to show much."
     )
     assert report.table["hotwords_added"].tolist() == [0] * 8 + [1] * 8
     assert "came through" in report.to_html()
@@ -363,7 +363,7 @@ def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     assert counts.loc[("en", "names")].tolist() == [1, 1]
     assert found["verdict"].notna().tolist() == [False, True, False, True]
     page = report.to_html()
-    assert "went from 2 to 3 of 3 said" in "\n".join(map(str, report.findings))
+    assert "went from 2 to 3 of 3 spoken" in "\n".join(map(str, report.findings))
     assert "of 3 said" not in page  # two languages stand in the table alone
     alone = evaluate.recognition(lab, rows, hotwords=["Ada"], speechless=1, **how)
     assert "came through" in alone.to_html()

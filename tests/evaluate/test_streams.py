@@ -107,7 +107,9 @@ def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_pa
         earlier = study(c, rows, tmp_path)
         third = study({"a": a, "b": b}, rows.assign(old=TEXTS), tmp_path, hypotheses=["old"])
     assert report.systems == ["a, whole", "a, streamed", "b, streamed"]
-    assert report.answer.startswith("Take b, streamed. It makes significantly fewer errors than a, streamed")
+    assert report.answer.startswith(
+        "Take “b, streamed”. It makes significantly fewer errors than “a, streamed”"
+    )
     assert report.answer.endswith(
         "Streamed text is final 0.61 s (b, streamed) and 0.31 s (a, streamed) after the end of speech."
     )

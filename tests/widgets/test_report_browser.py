@@ -51,10 +51,10 @@ def test_a_report_is_read_sorted_and_heard(shown, html):
     page.locator(".sl-row").first.wait_for()
     assert page.locator(".sl-row", has_text=HOSTILE).count()  # rows tell voices by their names
     assert not page.get_by_text("53d1acf3").count()
-    answer = f"25.0% of the English words of {HOSTILE} came out wrong."
+    answer = f"25.0 errors in 100 English words of “{HOSTILE}”."
     assert page.get_by_role("heading", level=1).inner_text() == answer
     assert page.locator(".kicker").inner_text() == f"{HOSTILE} · 2 texts · English"
-    assert page.locator(".sure").inner_text().startswith("English: ")
+    assert page.locator(".sure").inner_text().startswith("2 recordings")
     assert [head.inner_text() for head in page.get_by_role("heading", level=2).all()] == [
         "Rows",
         "Method",

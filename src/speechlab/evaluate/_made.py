@@ -30,7 +30,7 @@ _SCORES = frozenset(
 SCORING = _SCORES | {"loop"}
 # Columns that follow from the texts of a row in studies of recognition or translation.
 RECOMPUTABLE = SCORING | {
-    *("hallucination", "tail_lost"),
+    *("empty", "hallucination", "tail_lost"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
     *("chrf", "back_chrf", "length_ratio", "copied", "terms_expected", "terms_found"),
 }
@@ -43,7 +43,7 @@ SPEECH = _SCORES | {
 STREAMING = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")
 RECOGNITION = SPEECH | {
     *STREAMING,
-    *("hallucination", "tail_lost", "recording", "snr_db", "block"),
+    *("empty", "hallucination", "tail_lost", "recording", "snr_db", "block"),
     *("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length"),
 }
 # Those of them that a table of recordings may have, as input of the study.

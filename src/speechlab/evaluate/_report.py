@@ -16,15 +16,15 @@ from speechlab._files import write_atomically
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._changes.changes_report import compare_reports
-from speechlab.evaluate._repeat import repeat_study
-from speechlab.evaluate._speech.speech_report import (
+from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
     build_wide_table,
     combine_reports,
     select_system_report,
     select_system_rows,
 )
+from speechlab.evaluate._changes.changes_report import compare_reports
+from speechlab.evaluate._repeat import repeat_study
 from speechlab.evaluate._writing.contents import Contents, Drawing, select_shown_rows
 from speechlab.evaluate._writing.folder import (
     PAGES,

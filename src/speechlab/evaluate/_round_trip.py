@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._cast import Cast, assign_voices, build_recordings_client
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.speech_report import build_speech_report
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     recognize_with_first_available,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import (
     build_argument_error,
     describe_missing_columns,
     is_missing,
+    is_number,
     is_whole_number,
     require_columns,
 )
@@ -143,6 +144,19 @@ def check_whole_number(argument: str, value: object, least: int = 0, most: int |
         bounds = f"{least} on" if most is None else f"{least} to {most:,}"
         raise build_argument_error(argument, value, f"a whole number from {bounds}")
     return int(value)
+
+
+def check_claims(
+    margin: object, baseline: object, names: Sequence[str], default: float = 1.0
+) -> dict[str, Any]:
+    """Check the margin within which systems are level and the system in use; return those that are no default."""
+    if not is_number(margin) or not 0 < float(margin) <= 100:
+        raise build_argument_error("margin", margin, "a difference in points (of 100) above 0, such as 1")
+    if baseline is not None and baseline not in names:
+        offered = ", ".join(map(repr, names))
+        raise build_argument_error("baseline", baseline, f"the name of a system: {offered}")
+    claims: dict[str, Any] = {} if float(margin) == default else {"margin": float(margin)}
+    return claims if baseline is None else {**claims, "baseline": str(baseline)}
 
 
 def parse_language_code(language: object) -> str | None:

@@ -12,6 +12,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
 from speechlab.evaluate._listening.listening_report import build_listening_report
@@ -20,7 +21,6 @@ from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
 from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.speech_report import build_speech_report
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._speech.speed import build_empty_call_table, build_empty_stream_table
 from speechlab.evaluate._systems import System

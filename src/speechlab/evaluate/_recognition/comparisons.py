@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._advice.choice import FAR, LEVEL, MARGIN, recommend_system
+from speechlab.evaluate._advice.conclusions import build_choice_conclusion
+from speechlab.evaluate._advice.evidence import Evidence, find_absent, qualify_verdicts, weigh_evidence
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.advice import FAR, LEVEL, build_choice_conclusion, recommend_system
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.summary import UNITS, choose_ranking_units
+from speechlab.evaluate._speech.summary import UNITS, choose_block_unit, choose_ranking_units
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import capitalize_sentence, format_interval, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Finding
@@ -23,6 +26,7 @@ from speechlab.evaluate._writing.differences import (
     describe_difference,
     describe_evidence,
 )
+from speechlab.evaluate._writing.sentences import begin_sentence
 from speechlab.metrics import Ranking, compare, compute_utterances_needed, judge, rank
 
 if TYPE_CHECKING:
@@ -34,44 +38,70 @@ _ORDER_COLUMNS = ("system", "utterances", "error_rate", "group", "first_share", 
 
 
 class SystemOrder(NamedTuple):
-    """Systems in order."""
+    """Systems in order, and by language and condition what could overturn that."""
 
     systems: pd.DataFrame
     differences: pd.DataFrame
     verdicts: tuple[Finding, ...]
+    evidence: Mapping[tuple[str, str], Evidence] = MappingProxyType({})
 
 
 def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
+    evidence: dict[tuple[str, str], Evidence] = {}
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
+    block = BLOCK if BLOCK in table.columns else None
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
         by_condition, findings = _select_rankable(rows, text, language, str(code))
         verdicts += findings
         if not by_condition:
             continue
+        alive = {name: _select_present(scores, text) for name, scores in by_condition.items()}
         rankings = rank(
-            pd.concat([scores.assign(condition=name) for name, scores in by_condition.items()]),
+            pd.concat([scores.assign(condition=name) for name, scores in alive.items()]),
             by=_CONDITION,
             system="system",
             utterance="recording",
-            groups=BLOCK if BLOCK in table.columns else None,
+            groups=block,
         )
         for name, ranking in rankings.items():
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
-            pairs.append(build_study_differences(ranking.pairs, **facts))
+            where = str(facts.get(_CONDITION, ""))
+            weighed = _weigh_condition(by_condition[name], ranking, text, block, about)
+            evidence[str(code), where] = weighed
+            pairs.append(qualify_verdicts(build_study_differences(ranking.pairs, **facts), weighed))
             label = ", ".join(map(str, facts.values()))
             words = f"{label}: {ranking.sentence}{_describe_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())
             count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
-            where = str(facts.get(_CONDITION, ""))
             shown = "method" if where in {"", AS_RECORDED} else ""
             verdicts.append(Finding(words, str(code), where, names, count, shown))
     if not places:
         return SystemOrder(pd.DataFrame(), judge([]), tuple(verdicts))
     systems, differences = (pd.concat(tables, ignore_index=True) for tables in (places, pairs))
-    return SystemOrder(systems, differences, tuple(verdicts))
+    return SystemOrder(systems, differences, tuple(verdicts), evidence)
+
+
+def _select_present(scores: pd.DataFrame, text: str) -> pd.DataFrame:
+    """Return the scored rows of the systems that did not fail on most of what others have."""
+    absent = find_absent(scores, text, "system")
+    return scores[scores["errors"].notna() & ~scores["system"].astype(str).isin(absent)]
+
+
+def _weigh_condition(
+    scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str
+) -> Evidence:
+    """Return what could overturn the order of a condition."""
+    absent = tuple(find_absent(scores, text, "system"))
+    noun = "recording"
+    if block is not None:
+        unit = choose_block_unit(scores, block)
+        noun = "different recording" if unit == "block" else str(unit)
+    blocks = int(ranking.pairs["blocks"].iloc[0]) if len(ranking.pairs) else 0
+    facts: dict[str, Any] = {"absent": absent, "blocks": (blocks, noun), "about": about}
+    return weigh_evidence(scores, ranking, text, "recording", system="system", block=block, **facts)
 
 
 def _select_rankable(
@@ -84,7 +114,11 @@ def _select_rankable(
     for condition, group in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
         where_shown = "page" if condition in {"", AS_RECORDED} else ""
-        keep = ["system", "recording", *([BLOCK] if BLOCK in group.columns else [])]
+        keep = [
+            "system",
+            "recording",
+            *(name for name in (BLOCK, "speaker", "file") if name in group.columns),
+        ]
         scores = score_for_ranking(group, text, language, keep)
         alive = scores[scores["errors"].notna()]
         failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
@@ -97,11 +131,12 @@ def _select_rankable(
         count = alive["system"].nunique()
         if count < 2:
             continue
-        if not (alive.groupby("recording")["system"].nunique() == count).any():
+        present = _select_present(scores[scores["system"].isin(alive["system"])], text)
+        if not (present.groupby("recording")["system"].nunique() == present["system"].nunique()).any():
             words = f"{label}: no recording was recognized by all; run the study again for the others."
             findings.append(Finding(words, code, str(condition), shown=where_shown))
             continue
-        by_condition[str(condition)] = alive
+        by_condition[str(condition)] = scores[scores["system"].isin(alive["system"])]
     return by_condition, findings
 
 
@@ -128,19 +163,34 @@ _NEGLIGIBLE_CHANGE = 0.01
 
 
 def build_systems_conclusion(
-    order: pd.DataFrame, speed: pd.DataFrame, findings: Sequence[Finding]
+    order: SystemOrder,
+    speed: pd.DataFrame,
+    findings: Sequence[Finding],
+    conditions: Sequence[str] = (),
+    margin: float = MARGIN,
+    baseline: str = "",
 ) -> Conclusion:
-    """Return which system to take for each language, on recordings without changes."""
-    unchanged = order[order["condition"] == AS_RECORDED] if "condition" in order.columns else order
-    rows = []
-    languages = unchanged.groupby("language", observed=True, sort=False) if len(unchanged) else ()
-    for code, lines in languages:
-        calls = speed[speed["language"] == code] if len(speed) else speed
-        rows.append({"language": code, **recommend_system(lines.reset_index(drop=True), calls, "recording")})
+    """Return which system to take for each language: in the hardest condition, if there are some, and without it."""
+    rows: list[dict[str, Any]] = []
+    clean: list[dict[str, Any]] = []
+    hardest = choose_hardest_condition(conditions) if conditions else ""
+    for (code, condition), evidence in order.evidence.items():
+        if condition not in {hardest, "", AS_RECORDED}:
+            continue
+        calls = speed[speed["language"] == code] if len(speed) and condition != hardest else speed.iloc[:0]
+        advice = recommend_system(evidence, calls, "recording", margin, baseline)
+        (rows if condition == hardest or not hardest else clean).append({"language": code, **advice})
     if not rows:
         why = str(findings[0]) if findings else "No recording was recognized by all systems."
         return Conclusion("No system can be advised.", why)
-    return build_choice_conclusion(pd.DataFrame(rows))
+    answer = build_choice_conclusion(
+        pd.DataFrame(rows), f"In {_format_condition(hardest)}" if hardest else ""
+    )
+    lines = [answer.certainty]
+    for row in clean:
+        label = f"{format_language(row['language'])}, " if len(clean) > 1 else ""
+        lines.append(begin_sentence(f"{label}as recorded: {row['lead']}; {row['advice']}."))
+    return Conclusion(answer.text, "\n".join(lines))
 
 
 def build_streams_conclusion(
@@ -257,10 +307,19 @@ def build_condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
+def choose_hardest_condition(conditions: Sequence[str]) -> str:
+    """Return the condition that an answer is about: the loudest noise, or the last band."""
+    levels = {name: _read_noise_level(name) for name in conditions if name.startswith("noise ")}
+    return min(levels, key=lambda name: levels[name]) if levels else conditions[-1]
+
+
+def _read_noise_level(condition: str) -> float:
+    return float(condition.removeprefix("noise ").removesuffix(" dB"))
+
+
 def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
     """Return what the hardest condition does to each language, and whether that is beyond chance."""
-    noises = [name for name in conditions if name.startswith("noise ")]
-    hardest = noises[-1] if noises else conditions[-1]
+    hardest = choose_hardest_condition(conditions)
     at_hardest = [finding for finding in findings if finding.condition == hardest]
     if not at_hardest:
         return Conclusion(
@@ -302,7 +361,7 @@ def _describe_harmless_noise(findings: Sequence[Finding], conditions: Sequence[s
 
 def _format_condition(condition: str) -> str:
     if condition.startswith("noise "):
-        level = float(condition.removeprefix("noise ").removesuffix(" dB"))
+        level = _read_noise_level(condition)
         return f"{next(word for least, word in _LOUDNESS if level >= least)} ({level:g} dB)"
     return f"the band of {condition}"
 

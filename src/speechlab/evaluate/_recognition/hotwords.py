@@ -13,14 +13,14 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer, to_language_codes
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, describe_p, text
-from speechlab.evaluate._writing.contents import Finding
+from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
 if TYPE_CHECKING:
     from speechlab.evaluate._systems import System
 
 _COUNTS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
-_MISSED, _ADDED, _REST = "hotwords missed", "hotwords put in", "errors of the rest"
+_MISSED, _ADDED, _REST = "hotwords missed", "hotwords inserted wrongly", "errors in other words"
 # The errors of each measure, and the lengths that they are counted against.
 _ERRORS: dict[str, Callable[[pd.DataFrame], tuple[Any, Any]]] = {
     _MISSED: lambda rows: (rows["hotwords_said"] - rows["hotwords_hit"], rows["hotwords_said"]),
@@ -125,13 +125,37 @@ def _describe_effects(before: Any, after: Any, p: Any) -> str:
     came, added = (
         f"from {int(before[name])} to {int(after[name])}" for name in ("hotwords_hit", "hotwords_added")
     )
-    words = ["no hotword is said in these recordings"]
+    words = ["no hotword is spoken in these recordings"]
     if count_said:
-        words = [f"hotwords that came through went {came} of {count_said} said ({describe_p(p[_MISSED])})"]
+        words = [f"recognized hotwords went {came} of {count_said} spoken ({describe_p(p[_MISSED])})"]
     verb = "" if count_said else "went "
     rates = f"from {format_percent(before['rest_rate'])} to {format_percent(after['rest_rate'])}"
-    words.append(f"hotwords put where nobody said them {verb}{added} ({describe_p(p[_ADDED])})")
-    return join_with_and([*words, f"the error rate of the rest {rates} ({describe_p(p[_REST])})"])
+    words.append(f"hotwords inserted wrongly {verb}{added} ({describe_p(p[_ADDED])})")
+    return join_with_and([*words, f"errors in other words {rates} ({describe_p(p[_REST])})"])
+
+
+def describe_hotwords_in(answer: Conclusion, hotwords: HotwordEffects, condition: str) -> Conclusion:
+    """Return an answer with what hotwords won, and beside it what they lost, in the condition that it is about."""
+    lines = []
+    for finding in hotwords.verdicts:
+        if finding.condition != condition:
+            continue
+        name, base = finding.systems
+        rows = hotwords.summary[hotwords.summary["language"] == finding.language]
+        rows = rows[rows["condition"] == finding.condition] if finding.condition else rows
+        before, after = (rows[rows["system"] == system].iloc[0] for system in (base, name))
+        won, added = (
+            f"{int(after[column])} ({int(before[column])} without)"
+            for column in ("hotwords_hit", "hotwords_added")
+        )
+        rates = f"{format_percent(after['rest_rate'])} ({format_percent(before['rest_rate'])})"
+        lines.append(
+            f"Hotwords: {won} of {int(after['hotwords_said'])} recognized, {added} inserted wrongly, errors in other "
+            f"words {rates}."
+        )
+    if len(lines) != 1:  # the table has several
+        return answer
+    return Conclusion(answer.text, f"{answer.certainty}\n{lines[0]}".strip())
 
 
 def _describe_verdict(rows: pd.DataFrame) -> str:
@@ -140,6 +164,8 @@ def _describe_verdict(rows: pd.DataFrame) -> str:
         verdicts[_MISSED], "No help is shown"
     )
     costs = " and ".join(name for name in (_ADDED, _REST) if verdicts[name] == WORSE)
+    if not costs and verdicts[_MISSED] not in {BETTER, WORSE}:
+        return "No effect found."
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."
 
 

@@ -7,6 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
+from speechlab.evaluate._advice.choice import MARGIN
+from speechlab.evaluate._advice.findings import add_line, list_reference_findings, list_row_findings
+from speechlab.evaluate._advice.rates import build_rates_conclusion
+from speechlab.evaluate._advice.speech_report import (
+    build_speech_report,
+    build_wide_table,
+    describe_speech_methods,
+)
 from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,
@@ -14,6 +22,7 @@ from speechlab.evaluate._recognition.comparisons import (
     build_conditions_conclusion,
     build_streams_conclusion,
     build_systems_conclusion,
+    choose_hardest_condition,
     compare_conditions,
     rank_systems,
 )
@@ -22,6 +31,7 @@ from speechlab.evaluate._recognition.hallucinations import build_silence_finding
 from speechlab.evaluate._recognition.hotwords import (
     HotwordEffects,
     build_hotwords_view,
+    describe_hotwords_in,
     measure_hotword_effects,
 )
 from speechlab.evaluate._recognition.recognition_measures import (
@@ -29,15 +39,9 @@ from speechlab.evaluate._recognition.recognition_measures import (
     build_streams_view,
     summarize_streams,
 )
-from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.ranking import READINGS
-from speechlab.evaluate._speech.speech_report import (
-    build_speech_report,
-    build_wide_table,
-    describe_speech_methods,
-)
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
-from speechlab.evaluate._writing.contents import Contents, Drawing, ShownRows
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import build_differences_drawing, build_differences_view
 from speechlab.metrics import DIFFERENCES, judge
 
@@ -66,33 +70,34 @@ def build_recognition_report(
     items = "recording" if "recording" in table.columns else None
     summary = summarize_streams(table, summarize_speech(table, language, speed, items=items), language)
     names = list(dict.fromkeys(table["system"].astype(str))) if "system" in table.columns else []
-    order = (
-        rank_systems(table, text, language, about) if names else SystemOrder(pd.DataFrame(), judge([]), ())
-    )
+    nothing_ranked = SystemOrder(pd.DataFrame(), judge([]), ())
+    order = rank_systems(table, text, language, about) if names else nothing_ranked
     changes = compare_conditions(table, text, language) if "condition" in table.columns else judge([])
     conditions = build_condition_findings(changes)
-    findings = (*order.verdicts, *hotwords.verdicts, *build_silence_findings(nothing), *conditions)
+    references, decisive = list_reference_findings(table, text, language)
+    of_rows = (*list_row_findings(table, text, language), *references, *hotwords.verdicts)
+    findings = (*order.verdicts, *of_rows, *build_silence_findings(nothing), *conditions)
+    settings = (facts.get("record") or {}).get("settings", {})
+    claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
+    changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]
     if live:
         streamed = table[table["system"].isin(live)] if names else table
         choice = rank_systems(streamed, text, language, about) if len(live) > 1 else order
-        advice = build_systems_conclusion(choice.systems, speed, choice.verdicts) if len(live) > 1 else None
-        answer = build_streams_conclusion(summary, systems, order.differences, advice)
+        answer = _answer_on_streams(summary, systems, order, choice, speed, claims if len(live) > 1 else None)
     elif names:
-        answer = build_systems_conclusion(order.systems, speed, findings)
+        answer = build_systems_conclusion(order, speed, findings, changed, **claims)
     elif conditions:
-        changed = [name for name in table["condition"].astype(str).unique() if name != AS_RECORDED]
         answer = build_conditions_conclusion(conditions, changed)
     else:
         answer = build_rates_conclusion(summary, table, text, language, of_speakers=True)
+    answer = describe_hotwords_in(answer, hotwords, choose_hardest_condition(changed) if changed else "")
+    answer = add_line(answer, references) if decisive else answer
     facts |= {"summary": summary, "conclusion": answer}
     report = build_speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     tables |= {"speechless": nothing, "measures": measures}
-    best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
-    display, wide_tables = _build_shown_rows(
-        table, text, language, sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
-    )
+    display, wide_tables = _build_shown_rows(table, text, language, _sort_best_first(names, order))
     drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
     first, *timed = report.views
     compared = order.differences
@@ -108,7 +113,7 @@ def build_recognition_report(
     tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
     methods = _list_methods(table, order, hotwords, changes, nothing)
-    noise_kind = str((facts.get("record") or {}).get("settings", {}).get("noise", "speech"))
+    noise_kind = str(settings.get("noise", "speech"))
     return replace(
         report,
         study="recognition",
@@ -120,6 +125,29 @@ def build_recognition_report(
         shown=display,
         said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )
+
+
+def _sort_best_first(names: list[str], order: SystemOrder) -> list[str]:
+    """Return the systems in their order; as they were given, if some have no place in it."""
+    best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
+    return sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
+
+
+def _answer_on_streams(
+    summary: pd.DataFrame,
+    systems: Sequence[System],
+    order: SystemOrder,
+    choice: SystemOrder,
+    speed: pd.DataFrame,
+    claims: dict[str, Any] | None,
+) -> Conclusion:
+    """Return the answer on streams, with the choice between several of them."""
+    advice = None if claims is None else build_systems_conclusion(choice, speed, choice.verdicts, **claims)
+    return build_streams_conclusion(summary, systems, order.differences, advice)
+
+
+def _list_conditions(table: pd.DataFrame) -> list[str]:
+    return table["condition"].astype(str).unique().tolist() if "condition" in table.columns else []
 
 
 def _arrange_figures(

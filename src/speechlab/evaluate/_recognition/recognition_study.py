@@ -15,6 +15,7 @@ from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.datasets import find_usual_columns
 from speechlab.display import format_count
+from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._made import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._recognition.conditions import (
     AS_RECORDED,
@@ -43,6 +44,7 @@ from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     build_existing_rows,
     build_failed_rows,
+    is_only_signs,
     recognize_rows,
     score_rows,
 )
@@ -54,6 +56,7 @@ from speechlab.evaluate._speech.speed import (
     time_recognizers,
 )
 from speechlab.evaluate._study_arguments import (
+    check_claims,
     check_count,
     check_reserved_columns,
     describe_missing_language,
@@ -106,6 +109,8 @@ def recognition(
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     stream: bool = False,
+    margin: float = MARGIN,
+    baseline: str | None = None,
     seed: int = 0,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
@@ -167,6 +172,9 @@ def recognition(
             that can (``sl.system(…, transcribe_stream=f)``). Those that recognize whole recordings, too, do both, as
             the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
             often texts change. As many are streamed at once as the system and ``concurrency`` allow.
+        margin: Difference of error rates, in points (of 100), within which systems are level: the answer says so if
+            the 95 % interval of their difference lies inside.
+        baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
@@ -190,6 +198,7 @@ def recognition(
     conditions = build_conditions(noise_db, band_hz)
     silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = build_timing_plan(speed, speed_concurrency, "recordings, or 0 for none", progress)
+    claims = check_claims(margin, baseline, [system.name for system in systems])
     side_by_side = several or bool(conditions) or streams
     voice = _find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
@@ -198,15 +207,14 @@ def recognition(
     check_reserved_columns(frame, RECOGNITION - INPUTS)
     scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     blocks = find_blocks(frame, audio, text, groups, by_speaker=voice is not None)
-    columns, rows = _prepare_rows(frame, audio, voice, blocks)
-    rows = rows.assign(**outputs)
+    columns, rows = _prepare_rows(frame, audio, voice, blocks, outputs)
     with ensure_open_store(store) as open_store:
         if conditions:
             rows = apply_conditions(rows, conditions, noise, seed, open_store)
         codes = sorted({code for cell in rows[language] if (code := parse_language_code(cell)) is not None})
         silent = build_speechless_rows(silent_count, codes, seed, open_store)
-    columns += [*(["recording"] if side_by_side else []), *(["system"] if several else [])]
-    columns += ["condition", "snr_db"] if conditions else []
+    extra = {"recording": side_by_side, "system": several, "condition": conditions, "snr_db": conditions}
+    columns += [name for name, has_it in extra.items() if has_it]
     is_known = rows[language].astype(object).map(lambda value: bool(parse_language_codes(value))).astype(bool)
     unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
     unknown = unknown.assign(**{REASON: unknown[language].astype(object).map(describe_missing_language)})
@@ -233,14 +241,13 @@ def recognition(
     notes = [*describe_unreachable(unreachable), *untimed]
     notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
     warn_failures(scored)
-    sound = _collect_sound_settings(conditions, noise, seed, silent_count)
-    recorded = {**_collect_settings(systems, clock), "groups": blocks.column, "about": blocks.about, **sound}
+    claims |= {"groups": blocks.column, "about": blocks.about}
+    recorded = {**claims, **_collect_sound_settings(conditions, noise, seed, silent_count)}
+    recorded = {**_collect_settings(systems, clock), **recorded}
     record = build_record("recognition", store, *by_system.values(), **recorded)
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
-    said: dict[str, Any] = {"record": record, "notes": notes, "about": blocks.about}
-    return Report.of(
-        build_recognition_report(title, scored, text, language, systems=systems, **tables, **said)
-    )
+    tables |= {"record": record, "notes": notes, "about": blocks.about}
+    return Report.of(build_recognition_report(title, scored, text, language, systems=systems, **tables))
 
 
 def _find_voice_column(frame: pd.DataFrame, voice: str | None, *, alone: bool) -> str | None:
@@ -303,7 +310,7 @@ def _list_missing_score_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFr
     replies = table[table["hypothesis"].notna()]
     if "recording" in table.columns:  # those that any system has recognized, each once
         replies = replies.drop_duplicates("recording")
-    unsaid = int(replies[text].isna().sum())
+    unsaid = int((replies[text].isna() | replies[text].map(is_only_signs).astype(bool)).sum())
     empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
     for number, what in (
         (unsaid, "no reference, and no score."),
@@ -342,7 +349,7 @@ def _collect_sound_settings(
 
 
 def _prepare_rows(
-    frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks
+    frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks, outputs: Mapping[str, list[Any]]
 ) -> tuple[list[str], pd.DataFrame]:
     """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
     files = _name_recordings(frame[audio].tolist(), frame.index.tolist())
@@ -361,6 +368,7 @@ def _prepare_rows(
         sample_rate=frame.get("sample_rate", pd.array([pd.NA] * len(frame), dtype="Int64")),
         recording=range(len(frame)),
         **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
+        **outputs,
     )
     if blocks.names is not None:
         rows = rows.assign(**{BLOCK: blocks.names})

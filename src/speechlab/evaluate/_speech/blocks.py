@@ -41,14 +41,18 @@ def find_blocks(
     labels = pd.Series(range(len(frame)))
     keys = [_hash_contents(frame[audio].tolist())]
     names = None if column is None else _to_texts(frame[column])
-    if names is not None:
-        keys.append(names + "\n" + _to_texts(frame[text]))
+    # Without a sound or a speaker, nothing tells rows of one text apart.
+    speakers = pd.Series(pd.NA, labels.index, dtype="string") if names is None else names
+    unheard = _to_texts(frame[audio]).isna()
+    speakers = speakers.mask(speakers.isna() & unheard, "")
+    keys.append(speakers + "\n" + _to_texts(frame[text]).map(_fold, na_action="ignore").astype("string"))
     alone = labels = merge_labels(labels, keys)
     notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
         rows = format_count(repeats, "row repeats", "rows repeat")
         notes.append(
-            f"{rows} a recording or a sentence of one speaker; they count once where chance is judged."
+            f"{rows} a recording or a sentence of one speaker, or a text without a sound or speaker; they count once "
+            "where chance is judged."
         )
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
         count = names.nunique()
@@ -76,6 +80,11 @@ def merge_labels(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.S
 def _to_texts(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the cells as texts, missing ones as they are, with numbers from 0 on as the index."""
     return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
+
+
+def _fold(text: object) -> str:
+    """Return a text without differences of capitals and spaces."""
+    return " ".join(str(text).split()).casefold()
 
 
 def _hash_contents(recordings: Sequence[object]) -> pd.Series[Any]:

@@ -143,7 +143,16 @@ def score_rows(
 
 
 def rescore_rows(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
-    """Score transcripts by the rules of their languages, mixed ones by words and characters; flag those that loop."""
+    """Score transcripts by the rules of their languages, mixed ones by words and characters; flag those that loop.
+
+    A reference of signs alone, such as ``"..."``, is no reference.
+    """
+    references = rows[text]
+    is_signs = references.map(is_only_signs).astype(bool)
+    if is_signs.any():
+        return rescore_rows(rows.assign(**{text: references.mask(is_signs)}), text, language).assign(
+            **{text: references}
+        )
     of_several = rows[language].map(is_multilingual).to_numpy(dtype=bool)
     tables = [
         score(
@@ -177,6 +186,11 @@ def rescore_rows(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     ]
     scored["loop"] = pd.array(repeats, dtype="boolean")
     return scored
+
+
+def is_only_signs(text: object) -> bool:
+    """Return whether a text has signs, but no letter and no digit."""
+    return isinstance(text, str) and bool(text.strip()) and not any(map(str.isalnum, text))
 
 
 def _rename_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:

@@ -28,7 +28,7 @@ from speechlab.metrics import summarize
 _ENDS = ("error_rate_low", "error_rate_high")
 _BLOCKS = "speechlab: blocks"
 # Columns of the summary with counts of rows, and the columns of flags that they count.
-FLAGS = {"loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
+FLAGS = {"empties": "empty", "loops": "loop", "hallucinations": "hallucination", "tails_lost": "tail_lost"}
 
 
 def summarize_speech(
@@ -53,7 +53,7 @@ def summarize_speech(
         duration_s=("duration_s", "sum"), **counts,
     )  # fmt: skip
     merged = rates.merge(facts.reset_index(), on=by, how="left").assign(**ranking)
-    merged["interval_unit"] = _choose_block_unit(utterances, groups)
+    merged["interval_unit"] = choose_block_unit(utterances, groups)
     merged = merged.merge(common, on=by, how="left")
     merged["common_rate"] = merged["common_rate"].fillna(merged["ranking_rate"])
     # Rows without speakers have the names of their files.
@@ -85,7 +85,7 @@ def choose_ranking_units(summary: pd.DataFrame) -> pd.Series[str]:
     return units.mask(summary["language"].map(is_multilingual).astype(bool), "mixed")
 
 
-def _choose_block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
+def choose_block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
     """Return what intervals count, where that is not the row: speakers, or blocks of rows that repeat something."""
     if groups != BLOCK:
         return None
@@ -168,7 +168,12 @@ _STARTS = ("first_audible_s", "first_byte_s", "total_s")
 UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
 
 
-_FLAG_NOUNS = {"loops": "repeated text", "hallucinations": "invented text", "tails_lost": "lost endings"}
+_FLAG_NOUNS = {
+    "empties": "empty text",
+    "loops": "repeated text",
+    "hallucinations": "invented text",
+    "tails_lost": "lost endings",
+}
 _NOUNS = {"block": "different recording"}
 _COUNTING_NOTE = (
     "Japanese is counted by its sound (in readings); English and Chinese without differences of notation, such as "

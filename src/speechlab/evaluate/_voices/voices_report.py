@@ -10,9 +10,12 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.advice import build_choice_conclusion, recommend_system
+from speechlab.evaluate._advice.choice import MARGIN, recommend_system
+from speechlab.evaluate._advice.conclusions import build_choice_conclusion
+from speechlab.evaluate._advice.evidence import Evidence, find_absent, qualify_verdicts, weigh_evidence
+from speechlab.evaluate._advice.findings import list_row_findings
+from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.ranking import score_for_ranking
-from speechlab.evaluate._speech.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.summary import (
     RANKING_NOTE,
     build_full_names,
@@ -50,18 +53,21 @@ RATED_PREFIX = "rated_"
 class VoiceOrder(NamedTuple):
     """Voices in order.
 
-    ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking.
+    ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking, ``evidence``
+    what could overturn one.
     """
 
     rankings: dict[str, Ranking]
     attribution: Attribution | None
     notes: list[str]
     open: dict[str, str]
+    evidence: dict[str, Evidence]
 
 
 def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
     rankings: dict[str, Ranking] = {}
+    evidence: dict[str, Evidence] = {}
     ranked, notes, unranked = [], [], {}
     is_known = table[language].astype(object).map(lambda cell: bool(parse_language_codes(cell)))
     rows = table[table["voice"].notna() & is_known]
@@ -69,6 +75,8 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     for code, group in rows.groupby(language, observed=True, sort=True):
         scores = score_for_ranking(group, text, language, ["voice", "voice_name", "engine"])
         alive = scores[scores["errors"].notna()]
+        placed = scores[scores["voice_name"].isin(alive["voice_name"])]
+        absent = find_absent(placed, text, "voice_name")
         failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
         if not len(alive):
             reasons = group["error"].dropna().astype(str).value_counts()
@@ -81,23 +89,30 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
             notes.append(
                 f"{'; '.join(failed)} ({code}) failed on all sentences, and {has} no place in the order."
             )
+        notes += [
+            f"{name} ({code}) failed on too many sentences to have a place in the order." for name in absent
+        ]
+        present = alive[~alive["voice_name"].isin(absent)]
         try:
-            ranking = rank(alive, system="voice_name", utterance=text)
+            ranking = rank(present, system="voice_name", utterance=text)
         except InvalidRequestError:
             why = "no sentence was heard from all voices; run the study again for the rows that failed"
             unranked[str(code)] = why
             continue
         rankings[str(code)] = ranking
+        facts: dict[str, Any] = {"system": "voice_name", "block": None, "absent": (*absent, *failed)}
+        evidence[str(code)] = weigh_evidence(scores, ranking, text, text, **facts)
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"
             notes.append(
                 f"{format_count(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not "
-                "all voices have them; its rates are those of the others. The same call asks again for what failed."
+                "all voices have them; the order is that of the other sentences. The same call asks again for "
+                "what failed."
             )
     attribution = None
     if ranked:
         attribution = attribute(pd.concat(ranked), voice="voice_name", utterance=text, engine="engine")
-    return VoiceOrder(rankings, attribution, notes, unranked)
+    return VoiceOrder(rankings, attribution, notes, unranked, evidence)
 
 
 _TYPES = {
@@ -109,7 +124,9 @@ _TYPES = {
 _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
 
 
-def recommend_voices(order: VoiceOrder, speed: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+def recommend_voices(
+    order: VoiceOrder, speed: pd.DataFrame, table: pd.DataFrame, margin: float = MARGIN
+) -> pd.DataFrame:
     """Return the advice for each language.
 
     Returns:
@@ -122,7 +139,7 @@ def recommend_voices(order: VoiceOrder, speed: pd.DataFrame, table: pd.DataFrame
     rows: list[dict[str, Any]] = []
     for code, ranking in order.rankings.items():
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
-        advice = recommend_system(ranking.systems.assign(excluded=ranking.excluded), timed)
+        advice = recommend_system(order.evidence[code], timed, margin=margin)
         rows.append({"language": code, "order": f"{format_language(code)}: {ranking.sentence}", **advice})
     rows += [
         {"language": code, "certainty": "none", "order": f"{format_language(code)}: {why}.", "advice": why}
@@ -192,19 +209,20 @@ def build_voices_report(
     summary = summary.merge(summarize_sounds(table, language), on=list_voice_columns(summary), how="left")
     summary = _add_order(summary, order)
     named_calls = speed.assign(voice_name=build_full_names(speed))
-    choice = recommend_voices(order, named_calls, table)
+    settings = (facts.get("record") or {}).get("settings", {})
+    choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
     pairs = [
-        build_study_differences(ranking.pairs, language=code) for code, ranking in order.rankings.items()
+        qualify_verdicts(build_study_differences(ranking.pairs, language=code), order.evidence[code])
+        for code, ranking in order.rankings.items()
     ]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
+    findings += list_row_findings(table[table["voice"].notna()], text, language)
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
     named_choice = (
         choice.assign(voice_name=build_full_names(choice)) if "system" in choice.columns else choice
     )
     answer = build_choice_conclusion(named_choice.rename(columns={"voice_name": "name"}))
-    if (choice["certainty"] != "none").any():
-        answer = answer._replace(certainty=f"{answer.certainty} {_JUDGE_NOTE}")
     facts |= {"conclusion": answer, "summary": summary}
     report = build_speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
@@ -284,7 +302,7 @@ def build_voices_view(summary: pd.DataFrame) -> View:
             else []
         ),
     ]
-    note = f"{RANKING_NOTE} Those that share a letter cannot be told apart."
+    note = f"{RANKING_NOTE} Voices with the same letter do not differ significantly. {_JUDGE_NOTE}"
     return View.from_rows("The voices", columns, list_ranked_rows(summary), note)
 
 

@@ -12,6 +12,7 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count
+from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._cast import assign_voices, build_recordings_client, resolve_engines
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
@@ -20,6 +21,7 @@ from speechlab.evaluate._round_trip import synthesize_and_recognize
 from speechlab.evaluate._speech.scorers import ensure_open_store, load_or_ask_answers, resolve_functions
 from speechlab.evaluate._speech.speed import build_timing_plan
 from speechlab.evaluate._study_arguments import (
+    check_claims,
     check_count,
     check_reserved_columns,
     check_whole_number,
@@ -80,6 +82,7 @@ def voices(
     measures: Mapping[str, ClipMeasure] | None = None,
     engines: Mapping[str, Any] | None = None,
     recognizer: Client | None = None,
+    margin: float = MARGIN,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -121,6 +124,8 @@ def voices(
             (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
         recognizer: As for :func:`round_trip`.
+        margin: Difference of error rates, in points (of 100), within which voices are level: the answer says so if
+            the 95 % interval of their difference lies inside.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -148,6 +153,7 @@ def voices(
         rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
     functions = resolve_functions(measures, "measures", RATED_PREFIX)
     takes = check_whole_number("takes", takes, 1)
+    claims = check_claims(margin, None, ())
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = assign_voices(services, sentences, voices, language, store, give_up_after_s)
     cast = cast._replace(
@@ -168,7 +174,7 @@ def voices(
         takes=takes,
         temperature=temperature,
     )
-    settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated}
+    settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated, **claims}
     record = build_record("voices", store, *batches, **settings, **options)
     table = measure_sounds(
         scored, text, language, rated, build_stage_progress(progress, "quality"), functions, store

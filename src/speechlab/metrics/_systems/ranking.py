@@ -85,7 +85,8 @@ class Ranking:
             are divided), ``p_best`` (Holm's p-value against the best; missing for the best) and ``needed`` (number of
             utterances that distinguish it from the best with the probability ``power``, if the true difference is the
             observed one; missing for the best, and without a difference).
-        pairs: All pairs, as the table of :func:`compare`; without rows for one system.
+        pairs: All pairs, each on the utterances that both have, as the table of :func:`compare`; without rows for one
+            system.
         level: Confidence level of the groups, for all pairs together.
         excluded: Number of utterances left out because a system has no score. Takes that a system lacks are left out
             too.
@@ -282,7 +283,9 @@ def _sum_systems(
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
     order = np.argsort(rates, kind="stable")
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
-    pairs = compare_pairs(ordered, [utterance, _TAKE], replace(bootstrap, groups=block), {})
+    # A pair is tested on all utterances that both have, so that a third system takes none from them.
+    whole = {name: numbered[numbered[system] == name] for name in ordered}
+    pairs = compare_pairs(whole, [utterance, _TAKE], replace(bootstrap, groups=block), {})
     excluded = done[utterance].nunique() - len(common)
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
@@ -310,8 +313,11 @@ def _build_ranking(
         rates = sums[:, : len(errors)] / np.maximum(sums[:, len(errors) :], 1)
         first = rates <= rates.min(axis=1, keepdims=True) + 1e-12
         firsts = (first / first.sum(axis=1, keepdims=True)).mean(axis=0).tolist()
-    of_best = pairs.loc[pairs["a"] == names[0], ["b", "p_holm"]].itertuples(index=False)
-    p_best = {name: float(p) for name, p in of_best}
+    # A pair may have utterances that others lack, and the opposite sign on them: that shows no lead of the first.
+    p_best = {
+        row["b"]: float(row["p_holm"]) if row["value_a"] <= row["value_b"] else 1.0
+        for row in pairs[pairs["a"] == names[0]].to_dict("records")
+    }
     alpha = (1 - bootstrap.level) / max(1, tests)
     rows = [
         {

@@ -8,8 +8,8 @@ from typing import Any
 from speechlab._pandas import pd
 from speechlab._platform import package_version
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.advice import build_rates_conclusion
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speed import build_empty_call_table
 from speechlab.evaluate._speech.summary import (

@@ -1,0 +1,350 @@
+"""Which voice or recognizer to take, and how sure that is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speechlab._arguments import is_missing, is_number
+from speechlab.display import format_count, format_percent
+from speechlab.evaluate._advice.starts import describe_earlier_start, describe_speed, summarize_starts
+from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._writing.columns import describe_p
+from speechlab.evaluate._writing.differences import ENOUGH
+from speechlab.evaluate._writing.sentences import fit_clauses, join_names, quote_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from speechlab.evaluate._advice.evidence import Evidence
+    from speechlab.metrics import Ranking
+
+LEVEL = 0.05
+# Difference of error rates, in points, within which systems are level, as a default.
+MARGIN = 1.0
+# Number of items below which nothing is advised.
+_MIN_ITEMS = 2
+# Maximum number of systems that the first sentence names; of more systems it gives the number.
+_MAX_NAMES = 2
+# Share of a system's errors in empty outputs from which on the answer tells them.
+_EMPTY_SHARE = 0.1
+# Number of further items above which more of them are no practical solution.
+FAR = 5_000
+# P-value above which a number of further items would promise too much.
+_UNLIKELY = 0.5
+
+
+class _Advice(NamedTuple):
+    """What to do, and why: the clauses in the order of their weight."""
+
+    name: str
+    lead: str
+    clauses: tuple[str, ...]
+    certainty: str = "open"
+    more: int | None = None
+
+
+def recommend_system(
+    evidence: Evidence,
+    speed: pd.DataFrame,
+    what: str = "sentence",
+    margin: float = MARGIN,
+    baseline: str = "",
+) -> dict[str, Any]:
+    """Advise on a choice between systems.
+
+    Returns:
+        ``name``, the system to take; ``certainty`` (settled, open, none), ``error_rate`` and ``items`` (that all of
+        them have), ``more`` (further blocks that would settle it, if a practical number does); ``lead``, what to do,
+        and ``advice``, how sure it is, each as the part of a sentence.
+    """
+    systems = evidence.order.systems
+    choice = _Choice(evidence, what, margin, baseline, summarize_starts(speed))
+    advice = choice.advise()
+    rates = systems.set_index("system")["error_rate"]
+    facts = {"name": advice.name, "error_rate": rates[advice.name], "items": choice.count}
+    first, *others = advice.clauses
+    words = fit_clauses([first, *choice.list_remarks(advice), *others])
+    return {**facts, "certainty": advice.certainty, "more": advice.more, "lead": advice.lead, "advice": words}
+
+
+class _Choice:
+    """A choice between systems, and the words for it."""
+
+    def __init__(
+        self, evidence: Evidence, what: str, margin: float, baseline: str, starts: pd.DataFrame
+    ) -> None:
+        systems = evidence.order.systems
+        self.evidence, self.what, self.margin, self.baseline, self.starts = (
+            evidence,
+            what,
+            margin,
+            baseline,
+            starts,
+        )
+        self.tied: list[str] = evidence.order.tied
+        self.best = _choose_best(systems, self.tied, starts)
+        self.rivals = [name for name in self.tied if name != self.best]
+        self.losers = [name for name in systems["system"] if name not in self.tied]
+        self.rates = _collect_rates(evidence.order)
+        self.count = int(systems["utterances"].iloc[0])
+        self.blocks, self.block = evidence.blocks if evidence.blocks[0] else (self.count, what)
+        shared = " that all have" if evidence.order.excluded else ""
+        about = f" of {evidence.about}" if evidence.about else ""
+        self.items = f"{format_count(self.count, what)}{shared}{about}"
+
+    def advise(self) -> _Advice:
+        """Return what to do, by what decides first: failures, one row, few speakers, errors."""
+        if len(self.rates) < 2:
+            only = "it had no other to be compared with; give two or more"
+            return _Advice(self.best, f"take {quote_name(self.best)}", (only,), "none")
+        if self.count < _MIN_ITEMS:
+            alone = f"{self.items} cannot tell {join_names([self.best, *self.rivals])} apart; take {ENOUGH} or more"
+            return _Advice(self.best, f"take {quote_name(self.best)}", (alone,), "none", ENOUGH - self.count)
+        return (
+            self._weigh_failures()
+            or self._weigh_runaway()
+            or (self._settle() if not self.rivals else self._leave_open())
+        )
+
+    def list_remarks(self, advice: _Advice) -> list[str]:
+        """Return what else a reader of the answer has to know: who failed, and whose outputs were empty."""
+        evidence, told = self.evidence, f"{advice.lead}; {'; '.join(advice.clauses)}"
+        remarks = [f"{quote_name(name)} {self._count_answers(name)}" for name in evidence.absent]
+        for name, (count, share) in evidence.empty.items():
+            if share > _EMPTY_SHARE and name in self.rates and "came back empty" not in told:
+                remarks.append(f"{quote_name(name)} came back empty on {count} of {evidence.counts[name]}")
+        remarks += [
+            f"{quote_name(name)} failed on {count} of {evidence.counts[name]}"
+            for name, count in evidence.failed.items()
+            if name in self.rates and f"{quote_name(name)} failed" not in told
+        ]
+        return remarks
+
+    def _count_answers(self, name: str) -> str:
+        failed, count = self.evidence.failed.get(name, 0), self.evidence.counts.get(name, 0)
+        return f"answered {count - failed} of {count}"
+
+    def _weigh_failures(self) -> _Advice | None:
+        """Return the advice where a system that is ahead lacks more rows than another, in both readings."""
+        evidence, best = self.evidence, self.best
+        second = evidence.penalized
+        if second is None or (best not in evidence.lacking and second.systems["system"].iloc[0] == best):
+            return None
+        if best not in evidence.lacking and not self.rivals:
+            return None
+        winner, name = str(second.systems["system"].iloc[0]), quote_name(best)
+        failed = (
+            f"failed on {evidence.failed.get(best, 0)} of {format_count(evidence.counts[best], self.what)}"
+        )
+        if not evidence.failed.get(best, 0):
+            return None
+        rates = _collect_rates(second)
+        rival = winner if winner != best else next(other for other in self.rates if other != best)
+        readings = (
+            f"where all answered, {self._describe_pair(best, rival, evidence.order)}",
+            f"with failures as all wrong {_format_rates(best, rival, rates)}",
+        )
+        if winner == best:
+            return _Advice(best, f"{name} is ahead, but {failed}", readings)
+        if second.tied == [winner]:
+            return _Advice(winner, f"take {quote_name(winner)}: {name} {failed}", readings)
+        return _Advice(best, f"no clear choice: {name} makes fewer errors, but {failed}", readings)
+
+    def _weigh_runaway(self) -> _Advice | None:
+        """Return the advice where one row decides, with it and without it."""
+        row = self.evidence.runaway
+        if row is None or row.order is None or row.order.tied == self.tied:
+            return None
+        without = str(row.order.systems["system"].iloc[0])
+        rest = [name for name in row.order.systems["system"] if name != without]
+        share = (
+            f"{row.errors:,} of {row.of_errors:,}" if row.errors < row.of_errors else f"all {row.errors:,}"
+        )
+        makes = f"one {self.what} makes {share} errors of {quote_name(row.system)}"
+        only = f"without it {self._describe_pair(without, rest[0], row.order)}"
+        within = f"with it {self._describe_pair(self.best, next(n for n in self.rates if n != self.best))}"
+        if row.order.tied == [without]:
+            return _Advice(
+                without, f"{quote_name(without)} is better but for one {self.what}", (makes, only, within)
+            )
+        return _Advice(
+            self.best,
+            f"one {self.what} decides between {join_names(list(self.rates)[:2])}",
+            (makes, only, within),
+        )
+
+    def _settle(self) -> _Advice:
+        """Return the advice where one system is significantly better than all others."""
+        best, name = self.best, quote_name(self.best)
+        if self.evidence.about:
+            lead = f"{name} makes fewer errors with {_refer_to(self.evidence.about)}"
+            pair = f"{self._describe_pair(best, self.losers[0])} on {format_count(self.count, self.what)}"
+            return _Advice(best, lead, (pair, self._warn_of_few_speakers()))
+        p = _find_p(self.evidence.order, self.losers[0])
+        clause = (
+            f"it makes significantly fewer errors than {join_names(self.losers)} on {self.items}"
+            f" ({', '.join(filter(None, [_format_rates(best, self.losers[0], self.rates), p]))})"
+        )
+        sooner = describe_speed(best, self.losers, self.starts)
+        return _Advice(best, f"take {name}", (clause, sooner), "settled")
+
+    def _leave_open(self) -> _Advice:
+        """Return the advice where errors do not decide between the first systems."""
+        best, rivals = self.best, self.rivals
+        equals = [name for name in rivals if self.rates[name] == self.rates[best]]
+        lead, clauses, more = self._describe_lead(equals), [], None
+        if self.losers:
+            p = _find_p(self.evidence.order, self.losers[0])
+            rate = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
+            clauses.append(f"significantly more errors: {join_names(self.losers)} ({rate})")
+        if self.blocks < MIN_PAIRS:
+            few, more = self._describe_small_sample()
+            clauses.append(few)
+        elif (level := self._find_level(rivals)) is not None:
+            clauses.append(level)
+        elif equals and len(equals) == len(rivals):
+            both = "both" if len(rivals) == 1 else "all"
+            clauses.append(
+                f"{both} {_format_rate(self.rates[best])} on {self.items}, too few to say there is none"
+            )
+        else:
+            rival = next(name for name in rivals if name not in equals)
+            pair = self._describe_pair(best, rival, with_p=False)
+            p = _find_p(self.evidence.order, rival)
+            clauses.append(f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}")
+            settling, more = self._describe_settling(rival)
+            clauses += [self._describe_wins(rival), settling]
+        clauses += [self._warn_of_few_speakers()] if self.evidence.about else []
+        return _Advice(best, lead, tuple(clauses), "open", more)
+
+    def _describe_lead(self, equals: list[str]) -> str:
+        """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
+        best, rivals, name = self.best, self.rivals, quote_name(self.best)
+        slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
+        if len(slower) == len(rivals):
+            return f"take {name}, which starts {slower[0]}"
+        if self.baseline in [best, *rivals]:
+            return f"keep {quote_name(self.baseline)}"
+        if self.losers:
+            return f"take {join_names(self.tied, 'or', _MAX_NAMES)}, not {join_names(self.losers, 'or', _MAX_NAMES)}"
+        if self._find_level(rivals) is not None:
+            return f"{join_names([best, *rivals], most=_MAX_NAMES)} are level"
+        if len(equals) == len(rivals):
+            return f"no difference seen between {join_names([best, *rivals], most=_MAX_NAMES)}"
+        lead = f"{name} is ahead of {join_names(rivals, most=_MAX_NAMES)}, not yet for sure"
+        empty, share = self.evidence.empty.get(best, (0, 0.0))
+        if share > _EMPTY_SHARE:
+            of = format_count(self.evidence.counts[best], self.what)
+            return f"{name} is ahead, but came back empty on {empty} of {of}"
+        sooner = next(
+            (
+                (rival, words)
+                for rival in rivals
+                if (words := describe_earlier_start(rival, best, self.starts))
+            ),
+            None,
+        )
+        return lead if sooner is None else f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
+
+    def _find_level(self, rivals: list[str]) -> str | None:
+        """Return that the intervals of all differences from the first lie within the margin, if they do."""
+        if self.evidence.about or self.losers:
+            return None
+        bounds = []
+        for rival in rivals:
+            pairs = self.evidence.order.pairs.to_dict("records")
+            low, high = next(
+                (float(row["low"]), float(row["high"]))
+                for row in pairs
+                if {row["a"], row["b"]} == {self.best, rival}
+            )
+            if self.blocks < ENOUGH or not max(abs(low), abs(high)) <= self.margin / 100:
+                return None
+            bounds.append(max(abs(low), abs(high)))
+        most = f"{100 * max(bounds):.1f}"
+        points = "1 point" if self.margin == 1 else f"{self.margin:g} points"
+        rates = " and ".join(
+            dict.fromkeys(_format_rate(self.rates[name]) for name in (self.best, *rivals[:1]))
+        )
+        return f"{rates} on {self.items}; with 95 % confidence at most {most} points apart (margin {points})"
+
+    def _describe_small_sample(self) -> tuple[str, int]:
+        """Return that a sample is too small for any verdict, and how many more it takes."""
+        who = f"{quote_name(self.best)} from {join_names(self.rivals)}"
+        few = f"{format_count(self.blocks, self.block)} cannot tell {who}"
+        needed = self.evidence.order.systems.set_index("system")["needed"].get(self.rivals[0])
+        enough = is_number(needed) and needed <= MIN_PAIRS
+        return f"{few}; {f'{MIN_PAIRS} could' if enough else f'take {ENOUGH} or more'}", max(
+            ENOUGH - self.blocks, 1
+        )
+
+    def _describe_settling(self, rival: str) -> tuple[str, int | None]:
+        """Return how many more blocks would show a difference of this size, where the number means something."""
+        systems = self.evidence.order.systems.set_index("system")
+        needed, p = systems["needed"].get(rival), systems["p_best"].get(rival)
+        if self.evidence.about:
+            return "", None
+        if not is_number(needed) or needed != needed:
+            return f"more {self.block}s would hardly settle it", None
+        if needed - self.blocks > FAR:
+            return f"a difference this small would take thousands of {self.block}s", None
+        more = int(needed) - self.blocks
+        if more < 1 or (is_number(p) and p > _UNLIKELY):
+            return "", None
+        about = more if more < 100 else round(more, 2 - len(str(more)))  # two significant digits
+        return f"about {about:,} more {self.block if more == 1 else f'{self.block}s'} would settle it", more
+
+    def _describe_wins(self, rival: str) -> str:
+        """Return that the other system makes fewer errors in most of the blocks, where they are not single rows."""
+        wins = self.evidence.wins.get(rival, 0)
+        if self.block == self.what or 2 * wins <= self.blocks:
+            return ""
+        return (
+            f"{quote_name(rival)} makes fewer errors with {wins} of {format_count(self.blocks, self.block)}"
+        )
+
+    def _warn_of_few_speakers(self) -> str:
+        return f"of other speakers that says nothing, from {MIN_PAIRS} on it would"
+
+    def _describe_pair(
+        self, first: str, second: str, order: Ranking | None = None, *, with_p: bool = True
+    ) -> str:
+        """Return the rates of two systems in one order, and the p-value of their difference."""
+        ranking = self.evidence.order if order is None else order
+        rates = _collect_rates(ranking)
+        p = _find_p(ranking, second) if with_p and ranking.systems["system"].iloc[0] == first else ""
+        return f"{_format_rates(first, second, rates)}{f' ({p})' if p else ''}"
+
+
+def _collect_rates(order: Ranking) -> dict[str, float]:
+    """Return the error rate of each system."""
+    return dict(zip(order.systems["system"], map(float, order.systems["error_rate"]), strict=True))
+
+
+def _find_p(order: Ranking, name: str) -> str:
+    """Return the p-value of a system against the first, for a sentence; empty if there is none."""
+    p = order.systems.set_index("system")["p_best"].get(name)
+    return "" if is_missing(p) else describe_p(p)
+
+
+def _format_rate(rate: float) -> str:
+    """Return an error rate; one with more errors than words, because many were put in, in words."""
+    return format_percent(rate) if rate <= 1 else "more errors than words"
+
+
+def _format_rates(first: str, second: str, rates: dict[str, float]) -> str:
+    return f"{quote_name(first)} {_format_rate(rates[first])}, {quote_name(second)} {_format_rate(rates[second])}"
+
+
+def _refer_to(about: str) -> str:
+    return f"{'this' if about.startswith('one ') else 'these'} {about}"
+
+
+def _choose_best(systems: pd.DataFrame, tied: list[str], starts: pd.DataFrame) -> str:
+    """Return the system with the lowest rate; of systems with the same rate, the one that starts first."""
+    first = systems.iloc[0]
+    equals = systems.loc[systems["error_rate"] == first["error_rate"], "system"]
+    timed_names = [name for name in equals if name in starts.index and name in tied]
+    if len(timed_names) == len(equals) > 1:
+        return str(starts.loc[timed_names, "median"].astype("float64").idxmin())
+    return str(first["system"])

@@ -1,0 +1,65 @@
+"""Answers in several languages: one sentence to act on, and a line for each language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing
+from speechlab.display import join_with_and
+from speechlab.evaluate._writing.columns import format_language
+from speechlab.evaluate._writing.contents import Conclusion
+from speechlab.evaluate._writing.sentences import begin_sentence, quote_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion:
+    """Return the answer for all languages: what to take, and a line for each language on how sure that is.
+
+    Words on ``where`` that is, such as in which noise, come first.
+    """
+    rows = choice.to_dict("records")
+    decided = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
+    names = [row["name"] for row in decided]
+    leads = {str(row["lead"]) for row in decided}
+    if not decided:
+        lead = "nothing can be advised"
+    elif len(leads) == 1 and len(decided) == len(rows):
+        (lead,) = leads
+    elif all(_is_taken(row) for row in decided):
+        choices = [f"{quote_name(row['name'])} for {format_language(row['language'])}" for row in decided]
+        lead = f"take {join_with_and(choices)}"
+    else:
+        lead = _join_leads(decided)
+    lines = [
+        f"{format_language(row['language'])}: {_drop_stop(row['advice'])}."
+        if len(rows) > 1
+        else f"{begin_sentence(_drop_stop(row['advice']), names)}."
+        for row in rows
+    ]
+    first = f"{where}, {lead}." if where else f"{begin_sentence(lead, names)}."
+    return Conclusion(first, "\n".join(lines))
+
+
+def _drop_stop(words: object) -> str:
+    return str(words).rstrip(".")
+
+
+def _is_taken(row: dict[Any, Any]) -> bool:
+    return str(row["lead"]) == f"take {quote_name(row['name'])}"
+
+
+def _join_leads(rows: Sequence[dict[Any, Any]]) -> str:
+    """Return what to do in each language in one sentence: what is taken first, then who is ahead."""
+    clauses = []
+    for row in sorted(rows, key=_is_taken, reverse=True):
+        name, language = quote_name(row["name"]), format_language(row["language"])
+        if _is_taken(row):
+            clauses.append(f"take {name} for {language}")
+        elif str(row["lead"]).startswith(f"{name} is ahead of "):
+            clauses.append(f"in {language}, {name} is ahead")
+        else:
+            clauses.append(f"{language}: {row['lead']}")
+    return "; ".join(clauses)

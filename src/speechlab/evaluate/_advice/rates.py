@@ -1,0 +1,296 @@
+"""How much is understood, and how sure that is: of one system, or of voices or speakers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from speechlab._arguments import is_missing
+from speechlab.display import format_count, format_percent
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._advice.evidence import (
+    count_empty_outputs,
+    find_empty_outputs,
+    find_lacking,
+    find_runaway_row,
+    mark_failures,
+    name_row,
+)
+from speechlab.evaluate._advice.findings import describe_lengths, describe_rate
+from speechlab.evaluate._made import NO_SPEAKER, SIDES
+from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.ranking import count_ranking_errors, score_for_ranking
+from speechlab.evaluate._speech.summary import (
+    UNITS,
+    build_full_names,
+    choose_ranking_units,
+    summarize_speech,
+)
+from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._writing.columns import describe_p, format_language
+from speechlab.evaluate._writing.contents import Conclusion
+from speechlab.evaluate._writing.sentences import begin_sentence, fit_clauses, join_names, quote_name
+from speechlab.metrics import rank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEVEL = 0.05
+_END_COLUMN = "speechlab: who"
+# Share of the errors in empty outputs, or of the errors that are inserted words, from which on the answer tells them.
+_EMPTY_SHARE, _INSERTED_SHARE = 0.1, 1 / 3
+# Errors below which their kinds say little.
+_FEW_ERRORS = 10
+# Maximum number of languages in the first sentence, and of voices at one end of an order.
+_MAX_LANGUAGES, _MAX_NAMES = 3, 2
+
+
+class _Words(NamedTuple):
+    """What is said of a language: on its own, in short beside other languages, and further clauses."""
+
+    lead: str
+    brief: str
+    clauses: list[str]
+
+
+def build_rates_conclusion(
+    summary: pd.DataFrame,
+    table: pd.DataFrame,
+    text: str,
+    language: str,
+    *,
+    of_speakers: bool = False,
+    remarks: Mapping[str, str] = MappingProxyType({}),
+) -> Conclusion:
+    """Return how much was understood in each language, and how sure that is; ``remarks`` on languages come second."""
+    if of_speakers and summary["voice"].nunique() > 1:
+        return _build_speakers_conclusion(summary, table, text, language)
+    rated = summary.assign(unit=choose_ranking_units(summary), voice_name=build_full_names(summary))[
+        summary["ranking_rate"].notna()
+    ]
+    if not len(rated):
+        return Conclusion("Nothing could be scored.", _describe_unscored(table))
+    words = {
+        str(code): _describe_language(str(code), lines, table[table[language] == code], text, language)
+        for code, lines in rated.groupby("language", sort=False)
+    }
+    for code, (*_, clauses) in words.items():
+        clauses[1:1] = filter(None, [remarks.get(code)])
+    if len(words) == 1:
+        (only,) = words.values()
+        names = rated["voice_name"].tolist()
+        lines = begin_sentence(fit_clauses(only.clauses), names)
+        return Conclusion(f"{begin_sentence(only.lead, names)}.", f"{lines}.")
+    more = f"; and {len(words) - _MAX_LANGUAGES} more languages" if len(words) > _MAX_LANGUAGES else ""
+    lead = "; ".join(one.brief for one in [*words.values()][:_MAX_LANGUAGES])
+    certainty = [f"{format_language(code)}: {fit_clauses(one.clauses)}." for code, one in words.items()]
+    return Conclusion(f"{lead}{more}.", "\n".join(certainty))
+
+
+def _describe_unscored(table: pd.DataFrame) -> str:
+    count = int(table["errors"].isna().sum())
+    if not count:
+        return ""
+    return f"{count:,} of {format_count(len(table), 'row')} {'has' if count == 1 else 'have'} no score."
+
+
+def _describe_language(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> _Words:
+    """Return what is said of a language."""
+    if len(lines) > 1:
+        return _describe_voices(code, lines, table, text, column)
+    language, line = format_language(code), lines.iloc[0]
+    unit = UNITS.get(str(line["unit"]), "words")
+    rows = table[table["errors"].notna()]
+    rows = rows.assign(**count_ranking_errors(rows)[["errors", "reference_length"]])
+    who = "" if line["voice"] == NO_SPEAKER else f" of {quote_name(line['voice_name'])}"
+    rate = f"{100 * line['common_rate']:.1f} errors in 100"
+    left = _describe_left_out(table, text)
+    words = _describe_empty(language, rows, unit, left) or _describe_runaway(language, rows, unit, text, left)
+    if words is not None:
+        return words
+    certainty = _describe_interval(line, table)
+    inserted = _describe_insertions(rows, unit)
+    if line["common_rate"] > 1:
+        added, length = int(rows["insertions"].sum()), int(rows["reference_length"].sum())
+        lead = f"{language}: {added:,} {unit} inserted where {length:,} were spoken{who}"
+        return _Words(lead, lead, [certainty, *left])
+    return _Words(
+        f"{rate} {language} {unit}{who}", f"{language}: {rate} {unit}{who}", [certainty, *left, inserted]
+    )
+
+
+def _describe_left_out(table: pd.DataFrame, text: str) -> list[str]:
+    """Return how many recordings failed, and how many have no reference."""
+    failed = int(mark_failures(table, text).sum())
+    unknown = int((table[text].isna() & table["hypothesis"].notna()).sum())
+    rows, words = format_count(len(table), "recording"), []
+    if failed:
+        words.append(f"{failed:,} of {rows} failed and {'is' if failed == 1 else 'are'} left out")
+    if unknown:
+        words.append(f"{unknown:,} of {rows} {'has' if unknown == 1 else 'have'} no reference")
+    return words
+
+
+def _describe_empty(language: str, rows: pd.DataFrame, unit: str, left: list[str]) -> _Words | None:
+    """Return that outputs were empty, where these make much of the errors."""
+    is_empty = find_empty_outputs(rows)
+    empty, others = rows[is_empty], rows[~is_empty]
+    if not len(empty) or float(empty["errors"].sum()) <= _EMPTY_SHARE * float(rows["errors"].sum()):
+        return None
+    lead = f"{len(empty):,} of {len(rows):,} {language} recordings came back empty"
+    lengths = describe_lengths(empty, others)
+    lengths = f"those that are empty are {lengths}" if lengths else ""
+    rest = f"the others have {describe_rate(others)} {unit}" if len(others) else ""
+    return _Words(lead, lead, [rest, lengths, *left] if rest else [lengths, *left])
+
+
+def _describe_runaway(
+    language: str, rows: pd.DataFrame, unit: str, text: str, left: list[str]
+) -> _Words | None:
+    """Return that one recording makes over a third of the errors, and the rate of the others."""
+    rows = rows.reset_index(drop=True)
+    place = find_runaway_row(rows)
+    if place is None:
+        return None
+    row, others = rows.loc[place], rows.drop(index=place)
+    errors, total = int(row["errors"]), int(rows["errors"].sum())
+    share = f"all {total:,}" if errors == total else f"{errors:,} of {total:,}"
+    lead = f"one of {len(rows):,} {language} recordings makes {share} errors"
+    rest = f"the other {len(others):,} are right"
+    if errors < total:
+        rest = f"the other {len(others):,} have {describe_rate(others)} {unit}"
+    added = 0 if is_missing(row.get("insertions")) else int(row["insertions"])
+    inserted = f"{added:,} {unit} were inserted in it" if 2 * added > errors else ""
+    return _Words(lead, begin_sentence(lead), [rest, inserted, f"it is {name_row(row, text)}", *left])
+
+
+def _describe_insertions(rows: pd.DataFrame, unit: str) -> str:
+    """Return how many of the errors are inserted words, where these are many."""
+    errors, inserted = rows["errors"].sum(), rows["insertions"].sum()
+    if (
+        errors < _FEW_ERRORS
+        or is_missing(inserted)
+        or inserted <= _INSERTED_SHARE * errors
+        or inserted > errors
+    ):
+        return ""
+    return f"{int(inserted):,} of {int(errors):,} errors are inserted {unit}"
+
+
+def _describe_interval(line: pd.Series[Any], rows: pd.DataFrame) -> str:
+    """Return the interval of a rate, or how many recordings it lacks."""
+    count = format_count(int(line["utterances_scored"]), "recording")
+    low, high = line["ranking_rate_low"], line["ranking_rate_high"]
+    if not is_missing(low):
+        return f"{100 * low:.1f} to {100 * high:.1f} with 95 % confidence, {count}"
+    needs, unit = line["interval_needs"], line.get("interval_unit")
+    if is_missing(needs) or not needs:
+        return count
+    if is_missing(unit):
+        return f"{count}, {int(needs)} too few to say how exact that is"
+    noun = "different recording" if unit == "block" else str(unit)
+    here = (
+        f"{count} of {format_count(rows[BLOCK].nunique(), noun)}"
+        if unit != "block" and BLOCK in rows
+        else count
+    )
+    return f"{here}, {format_count(int(needs), noun)} too few to say how exact that is"
+
+
+def _build_speakers_conclusion(
+    summary: pd.DataFrame, table: pd.DataFrame, text: str, language: str
+) -> Conclusion:
+    """Return the rate of all speakers, who are drawn as wholes where they are enough, and those at both ends."""
+    pooled = table.assign(voice=NO_SPEAKER, speaker=table["voice"])
+    count = table["voice"].nunique()
+    if count >= MIN_PAIRS:
+        pooled = pooled.assign(**{BLOCK: table["voice"].astype(str)})
+    spans = {
+        str(code): "speakers from "
+        + " to ".join(
+            f"{format_percent(min(lines['ranking_rate'].iloc[at], 1.0))} ({quote_name(lines['voice_name'].iloc[at])})"
+            for at in (0, -1)
+        )
+        for code, lines in summary[summary["ranking_rate"].notna()].groupby("language", sort=False)
+        if len(lines) > 1
+    }
+    pooled_summary = summarize_speech(pooled, language, table.iloc[:0])
+    return build_rates_conclusion(pooled_summary, pooled, text, language, remarks=spans)
+
+
+def _describe_voices(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> _Words:
+    """Return which voices are understood best and worst, and whether they differ beyond chance."""
+    best, worst, language = lines.iloc[0], lines.iloc[-1], format_language(code)
+    unit = UNITS.get(str(best["unit"]), "words")
+    rate = _format_rate(best["common_rate"])
+    rows = table.assign(**{_END_COLUMN: _name_rows(table, lines)})
+    remarks = _list_remarks(rows, text)
+    extremes = _describe_extremes(lines, rows, text, column)
+    if worst["common_rate"] == best["common_rate"]:
+        words = f"{rate} errors in 100 {unit} with each of {len(lines)} voices"
+        return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
+    first, last = (
+        lines.loc[lines["common_rate"] == end["common_rate"], "voice_name"].tolist() or [end["voice_name"]]
+        for end in (best, worst)
+    )
+    lead = f"{language}: {join_names(first, most=_MAX_NAMES)} understood best ({rate} errors in 100 {unit})"
+    end = f"{join_names(last, most=_MAX_NAMES)} worst ({_format_rate(worst['common_rate'])})"
+    brief = f"{language}: {join_names(first, most=_MAX_NAMES)} understood best ({rate})"
+    return _Words(f"{lead}, {end}", brief, [extremes, *remarks])
+
+
+def _format_rate(rate: float) -> str:
+    return f"{100 * rate:.1f}" if rate <= 1 else "over 100"
+
+
+def _name_rows(table: pd.DataFrame, lines: pd.DataFrame) -> pd.Series[Any]:
+    """Return the full name of the voice of each row."""
+    names = [name for name in (*SIDES, "voice") if name in lines.columns]
+    full = dict(zip(lines[names].apply(tuple, axis=1), lines["voice_name"].astype(str), strict=True))
+    return table[names].apply(tuple, axis=1).map(full)
+
+
+def _list_remarks(rows: pd.DataFrame, text: str) -> list[str]:
+    """Return which voices failed or came back empty, and on how many of their rows."""
+    failed, counts = mark_failures(rows, text), rows[_END_COLUMN].value_counts().to_dict()
+    remarks = [
+        f"{quote_name(name)} failed on {count} of {counts[name]}"
+        for name, count in failed.groupby(rows[_END_COLUMN], sort=False).sum().items()
+        if count
+    ]
+    remarks += [
+        f"{quote_name(name)} came back empty on {count} of {counts[name]}"
+        for name, (count, _) in count_empty_outputs(rows, _END_COLUMN).items()
+    ]
+    unknown = int((rows[text].isna() & rows["hypothesis"].notna()).sum())
+    return remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
+
+
+def _describe_extremes(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
+    """Return whether the best and the worst voice differ beyond chance, on the sentences that both have.
+
+    They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
+    """
+    best, worst = (str(lines["voice_name"].iloc[at]) for at in (0, -1))
+    both = table[table[_END_COLUMN].isin([best, worst])]
+    scores = score_for_ranking(both, text, language, [_END_COLUMN])
+    if best in find_lacking(scores.assign(failed=mark_failures(scores, text)), _END_COLUMN, text):
+        return (
+            f"{quote_name(best)} lacks rows that {quote_name(worst)} has, so the order may be of its failures"
+        )
+    scores = scores[scores["errors"].notna()]
+    try:
+        pairs = rank(scores, system=_END_COLUMN, utterance=text).pairs
+    except InvalidRequestError:
+        return f"{len(lines)} voices, which were not compared, because they said different sentences"
+    if not len(pairs):
+        return "only one of both could be scored"
+    pair = pairs.iloc[0]
+    count = format_count(int(pair["n"]), "sentence")
+    if is_missing(pair["p"]) or pair["blocks"] < MIN_PAIRS:
+        return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
+    p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
+    if p < _LEVEL:
+        return f"best and worst differ by more than chance ({describe_p(p)}, {count})"
+    return f"the difference may be chance ({describe_p(p)}, {count})"
