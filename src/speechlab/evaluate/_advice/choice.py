@@ -266,7 +266,7 @@ class _Choice:
         rates = " and ".join(
             dict.fromkeys(_format_rate(self.rates[name]) for name in (self.best, *rivals[:1]))
         )
-        return f"{rates} on {self.items}; with 95 % confidence at most {most} points apart (margin {points})"
+        return f"{rates} on {self.items}; with 95% confidence at most {most} points apart (margin {points})"
 
     def _describe_small_sample(self) -> tuple[str, int]:
         """Return that a sample is too small for any verdict, and how many more it takes."""

@@ -183,7 +183,7 @@ def _describe_interval(line: pd.Series[Any], rows: pd.DataFrame) -> str:
     count = format_count(int(line["utterances_scored"]), "recording")
     low, high = line["ranking_rate_low"], line["ranking_rate_high"]
     if not is_missing(low):
-        return f"{100 * low:.1f} to {100 * high:.1f} with 95 % confidence, {count}"
+        return f"{100 * low:.1f} to {100 * high:.1f} with 95% confidence, {count}"
     needs, unit = line["interval_needs"], line.get("interval_unit")
     if is_missing(needs) or not needs:
         return count
