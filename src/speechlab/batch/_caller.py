@@ -50,7 +50,7 @@ _BAR_DELAY_S = 2.0
 
 
 class BlockingCaller:
-    """The caller's thread, which blocks while the client's loop makes calls, shows progress and hears interrupts."""
+    """The caller's thread, which blocks while the client's loop makes calls, shows progress and gets interrupts."""
 
     def __init__(self, lab: object, options: WaitingOptions | CallingOptions) -> None:
         if not isinstance(lab, Client):

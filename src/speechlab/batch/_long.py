@@ -82,8 +82,8 @@ def transcribe_long(
     Returns:
         One segment frame, of pandas: ``file`` (as :func:`to_segments` names it), ``start`` and ``end`` (seconds from
         the beginning of the recording, to the microsecond), ``text``, ``row`` (index label of the recording's row),
-        ``piece`` (number of the piece, from 0 in each recording) and ``doubt`` (why the text may have been made up of
-        noise, by the rules of :func:`speechlab.segments.doubts`; empty for most). A warning names recordings that
+        ``piece`` (number of the piece, from 0 in each recording) and ``doubt`` (why the text may be a hallucination,
+        by the rules of :func:`speechlab.segments.doubts`; empty for most). A warning names recordings that
         cannot be read and pieces that failed; ``attrs["speechlab_faults"]`` has the reasons by the row's position.
 
     Raises:

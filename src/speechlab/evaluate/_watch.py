@@ -106,7 +106,7 @@ def build_watch_report(
 
 
 def _build_conclusion(clauses: Sequence[str], runs: int) -> Conclusion:
-    promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however often one looks."
+    promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however many runs they have."
     if runs == 1:
         return Conclusion("This is the first run.", "Each later run is compared with all before it.")
     if not clauses:

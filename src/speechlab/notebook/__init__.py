@@ -1,4 +1,4 @@
-"""Notebooks: players of speech that is still being made, and an optional patch of the running event loop.
+"""Notebooks: players of streamed speech, and an optional patch of the running event loop.
 
 speechlab does not need the patch: synchronous calls run on a separate loop, and ``await`` works in a cell. It is for
 scripts that are pasted into a cell and call ``asyncio.run``.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 
 class Playback(Protocol):
-    """A player of speech that is still being made, which :class:`speechlab.widgets.StreamPlayer` is."""
+    """A player of streamed speech, which :class:`speechlab.widgets.StreamPlayer` is."""
 
     @property
     def state(self) -> str:

@@ -92,7 +92,7 @@ WaitForService = Callable[[], Awaitable[None]]
 
 @dataclass
 class Execution:
-    """One execution of a plan."""
+    """The run of a plan: its calls are claimed, made and stored, and its results joined."""
 
     plan: Plan
     options: Mapping[str, Any]

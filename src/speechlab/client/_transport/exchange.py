@@ -155,7 +155,7 @@ class ReplyStream:
 
 
 def wake_for_interrupts() -> contextlib.AbstractContextManager[None]:
-    """A context in which a kernel's loop hears interrupts, for which IPython's signal handler does not wake it."""
+    """Wake a kernel's loop regularly, because IPython's signal handler does not wake it on an interrupt."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
         return _NO_CONTEXT
     return _wake_loop(asyncio.get_running_loop())

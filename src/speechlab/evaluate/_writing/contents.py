@@ -77,7 +77,7 @@ def to_findings(values: Iterable[Mapping[str, Any]]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, which is drawn when it is looked at.
+    """A figure that is drawn when it is displayed.
 
     Attributes:
         title: What it shows.

@@ -272,7 +272,7 @@ def by_bins(
     edges = _compute_edges(values[np.isfinite(values)], bins)
     places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = len(edges) - 2
-    places[np.isnan(values)] = len(edges)  # after all others
+    places[np.isnan(values)] = len(edges)  # missing values form the last bin
     inside = ((places >= 0) & (places < len(edges) - 1)) | np.isnan(values)
     key = "speechlab bin"
     table = build_summary(scored.assign(**{key: places})[inside], [key], bootstrap)

@@ -178,7 +178,7 @@ def alignments_html(
     limit: int = 20,
     **how: Any,
 ) -> Html:
-    """Alignments for the eye: reference above hypothesis, token by token, with the kind of each error below.
+    """Alignments as HTML: reference above hypothesis, token by token, with the kind of each error below.
 
     They are of the utterances with errors, those with the most errors first.
 

@@ -27,7 +27,7 @@ _MOST_BINS = 1000
 
 @dataclass(frozen=True, repr=False)
 class Calibration:
-    """Confidences against what was right.
+    """Agreement of confidences with correctness.
 
     Attributes:
         count: Values with a confidence.
@@ -76,7 +76,7 @@ class Calibration:
 def calibration(
     table: pd.DataFrame, *, correct: str = "correct", confidence: str = "confidence", bins: int = 10
 ) -> Calibration:
-    """Compare confidences with what was right, such as the words of :func:`word_times`.
+    """Compare confidences with correctness, such as the words of :func:`word_times`.
 
     Sources: ECE by equal bins, C. Guo et al., On calibration of modern neural networks (ICML 2017); risk and
     coverage, Y. Geifman and R. El-Yaniv, Selective classification for deep neural networks (NeurIPS 2017); G. W.

@@ -32,7 +32,7 @@ _DRAWS = 1_999
 def sequential_test(
     runs: ArrayLike, *, groups: Sequence[Any] | None = None, alpha: float = 0.05, seed: int = 0
 ) -> pd.DataFrame:
-    """Test after each run whether values have risen, with one probability of a false alarm for all looks together.
+    """Test after each run whether values have risen, with one probability of a false alarm for all runs together.
 
     Args:
         runs: Values of each run in order, shape (runs, rows), such as errors or seconds; NaN where a row has none.

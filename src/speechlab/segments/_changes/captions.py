@@ -232,7 +232,7 @@ _STOCK = frozenset(
 
 
 def doubts(table: pd.DataFrame) -> pd.Series[str]:
-    """Return why the text of each segment may have been made up, as recognizers do of noise, music and silence.
+    """Return why the text of each segment may be a hallucination of the recognizer, on noise, music or silence.
 
     The rules, in this order; letters are all characters but spaces and punctuation, and full-width ones count as two:
 

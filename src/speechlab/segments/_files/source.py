@@ -31,7 +31,7 @@ Row: TypeAlias = tuple[int | None, dict[str, Any]]
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that is read."""
+    """The bytes of a file to read, with its path and recording, and notes on what was left out."""
 
     path: str  # path of the file, for error messages
     file: str  # the recording of its segments, for formats that do not name it
@@ -155,7 +155,7 @@ class Sink:
     columns: list[str] | None = None  # columns of the pieces written so far, for formats that name them once
     # number of rows of each recording in these pieces, for formats that number them
     numbers: Counter[str] = field(default_factory=Counter)
-    writer: Any = None  # of a library that writes piece by piece
+    writer: Any = None  # open writer of a library, for formats that are written in pieces
 
     def raise_fault(self, message: str, row: int | None = None, column: str | None = None) -> NoReturn:
         """Raise an error that names the file and the row."""

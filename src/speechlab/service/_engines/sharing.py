@@ -40,7 +40,7 @@ class FairTurns:
         self._used: dict[str, float] = {}
         self._served: dict[str, int] = {}
         self._order = itertools.count(1)
-        self._front = 0.0  # use of the keys that are served now
+        self._front = 0.0  # most engine time of a key when its turn began; new keys start from here
         self._expected: tuple[str, asyncio.TimerHandle] | None = None
         self.moved = clock()
         """Time of the last turn, or of the last step within one."""

@@ -1,1 +1,1 @@
-"""A player of speech that is still being made."""
+"""A player of streamed speech."""

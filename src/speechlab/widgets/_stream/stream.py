@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 
 class StreamPlayer(RefreshableWidget):
-    """A player of speech that is still being made: it sounds with the first piece.
+    """A player of streamed speech: it plays from the first piece on.
 
     ``play()`` of a stream, of a session and of a session's events makes one and shows it in the cell::
 

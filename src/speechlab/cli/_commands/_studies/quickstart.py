@@ -44,7 +44,7 @@ def quickstart(
         ),
     ] = None,
 ) -> None:
-    """Hear every voice, read what a recognizer makes of it, and see the error rates.
+    """Synthesize with every voice, recognize the speech, and report the error rates.
 
     Starts the embedded service if no other is configured, speaks a few sentences with each voice, recognizes and
     translates them, scores everything, and leaves tables, recordings and a page that plays. A second run reuses what

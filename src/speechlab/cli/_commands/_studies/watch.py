@@ -39,7 +39,7 @@ def watch(
         bool, typer.Option("--again/--look", help="Ask once more, or only look at the runs so far.")
     ] = True,
 ) -> int:
-    """Ask a pinned set again, and test whether anything has become worse, however often one looks.
+    """Repeat a study on a fixed set, and test whether its results have become worse.
 
     Run it on a schedule of your own, by cron or in CI. Each run is a folder in ``out``, and report.html there shows
     the series, what has changed, and the first run against the newest. The exit status is 4 if something is shown to

@@ -1,4 +1,4 @@
-// A player of speech that is still being made: each piece is put behind the one before it, on the clock of the sound.
+// A player of streamed speech: each piece is put behind the one before it, on the clock of the sound.
 //
 // Players of one page share an output. One that is made while another still sounds begins at that one's end.
 
