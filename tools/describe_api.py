@@ -92,7 +92,7 @@ def openapi() -> dict[str, Any]:
             "/readyz": {
                 "get": _operation(
                     "readyz",
-                    "Ready: an engine answers; operators are told more",
+                    "Ready: an engine answers; operators get details",
                     {"200": _json({"type": "object"}), "503": _error("Not ready.")},
                     security=[],
                 )

@@ -101,7 +101,7 @@ def test_a_report_is_followed_back_to_the_replies_in_the_store(spoken):
     other.table.loc[0, "hypothesis"] = "never said"
     other.save(folder / "other")
     unequal = evaluate.verify(folder / "other", store=folder / "store").unequal
-    assert "never said" in unequal.loc[unequal["place"].str.startswith("store"), "stands"].tolist()
+    assert "never said" in unequal.loc[unequal["place"].str.startswith("store"), "reported"].tolist()
     assert "not in this store" in evaluate.verify(folder / "report", store=folder / "none").answer
     done = speechlab("verify", folder / "report", "--store", folder / "store")
     assert done.returncode == 0, done.stdout

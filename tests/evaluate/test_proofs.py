@@ -177,7 +177,7 @@ def test_a_changed_digit_is_found_at_each_place_where_a_number_stands(pages, tmp
     unequal = evaluate.verify(changed).unequal
     new = [unescape(other_digit(word)) for _, word in words]
     new += [str(json.loads(other_digit(cell))) for _, cell in cells]
-    assert not Counter(new) - Counter(" ".join(unequal["stands"]).split())
+    assert not Counter(new) - Counter(" ".join(unequal["reported"]).split())
 
 
 def test_a_changed_digit_is_found_where_the_hash_was_made_to_fit(pages, tmp_path):
@@ -189,7 +189,7 @@ def test_a_changed_digit_is_found_where_the_hash_was_made_to_fit(pages, tmp_path
     text = changed.read_text("utf-8")
     changed.write_text(re.sub(r'(?<="seal":")\w{64}', digest, text, count=1), "utf-8")
     [unequal] = evaluate.verify(changed).unequal.itertuples()
-    assert unequal.stands == unescape(other_digit(word))
+    assert unequal.reported == unescape(other_digit(word))
 
 
 def test_sounds_in_the_folder_of_voices_are_measured_again(pages, tmp_path):

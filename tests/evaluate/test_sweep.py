@@ -93,7 +93,7 @@ def test_rows_with_the_same_path_count_as_often_and_labels_do_not(ears, tmp_path
         twice = evaluate.vad_sweep(lab, pd.DataFrame({"audio": [path, str(path)]}), {}, **given).iloc[0]
         assert Ears.asked == 1
         clips = pd.DataFrame({"audio": [AudioClip.from_file(path)] * 2}, index=["a", "a"])
-        with pytest.raises(InvalidRequestError, match="'a' stands twice"):
+        with pytest.raises(InvalidRequestError, match="'a' occurs twice"):
             evaluate.vad_sweep(lab, clips, {}, **given)
     assert (twice["recordings"], twice["segments"]) == (2, 2 * once["segments"])
     assert twice["covered_s"] == 2 * once["covered_s"] > 0

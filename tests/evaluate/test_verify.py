@@ -86,7 +86,7 @@ def test_the_command_says_in_one_line_what_is_so(saved, tmp_path):
     (tmp_path / "page.html").write_text(page.replace("24 ", "25 ", 1), "utf-8")
     done = speechlab("verify", str(tmp_path / "page.html"))
     assert done.returncode == 1
-    assert "25 stands, 24 follows" in done.stdout.replace("\n", " ")
+    assert "25 reported, 24 recomputed" in done.stdout.replace("\n", " ")
     (tmp_path / "none.html").write_text("<main></main>")
     assert speechlab("verify", str(tmp_path / "none.html")).returncode == 2
     assert speechlab("verify", str(tmp_path / "nowhere.html")).returncode == 2

@@ -61,7 +61,7 @@ def request_catalogue(
     client: Client, store: Store | str | None, give_up_after_s: float | None = None
 ) -> VoiceCatalogue:
     """Return the voices of a service, with the waiting times of a batch."""
-    check_client("lab", client, "; several stand in a dict by name")
+    check_client("lab", client, "; pass several as a dict by name")
 
     async def request_voices(lab: AsyncClient) -> VoiceCatalogue:
         patient, group = copy_with_group(lab, concurrency=1, give_up_after_s=give_up_after_s)

@@ -176,7 +176,7 @@ def _name_recordings(cells: pd.Series[Any]) -> tuple[list[str], list[str]]:
         uses[file] += 1
         if uses[file] > 1 and not isinstance(cell, str | os.PathLike):
             message = (
-                f"the label {file!r} stands twice, and names recordings without a path; give each row its own"
+                f"the label {file!r} occurs twice, and names recordings without a path; give each row its own"
             )
             raise InvalidRequestError(message, parameter="frame")
         name, number = file, uses[file]

@@ -176,7 +176,7 @@ class FunctionRunner:
             yield timed(None)
 
     def _call_function(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
-        """Call a function, and return its result with a callback that adds times to pieces; of None it returns the seconds."""
+        """Call a function; return its result, and a callback that adds times to pieces, or returns seconds of None."""
         with self._lock:
             if call.operation not in self._made:
                 registered = self._functions[call.operation]

@@ -38,67 +38,67 @@ class NumberCheck:
         self.numbers = 0
         self.unequal: list[tuple[str, str, str]] = []
 
-    def compare_contents(self, stands: Contents, follows: Contents) -> None:
+    def compare_contents(self, reported: Contents, recomputed: Contents) -> None:
         """Compare the values of two reports: rows, tables, and every text."""
-        self.compare_frames("rows", stands.table, follows.table)
+        self.compare_frames("rows", reported.table, recomputed.table)
         for name in _FRAMES:
-            self.compare_frames(name, getattr(stands, name), getattr(follows, name))
-        for name in sorted(set(follows.tables) & set(stands.tables)):
-            self.compare_frames(name, stands.tables[name], follows.tables[name])
+            self.compare_frames(name, getattr(reported, name), getattr(recomputed, name))
+        for name in sorted(set(recomputed.tables) & set(reported.tables)):
+            self.compare_frames(name, reported.tables[name], recomputed.tables[name])
         for name in _TEXTS:
             values = (
                 orjson.dumps(getattr(one, name), to_plain, orjson.OPT_SERIALIZE_NUMPY)
-                for one in (stands, follows)
+                for one in (reported, recomputed)
             )
             self.compare_values(name, *map(orjson.loads, values))
 
-    def compare_frames(self, name: str, stands: pd.DataFrame, follows: pd.DataFrame) -> None:
+    def compare_frames(self, name: str, reported: pd.DataFrame, recomputed: pd.DataFrame) -> None:
         """Compare the columns that follow from the rows; columns of the user's own are in both."""
-        if not len(stands) and not len(follows):
+        if not len(reported) and not len(recomputed):
             return
-        if len(stands) != len(follows):
-            self._add_difference(f"{name}, number of rows", len(stands), len(follows))
+        if len(reported) != len(recomputed):
+            self._add_difference(f"{name}, number of rows", len(reported), len(recomputed))
             return
-        for column in follows.columns:
+        for column in recomputed.columns:
             if column in SOUNDS:  # whose places differ
                 continue
-            if column not in stands.columns:
-                self._add_difference(f"{name}, column {column}", "none", f"{len(follows)} rows")
+            if column not in reported.columns:
+                self._add_difference(f"{name}, column {column}", "none", f"{len(recomputed)} rows")
                 continue
-            cells = zip(stands[column].tolist(), follows[column].tolist(), strict=True)
+            cells = zip(reported[column].tolist(), recomputed[column].tolist(), strict=True)
             for row, (cell, expected) in enumerate(cells):
                 self.compare_values(f"{name}, row {row}, {column}", cell, expected)
 
-    def compare_values(self, place: str, stands: Any, follows: Any) -> None:
+    def compare_values(self, place: str, reported: Any, recomputed: Any) -> None:
         """Compare two values: numbers within rounding, texts exactly, lists and dicts item by item."""
-        if isinstance(stands, dict) and isinstance(follows, dict):
-            for key in dict.fromkeys([*follows, *stands]):
-                self.compare_values(f"{place}, {key}", stands.get(key), follows.get(key))
-        elif isinstance(stands, list | tuple) and isinstance(follows, list | tuple):
-            if len(stands) != len(follows):
-                self._add_difference(f"{place}, number of items", len(stands), len(follows))
-            for at, (item, expected) in enumerate(zip(stands, follows, strict=False)):
+        if isinstance(reported, dict) and isinstance(recomputed, dict):
+            for key in dict.fromkeys([*recomputed, *reported]):
+                self.compare_values(f"{place}, {key}", reported.get(key), recomputed.get(key))
+        elif isinstance(reported, list | tuple) and isinstance(recomputed, list | tuple):
+            if len(reported) != len(recomputed):
+                self._add_difference(f"{place}, number of items", len(reported), len(recomputed))
+            for at, (item, expected) in enumerate(zip(reported, recomputed, strict=False)):
                 self.compare_values(f"{place}, {at}", item, expected)
-        elif is_missing(stands) or is_missing(follows):
-            if not (is_missing(stands) and is_missing(follows)):
-                self._add_difference(place, stands, follows)
-        elif is_number(stands) and is_number(follows):
+        elif is_missing(reported) or is_missing(recomputed):
+            if not (is_missing(reported) and is_missing(recomputed)):
+                self._add_difference(place, reported, recomputed)
+        elif is_number(reported) and is_number(recomputed):
             self.numbers += 1
-            if not math.isclose(stands, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
-                self._add_difference(place, stands, follows)
+            if not math.isclose(reported, recomputed, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+                self._add_difference(place, reported, recomputed)
         else:
-            self.numbers += len(_NUMBER.findall(str(follows)))
-            if str(stands) != str(follows):
-                self._add_difference(place, stands, follows)
+            self.numbers += len(_NUMBER.findall(str(recomputed)))
+            if str(reported) != str(recomputed):
+                self._add_difference(place, reported, recomputed)
 
-    def compare_digests(self, place: str, stands: str, follows: str) -> None:
+    def compare_digests(self, place: str, reported: str, recomputed: str) -> None:
         """Compare two hashes, which are no numbers of the report."""
-        if stands != follows:
-            self._add_difference(place, stands, follows)
+        if reported != recomputed:
+            self._add_difference(place, reported, recomputed)
 
-    def compare_markup(self, place: str, stands: str, follows: str) -> None:
+    def compare_markup(self, place: str, reported: str, recomputed: str) -> None:
         """Compare the visible words of two pieces of HTML."""
-        words, expected = _list_visible_words(stands), _list_visible_words(follows)
+        words, expected = _list_visible_words(reported), _list_visible_words(recomputed)
         self.numbers += sum(map(len, map(_NUMBER.findall, expected)))
         for i, j, k, end in _find_changed_words(words, expected):
             before = " ".join(words[max(i - 3, 0) : i])
@@ -106,8 +106,8 @@ class NumberCheck:
                 f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end])
             )
 
-    def _add_difference(self, place: str, stands: object, follows: object) -> None:
-        self.unequal.append((place, f"{stands}", f"{follows}"))
+    def _add_difference(self, place: str, reported: object, recomputed: object) -> None:
+        self.unequal.append((place, f"{reported}", f"{recomputed}"))
 
 
 class _VisibleWordParser(HTMLParser):

@@ -51,14 +51,14 @@ class Proof:
     Attributes:
         title: Title of the report.
         numbers: How many numbers were computed again and compared.
-        unequal: One row for each place that differs: ``place``, ``stands`` (what the report says), ``follows`` (what
-            follows from its rows).
+        unequal: One row for each place that differs: ``place``, ``reported`` (what the report says), ``recomputed`` (what
+            recomputed from its rows).
         notes: What was not compared, and why places may differ.
         digest: The SHA-256 that covers the whole page, or the record of a folder, which has those of all its files.
             Whoever signs it signs the report.
 
     Example:
-        >>> Proof("Voices", 1_204, pd.DataFrame(columns=["place", "stands", "follows"])).answer
+        >>> Proof("Voices", 1_204, pd.DataFrame(columns=["place", "reported", "recomputed"])).answer
         '1,204 numbers recomputed, all equal.'
     """
 
@@ -74,7 +74,9 @@ class Proof:
         if not len(self.unequal):
             return f"{self.numbers:,} numbers recomputed, all equal."
         first = self.unequal.head(_MAX_DIFFERENCES).itertuples(index=False)
-        lines = "; ".join(f"{row.place}: {row.stands:.60} stands, {row.follows:.60} follows" for row in first)
+        lines = "; ".join(
+            f"{row.place}: {row.reported:.60} reported, {row.recomputed:.60} recomputed" for row in first
+        )
         more = "; …" if len(self.unequal) > _MAX_DIFFERENCES else ""
         places = format_count(len(self.unequal), "place differs", "places differ")
         return f"{places} among {self.numbers:,} numbers recomputed: {lines}{more}."
@@ -116,11 +118,11 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     compared = NumberCheck()
     further = []
     if where.is_dir():
-        stands: Contents = Report.load(where)
-        anew = recompute_report(stands)
-        compared.compare_contents(stands, anew)
-        if stands.study == "voices":
-            further.append(compare_sounds(compared, stands))
+        reported: Contents = Report.load(where)
+        anew = recompute_report(reported)
+        compared.compare_contents(reported, anew)
+        if reported.study == "voices":
+            further.append(compare_sounds(compared, reported))
         page = where / "report.html"
         if page.is_file():
             text = _read_page(page)
@@ -131,18 +133,18 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     else:
         text = _read_page(where)
         held = parse_page_json(text, *_ELEMENT_IDS)
-        stands = _parse_page_report(text, held, where)
-        anew = recompute_report(stands)
+        reported = _parse_page_report(text, held, where)
+        anew = recompute_report(reported)
         _compare_page(compared, text, held, Report.of(anew))
         seal, digest = compute_seals(text)
         compared.compare_digests("page, sha256", seal, digest)
-        if stands.study == "voices":
+        if reported.study == "voices":
             further.append("Measures of sound were taken as they are; a folder has the sounds.")
     if store is not None:
-        further.append(compare_with_store(compared, stands, store))
-    unequal = pd.DataFrame(compared.unequal, columns=["place", "stands", "follows"], dtype="string")
-    notes = (*further, *(_list_causes(stands) if len(unequal) else ()), *_list_notes(stands))
-    return Proof(stands.title, compared.numbers, unequal, notes, digest)
+        further.append(compare_with_store(compared, reported, store))
+    unequal = pd.DataFrame(compared.unequal, columns=["place", "reported", "recomputed"], dtype="string")
+    notes = (*further, *(_list_causes(reported) if len(unequal) else ()), *_list_notes(reported))
+    return Proof(reported.title, compared.numbers, unequal, notes, digest)
 
 
 def open_report(path: str | os.PathLike[str]) -> Report:
@@ -197,11 +199,11 @@ def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], ane
     markup = render_page_parts(anew, anew.below(), figures, sound=bool(data.get("sound")))
     compared.compare_markup("page", main, "".join(markup))
     rows = anew.build_shown_table().rows
-    cells, stands = rows.slice_cells(0, len(rows)), held.get("data", {}).get("rows", {})
-    for name in stands:
+    cells, reported = rows.slice_cells(0, len(rows)), held.get("data", {}).get("rows", {})
+    for name in reported:
         if name.startswith("c:"):
             compared.compare_values(
-                f"page, rows, {name[2:]}", stands[name], cells.get(name, "no such column")
+                f"page, rows, {name[2:]}", reported[name], cells.get(name, "no such column")
             )
     drawn = {
         name: hash_figure(base64.b64decode(wide), base64.b64decode(phone))
@@ -255,10 +257,10 @@ def compare_with_store(compared: NumberCheck, report: Contents, store: str | os.
         except (StoreError, InvalidRequestError) as error:
             compared.compare_digests(place, "a batch", f"not in this store ({error})")
     for operation, replies in texts.items():
-        stands: Counter[str] = Counter()
+        reported: Counter[str] = Counter()
         for column in _SERVICE_TEXTS[operation]:
-            stands.update(_list_service_texts(report, column))
-        for text, count in (stands - replies).items():
+            reported.update(_list_service_texts(report, column))
+        for text, count in (reported - replies).items():
             compared.compare_digests(f"store, {operation}, {count} rows", text, "no such reply")
     return f"{results:,} replies of {len(runs):,} batches were compared with the store."
 
@@ -277,9 +279,9 @@ def _list_service_texts(report: Contents, column: str) -> list[str]:
 def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
     text, language = (report.columns.get(role, role) for role in ("text", "language"))
-    stands = report.table.reset_index(drop=True)
-    keys = [name for name in list_voice_columns(stands, language) if name != language]
-    rows = stands[[*keys, "audio", "duration_s", text, language]]
+    reported = report.table.reset_index(drop=True)
+    keys = [name for name in list_voice_columns(reported, language) if name != language]
+    rows = reported[[*keys, "audio", "duration_s", text, language]]
     rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
     without = rated > 0 and find_spec("speechmos") is None
     sounds = measure_sounds(
@@ -287,6 +289,6 @@ def compare_sounds(compared: NumberCheck, report: Contents) -> str:
     )
     new = [name for name in sounds.columns if name not in rows.columns]
     new = [name for name in new if not (without and name.startswith("dnsmos_"))]
-    compared.compare_frames("sounds", stands, sounds[new])
+    compared.compare_frames("sounds", reported, sounds[new])
     sentence = f"The sounds of {format_count(int(rows['audio'].notna().sum()), 'clip')} were measured again."
     return f"{sentence} Their DNSMOS was taken as it is: speechmos is not installed." if without else sentence

@@ -132,7 +132,7 @@ def _render_figure(name: str, vectors: bytes, phone: bytes) -> Html:
         f"data:image/svg+xml;base64,{base64.b64encode(drawing).decode('ascii')}"
         for drawing in (vectors, phone)
     )
-    alternative = f"Figure: {name}. Its numbers stand in the tables above."
+    alternative = f"Figure: {name}. Its numbers are in the tables above."
     # An image runs no scripts and loads nothing, whatever its content.
     image = Html(
         f'<picture><source media="(max-width: 640px)" srcset="{narrow}">'
