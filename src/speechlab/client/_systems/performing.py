@@ -176,7 +176,7 @@ class FunctionRunner:
             yield timed(None)
 
     def _call_function(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
-        """Call a function; return its result, and a callback that adds times to pieces, or returns seconds of None."""
+        """Call a function; return its result, and a callback that adds times to pieces, or returns the seconds."""
         with self._lock:
             if call.operation not in self._made:
                 registered = self._functions[call.operation]
