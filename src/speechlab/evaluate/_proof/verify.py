@@ -51,8 +51,8 @@ class Proof:
     Attributes:
         title: Title of the report.
         numbers: How many numbers were computed again and compared.
-        unequal: One row for each place that differs: ``place``, ``reported`` (in the report), ``recomputed`` (from its
-            rows).
+        unequal: One row for each place that differs: ``place``, ``reported`` (in the report) and
+            ``recomputed`` (from its rows).
         notes: What was not compared, and why places may differ.
         digest: The SHA-256 that covers the whole page, or the record of a folder, which has those of all its files.
             Whoever signs it signs the report.
