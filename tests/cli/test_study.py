@@ -177,18 +177,6 @@ def test_voices_of_services_of_both_kinds_in_one_table(run, live_service):
     assert set(evaluate.Report.load(run.root / "trip").summary["system"]) == {"ours", "theirs"}
 
 
-def test_from_speech_to_speech(run):
-    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
-    clips.to_csv(run.root / "clip.csv", index=False)
-    way = ("speech-to-speech", "clip.csv", "--target-lang", "en", "--voice", "heart")
-    done = run(*way, "--out", "way", "--give-up-after-s", 30)
-    assert done.returncode == 0, done.stderr
-    assert "spoken and recognized again" in done.stdout
-    assert evaluate.Report.load(run.root / "way").table["again"].notna().all()
-    wrong = run(*way, "--voice", "mei", "--out", "x")
-    assert (wrong.returncode, "give one voice for each service" in wrong.stderr) == (2, True), wrong.stderr
-
-
 def test_translations_and_what_changed_since(run):
     texts = pd.DataFrame({"text": ["こんにちは。", "ありがとう。"], "reference": ["Hello.", "Thank you."]})
     texts.assign(source_lang="ja").to_csv(run.root / "texts.csv", index=False)

@@ -73,7 +73,6 @@ def study(served, tmp_path_factory):
         for number, text in enumerate(SAID)
     ]
     texts.assign(audio=paths).to_csv(root / "clips.csv", index=False)
-    texts.assign(audio=paths, language="ja").to_csv(root / "ja.csv", index=False)
     texts.assign(source_lang="en", target_lang="ja", reference="x").to_csv(root / "both.csv", index=False)
     texts.rename(columns={"text": "satz", "language": "sprache"}).to_csv(root / "own.csv", index=False)
     run.root, run.sides = root, ("--service", "ours=", "--service", f"theirs={served.base_url}")
@@ -83,14 +82,11 @@ def study(served, tmp_path_factory):
 @pytest.mark.slow
 def test_tables_fit_80_columns_and_break_no_word(study):
     compared = ("--setting", "plain=", "--hotword", "letter", "--speed", 1)
-    way = ("--target-lang", "en", "--voice", "ours=low", "--voice", "theirs=high")
     outs = study(
         ("recognition", "clips.csv", "--out", "r1"),
         ("recognition", "clips.csv", "--out", "r2", *study.sides, *compared),
         ("voices", "texts.csv", "--out", "v", *study.sides, "--speed", 1),
         ("translation", "both.csv", "--out", "x", *study.sides, "--keyword", "tea", "--speed", 1),
-        ("speech-to-speech", "clips.csv", "--out", "s", *study.sides, *way),
-        ("speech-to-speech", "ja.csv", "--out", "j", *study.sides, *way),
         ("compare", "r1", "r1"),
     )
     for code, out, wrong in outs:
@@ -110,7 +106,6 @@ TITLES = {
     "Recognition",
     "Which voice?",
     "Translation",
-    "Speech to speech",
     "What changed",
 }
 KNOWN = set(
@@ -188,10 +183,6 @@ def test_the_status_says_how_it_ended(study):
             "error: --noise-db: noise_db is [200.0]",
         ),
         ("translation", "own.csv", "--out", "o", *sides): (0, "that takes references, or translations back."),
-        ("speech-to-speech", "clips.csv", "--earlier", "good", "--out", "o"): (
-            2,
-            "No such option: --earlier",
-        ),
     }
     for command, (code, out, wrong), (expected, words) in zip(
         commands, study(*commands), commands.values(), strict=True

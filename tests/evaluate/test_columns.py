@@ -38,23 +38,18 @@ def studies(tmp_path_factory):
                 directed,
                 lambda table: evaluate.translation(both, table, back=True, glossary=["good"], **how),
             ),
-            "speech_to_speech": (
-                heard,
-                lambda table: evaluate.speech_to_speech(both, table, "en", "low", **how),
-            ),
         }
 
 
-UNCONDITIONED = {"translation", "speech_to_speech"}
-NAMES = ("round_trip", "voices", "recognition", "compared", "translation", "speech_to_speech")
+NAMES = ("round_trip", "voices", "recognition", "compared", "translation")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_study_makes_is_refused_and_all_else_is_carried_over(studies, name):
     table, study = studies[name]
-    own = {"why": KIND, "kind": KIND, "tts_status": KIND, "asr_error": KIND, "step_status": KIND}
-    if name in UNCONDITIONED:
+    own = {"why": KIND, "kind": KIND, "tts_status": KIND, "asr_error": KIND}
+    if name == "translation":
         own["condition"] = KIND
     report = study(table.assign(**own))
     assert not set(own) & set(report.summary)
@@ -76,7 +71,7 @@ def test_what_a_study_makes_is_refused_and_all_else_is_carried_over(studies, nam
     ("name", "column"),
     [
         *((name, "system") for name in NAMES),
-        *((name, "condition") for name in NAMES if name not in UNCONDITIONED),
+        *((name, "condition") for name in NAMES if name != "translation"),
     ],
 )
 def test_no_column_of_a_user_splits_the_summary(studies, name, column):
@@ -218,7 +213,6 @@ def test_what_is_no_client_is_refused(lab):
     for study, given in (
         (evaluate.round_trip, (TEXTS, "low")),
         (evaluate.voices, (TEXTS, "low")),
-        (evaluate.speech_to_speech, (TEXTS.assign(audio="a.wav"), "en", "low")),
     ):
         with pytest.raises(InvalidRequestError, match="it must be a Client"):
             study(lab, *given, progress=False)

@@ -145,26 +145,13 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
     assert report.to_html()
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_was_recognized_is_kept_where_the_way_to_speech_ends(there, recordings, store):
-    with serving() as staged:
-        how = {**HOW, "store": store, "progress": staged.ending("")}
-        report = evaluate.speech_to_speech(staged.lab, recordings, "en", "low", **how)
-    assert report.table["hypothesis"].eq("good morning").all()
-    assert set(report.table["failed_at"]) == {"translate what was said"}
-    assert report.to_html()
-
-
-def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(there, recordings, store):
+def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(there, store):
     heard = len(there.ears.calls)
     with serving(("low", "deep")) as other:
         services = {"ours": there.lab, "theirs": other.lab}
         for study in (evaluate.round_trip, evaluate.voices):
             with pytest.raises(InvalidRequestError, match="theirs: voice 'high' fits no voice"):
                 study(services, TEXTS, {"ours": "high", "theirs": "high"}, store=store, **HOW)
-        with pytest.raises(InvalidRequestError, match="theirs: voice 'high' fits no voice"):
-            evaluate.speech_to_speech(services, recordings, "en", "high", store=store, **HOW)
         assert not other.ears.calls
         assert len(there.ears.calls) == heard
         mute = "the voices of ours speak: en; the voices of theirs speak: en"
@@ -172,28 +159,11 @@ def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(the
             evaluate.voices(services, TEXTS.assign(language="ja"), store=store, **HOW)
 
 
-@pytest.mark.slow
-def test_a_voice_of_another_language_is_refused_before_anything_is_sent(there, recordings, store):
-    heard = len(there.ears.calls)
-    services = {"ours": there.lab, "theirs": there.lab}
-    for lab, whose in ((there.lab, "^"), (services, "^ours: ")):
-        with pytest.raises(
-            InvalidRequestError, match=f"{whose}voice 'tone: low' speaks en, not ja; take one that"
-        ):
-            evaluate.speech_to_speech(lab, recordings, "ja", "low", store=store, **HOW)
-    assert len(there.ears.calls) == heard
-    untold = there.lab.voices()["low"].model_copy(update={"language": "multilingual"})
-    with pytest.warns(UserWarning, match="the catalogue does not say whether voice 'tone: low' speaks ja"):
-        report = evaluate.speech_to_speech(there.lab, recordings, "ja", untold, store=store, **HOW)
-    assert report.table["again"].notna().all()
-
-
 def test_the_catalogue_is_waited_for_as_long_as_was_said(store):
     with Client("http://127.0.0.1:9", api_key="nobody-is-there-1") as away:
         studies = {
             evaluate.voices: (TEXTS, "low"),
             evaluate.round_trip: (TEXTS, "low"),
-            evaluate.speech_to_speech: (TEXTS.assign(audio="a.wav"), "en", "low"),
         }
         for study, given in studies.items():
             with pytest.raises(APIConnectionError) as raised:

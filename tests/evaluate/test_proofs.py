@@ -32,7 +32,6 @@ STUDIES = (
     "noise",
     "three systems",
     "translation",
-    "speech to speech",
     "listening",
     "changes",
     "changes of translations",
@@ -67,7 +66,6 @@ def of_services(folder):
         yield "noise", evaluate.recognition(lab, rows, **noisy, **how)
         heard = evaluate.recognition(lab, rows.assign(language="ja"), voice=None, **how)
         yield "joined", evaluate.Report.combine("Voices and what was understood", [spoken, heard])
-        yield "speech to speech", evaluate.speech_to_speech(lab, rows, "ja", "high", **how)
 
 
 @pytest.fixture(scope="module")

@@ -460,7 +460,6 @@ def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(tmp_path):
         "evaluate.round_trip(None, frame)": "no column 'language'",
         "evaluate.voices(None, frame, takes=0)": "no column 'language'",
         "evaluate.translation({'ours': None}, frame)": "no column",
-        "evaluate.vad_sweep(None, frame, {})": "no column 'audio'",
         "evaluate.recognition()": "missing 2 required positional arguments",
         "report.compare('gone')": "holds no report",
         "report.to_latex(label='a b')": "is no label",

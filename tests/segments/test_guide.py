@@ -34,7 +34,7 @@ def test_the_guide_runs(live_service, monkeypatch, tmp_path):
     assert len(names["unmerged"]) == len(names["speech"]) == 3
     swept = names["swept"]
     assert len(swept) == 4
-    assert swept.groupby("speech_pad_ms")["false_alarm_s"].min().diff().iloc[1] > 0
+    assert swept.groupby("speech_pad_ms")["error_rate"].min().diff().iloc[1] > 0
     strict, lenient = names["score"].detection, names["score"].lenient
     assert 0 < strict.detection_error_rate < 0.5
     assert lenient.detection_error_rate < strict.detection_error_rate

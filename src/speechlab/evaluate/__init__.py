@@ -18,8 +18,6 @@ from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.speed import latency
-from speechlab.evaluate._sweep import vad_sweep
-from speechlab.evaluate._translation.spoken import speech_to_speech
 from speechlab.evaluate._translation.translation_study import translation
 from speechlab.evaluate._voices.voices_study import voices
 from speechlab.evaluate._watch import watch
@@ -37,9 +35,7 @@ __all__ = [
     "recognition",
     "round_trip",
     "speaks",
-    "speech_to_speech",
     "translation",
-    "vad_sweep",
     "verify",
     "voice_name",
     "voices",

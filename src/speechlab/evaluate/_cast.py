@@ -92,27 +92,6 @@ def select_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> li
     return list({voice.id: voice for voice in chosen}.values())  # a repeated voice speaks once
 
 
-def resolve_voice(
-    client: Client,
-    voice: object,
-    language: str,
-    service: str,
-    store: Store | str | None,
-    give_up_after_s: float | None,
-) -> Voice:
-    """Return the requested voice, given as a voice, an id or a name."""
-    if not isinstance(voice, str | Voice):
-        raise build_argument_error("voice", voice, "one voice, its id or its name")
-    (chosen,) = select_voices(request_catalogue(client, store, give_up_after_s), voice, service)
-    if not speaks(chosen, language) and any(map(parse_language_code, find_languages(chosen.language))):
-        message = (
-            f"{service}{': ' if service else ''}voice {voice_name(chosen)!r} speaks {chosen.language}, "
-            f"not {language}; take one that speaks {language}"
-        )
-        raise InvalidRequestError(message, parameter="voice")
-    return chosen
-
-
 def build_recordings_client(
     frame: pd.DataFrame, text: str, language: str, audio: str, voice: str, recognizer: object
 ) -> tuple[Client, pd.DataFrame]:

@@ -67,9 +67,3 @@ TRANSLATION = frozenset(
         *("usage_characters", "usage_audio_s", "usage_tokens"),
     }
 )
-SPEECH_TO_SPEECH = frozenset(
-    {
-        *("system", "hypothesis", "translation", "ideal", "spoken", "again", "status", "error", "failed_at"),
-        *("error_rate", "again_error_rate", "reading_cer", "again_reading_cer"),
-    }
-)

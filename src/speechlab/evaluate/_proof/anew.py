@@ -24,7 +24,6 @@ from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._speech.speed import build_empty_call_table, build_empty_stream_table
 from speechlab.evaluate._systems import System
-from speechlab.evaluate._translation.spoken import build_stages_report
 from speechlab.evaluate._translation.translation_measures import (
     Columns,
     count_glossary_terms,
@@ -121,10 +120,6 @@ def _recompute_translation(report: Contents, table: pd.DataFrame) -> Contents:
     )
 
 
-def _recompute_speech_to_speech(report: Contents, table: pd.DataFrame) -> Contents:
-    return build_stages_report(report.title, table, report.columns, report.record)
-
-
 def _recompute_changes(report: Contents, _: pd.DataFrame) -> Contents:
     """Return the two reports, as far as they were compared, are tables of the report of their changes."""
     reports = []
@@ -157,7 +152,6 @@ _RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "recognition": _recompute_recognition,
     "translation": _recompute_translation,
     "listening": _recompute_listening,
-    "speech_to_speech": _recompute_speech_to_speech,
     "changes": _recompute_changes,
     "watch": _recompute_watch,
 }

@@ -115,13 +115,11 @@ _MAX_REASONS = 3
 _MAX_ERROR_LENGTH = 200
 
 
-def warn_failures(
-    table: pd.DataFrame, see: str = "report.failed() has them", prefix: str = "", frames: int = 5
-) -> None:
-    """Warn of failed rows, with the commonest reasons; the user is ``frames`` up."""
-    errors = table.loc[table[f"{prefix}status"] == "error", f"{prefix}error"]
+def warn_failures(table: pd.DataFrame, see: str = "report.failed() has them") -> None:
+    """Warn of failed rows, with the commonest reasons, at the line that called the study."""
+    errors = table.loc[table["status"] == "error", "error"]
     if words := failures(errors, len(table)):
-        warnings.warn(f"{words} {see}", stacklevel=frames)
+        warnings.warn(f"{words} {see}", stacklevel=5)
 
 
 def failures(errors: pd.Series[str], rows: int) -> str:

@@ -56,7 +56,6 @@ _COLUMNS = {
     "round_trip": ("text", "language"),
     "voices": ("text", "language"),
     "translation": ("text", "reference", "source_lang", "target_lang"),
-    "speech_to_speech": ("audio", "text", "language", "reference"),
 }
 
 

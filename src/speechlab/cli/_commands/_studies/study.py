@@ -42,7 +42,7 @@ _FAIL_IF_HELP = (
     "significantly worse; or if a voice, system or direction is significantly slower. May be repeated."
 )
 # The commands, each a function of :mod:`speechlab.evaluate`.
-STUDIES = ("recognition", "round-trip", "voices", "translation", "speech-to-speech")
+STUDIES = ("recognition", "round-trip", "voices", "translation")
 _TextList = list[str] | None
 _INPUT_ARGUMENT = inspect.Parameter(
     "source",
@@ -88,16 +88,15 @@ description of the source.""")  # fmt: skip
 _CALL_OPTIONS: dict[str, list[tuple[str, Any, str, str, str]]] = {
     "recognition": [("hotwords", _TextList, "--hotword", "TERM", "Word to boost; may be repeated.")],
     "translation": [_KEYWORD_OPTION, _CONTEXT_OPTION],
-    "speech-to-speech": [_KEYWORD_OPTION, _CONTEXT_OPTION],
 }
-# Arguments that the command line writes in another way.
-# What is said of arguments that all studies have in common.
+# Help for arguments that all studies have in common.
 _SHARED_HELP = {
     "store": "Where results are kept and reused.",
     "concurrency": "Maximum of calls at once.",
     "give_up_after_s": "Seconds without a success after which the run gives up the service and stops.",
     "speed_concurrency": "Timed calls that begin at the same time, from 1 to 256.",
 }
+# Arguments that the command line writes in another way.
 _SPECIAL_OPTIONS = [
     ("voices", _TextList, "--voice", "VOICE|NAME=VOICE", """Id or name of a voice; with several services NAME is its
     service. May be repeated. [default: all voices that speak the texts' languages]"""),
@@ -114,13 +113,6 @@ _SPECIAL_OPTIONS = [
     speaker, and count as one; none takes each row for itself."""),
 ]  # fmt: skip
 # Options of studies of voices, whose recordings may exist.
-# Arguments of one study that others have as a column, or not at all.
-_STUDY_OPTIONS = {
-    "speech-to-speech": [
-        ("voice", list[str], "--voice", "VOICE|NAME=VOICE", """Id or name of a voice that speaks this language; with
-        several services one for each, where NAME is its service."""),
-    ],
-}  # fmt: skip
 _RECORDING_OPTIONS = [
     ("audio_column", str | None, "--audio-column", "COLUMN", """Recordings that exist, in place of voices that speak:
     their column. Only the recognizer is asked: the usual service, or that of --service."""),
@@ -156,7 +148,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
     function = getattr(evaluate, name.replace("-", "_"))
     descriptions = parse_argument_help(function) | _SHARED_HELP
     columns = list_study_columns(function)
-    otherwise = {facts[0]: facts for facts in (*_SPECIAL_OPTIONS, *_STUDY_OPTIONS.get(name, ()))}
+    otherwise = {facts[0]: facts for facts in _SPECIAL_OPTIONS}
     options = [_INPUT_ARGUMENT, *(_build_option(facts) for facts in _COMMON_OPTIONS)]
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
@@ -176,10 +168,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
     ]
     more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
     options += [_build_option(facts, more=more) for facts in _CALL_OPTIONS.get(name, ())]
-    options += [
-        _build_option(facts)
-        for facts in (_ROW_OPTIONS if name == "speech-to-speech" else [*_COMPARISON_OPTIONS, *_ROW_OPTIONS])
-    ]
+    options += [_build_option(facts) for facts in (*_COMPARISON_OPTIONS, *_ROW_OPTIONS)]
     options.append(option("seed", int, 0, min=0, help=_SEED_HELP))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())

@@ -22,7 +22,6 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.evaluate import Report
 
-_STUDIES_TO_WATCH = tuple(name for name in STUDIES if name != "speech-to-speech")
 _WATCH_KEYS = {"study", "input", "out"}
 # Options of a study that a watch has no use for.
 _EXCESS_OPTIONS = {"store", "earlier", "fail-if", "junit", "markdown"}
@@ -79,10 +78,8 @@ def _read_watch_file(study: Path) -> dict[str, Any]:
     if absent := [name for name in ("study", "input", "out") if name not in options]:
         message = f"{study} has no {absent[0]!r}; a watch begins with {_EXAMPLE}"
         raise InvalidRequestError(message, parameter="study")
-    if options["study"] not in _STUDIES_TO_WATCH:
-        message = (
-            f"{study}: study = {options['study']!r} cannot be watched; {', '.join(_STUDIES_TO_WATCH)} can"
-        )
+    if options["study"] not in STUDIES:
+        message = f"{study}: study = {options['study']!r} cannot be watched; {', '.join(STUDIES)} can"
         raise InvalidRequestError(message, parameter="study")
     if reserved := sorted(_EXCESS_OPTIONS & set(options)):
         message = f"{study}: {reserved[0]} is no option of a watch, which asks anew and compares by itself; remove it"

@@ -1,0 +1,60 @@
+"""Rows that fail in a study of recordings: kept with their reason, and told once."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import batch, evaluate
+from speechlab.audio import AudioClip
+from speechlab.client import Client
+from support.ears import Ears, ears
+
+__all__ = ["ears"]  # a fixture
+
+
+def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    Ears.backwards = {2}
+    with Client(base_url=ears) as lab:
+        given = {"voice": None, "store": tmp_path / "store", "progress": False, "concurrency": 1}
+        report = evaluate.recognition(lab, frame, vad="segments", **given)
+    assert report.tables["segments"]["position"].tolist() == [0, 2]
+    assert report.table["hypothesis"].tolist() == ["word"] * 3
+    assert report.table["status"].tolist() == ["ok"] * 3
+    assert [error is not None and "cannot be right" in str(error) for error in report.table["error"]] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_study_tells_of_failed_rows_once_and_says_where_they_are(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    Ears.failing = {2}
+    how = {"progress": False, "concurrency": 1, "store": tmp_path / "store"}
+    with Client(base_url=ears, max_retries=0) as lab, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        report = evaluate.recognition(lab, frame, voice=None, vad="segments", **how)
+    (warning,) = told
+    assert str(warning.message) == "1 of 3 rows failed: 1 like 'HTTP 400: no'. report.failed() has them"
+    assert warning.filename == __file__
+    assert len(report.select_failures()) == 1
+
+
+def test_rows_that_were_not_asked_have_failed(ears, tmp_path):
+    clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
+    frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
+    how = {"progress": False, "concurrency": 1, "store": tmp_path / "store", "voice": None}
+    with Client(base_url=ears) as lab, pytest.warns(UserWarning, match="the batch stopped") as told:
+        report = evaluate.recognition(lab, frame, budget=batch.Budget(calls=1), **how)
+    assert report.table["status"].tolist() == ["ok", "error", "error"]
+    assert "not asked: the budget of 1 calls is used up" in report.table["error"].tolist()[2]
+    said = [str(one.message) for one in told]
+    assert said[0] == "the batch stopped: the budget of 1 calls is used up"
+    assert said[1].startswith("2 of 3 rows failed: 2 like 'not asked: ")
