@@ -81,7 +81,7 @@ def test_the_table_of_a_batch_is_scored_as_it_is(texts, tmp_path):
 
 
 def test_without_a_client_something_must_be_there(texts, tmp_path):
-    with pytest.raises(InvalidRequestError, match="None beside hypotheses="):
+    with pytest.raises(InvalidRequestError, match="None with hypotheses="):
         evaluate.recognition(None, texts)
     with pytest.raises(InvalidRequestError, match="settings= needs systems that can be asked"):
         evaluate.recognition(None, texts, hypotheses="good", settings={"a": {}})

@@ -54,7 +54,7 @@ def test_a_report_is_read_sorted_and_heard(shown, html):
     answer = f"25.0 errors in 100 English words of “{HOSTILE}”."
     assert page.get_by_role("heading", level=1).inner_text() == answer
     assert page.locator(".kicker").inner_text() == f"{HOSTILE} · 2 texts · English"
-    assert page.locator(".sure").inner_text().startswith("2 recordings")
+    assert page.locator(".sure").inner_text().startswith("15.6 to 36.4 with 95% confidence")
     assert [head.inner_text() for head in page.get_by_role("heading", level=2).all()] == [
         "Rows",
         "Method",
