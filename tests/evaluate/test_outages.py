@@ -59,7 +59,7 @@ def test_sounds_are_measured_and_shown_where_their_only_recognizer_is_not_there(
     assert report.summary["ranking_rate"].isna().all()
     said, advice = report.notes
     assert said.startswith("The recognizer could not be asked: GET http://127.0.0.1:9")
-    assert advice == "What was spoken is in the store, and the same call goes on from there."
+    assert advice == "What was spoken is in the store, and the same call resumes from there."
     assert report.answer.startswith("Nothing can be advised.")
     assert [run["operation"] for run in report.record["runs"]] == ["synthesize"]
     again = evaluate.Report.load(report.save(tmp_path / "out"))

@@ -39,7 +39,7 @@ def test_systems_in_order_with_groups_and_a_sentence():
     assert found.systems["group"].tolist() == ["a", "a", "b", "c"]
     assert found.tied == ["good", "fair"]
     assert found.sentence == (
-        "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be told from it, "
+        "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be distinguished from it, "
         "poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, 0.05 "
         "level)."
     )
@@ -61,7 +61,7 @@ def test_few_utterances_show_no_difference_and_give_the_number_needed():
     found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
     assert found.tied == ["one", "two", "same"]
     assert found.sentence.startswith(
-        "None of two (9.1%) and same (9.1%) can be told from one (2.3%), which has"
+        "None of two (9.1%) and same (9.1%) can be distinguished from one (2.3%), which has"
     )
     needed = found.systems.set_index("system")["needed"]
     assert needed.isna().tolist() == [True, False, False]

@@ -52,7 +52,7 @@ class Evidence:
         failed: Number of those without an output, of each system.
         empty: Number of outputs without a word, of each system, and the share of its errors that they make.
         absent: Systems that failed on so many rows that they have no place in the order.
-        lacking: Systems that lack more rows than another one: by 5 % of them, or by more than chance.
+        lacking: Systems that lack more rows than another one: by 5% of them, or by more than chance.
         penalized: The order if a failed row counts as all wrong, where a system lacks more rows than another.
         runaway: The row that makes over a third of the errors of one of the first two, if there is one.
         wins: Of each system, the number of blocks in which it has fewer errors than the first.
@@ -153,7 +153,7 @@ def _rank_or_none(rows: pd.DataFrame, options: dict[str, Any]) -> Ranking | None
 
 
 def find_lacking(rows: pd.DataFrame, system: str, item: str) -> tuple[str, ...]:
-    """Return the systems that lack more rows than another one: by 5 % of them, or by more than chance."""
+    """Return the systems that lack more rows than another one: by 5% of them, or by more than chance."""
     if not rows["failed"].any():
         return ()
     items = rows[item].astype(str)  # cells may be no texts

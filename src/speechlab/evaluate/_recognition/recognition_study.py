@@ -149,7 +149,7 @@ def recognition(
             speaker, are one block as well. None takes each row for itself.
         settings: Parameters of ``Client.transcribe`` by the name of the setting, as in ``{"plain": {}, "with names":
             {"hotwords": ["Ada"]}}``. Each service recognizes with each setting. ``"language": None`` has it identify
-            the language, which it is otherwise told. None for one setting.
+            the language, which is sent otherwise. None for one setting.
         noise_db: Levels of noise to add, in dB: the level of the speech (ITU-T P.56) over that of the noise. As in
             ``[20, 10, 0]``; the unchanged recordings are recognized as well.
         noise: ``"speech"`` for noise with the long-term spectrum of the recording; ``"white"``; or a recording of
@@ -157,9 +157,9 @@ def recognition(
         band_hz: Bands to limit the recordings to, as in ``[(300, 3400)]``, in Hz.
         speechless: Number of recordings without speech, of each kind and language, in which any text is a
             hallucination. Kinds are silence and white noise at -60, -40 and -25 dBFS, of 1 to 15 s.
-        formatting: Whether punctuation, capitals and digits get rates of their own, as of
+        formatting: Whether punctuation, capitals and digits get rates of their own, as in
             :func:`speechlab.metrics.formatting_rates`.
-        entities: Column of the entities of the references, for rates by class, as of
+        entities: Column of the entities of the references, for rates by class, as in
             :func:`speechlab.metrics.entity_scores`.
         scorers: Functions by name from the lists of references and hypotheses to one number for each, such as a judge
             or a semantic distance. ``{"judge": f}`` gives the column ``score_judge``, and its means. Answers are kept
@@ -173,7 +173,7 @@ def recognition(
             the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
             often texts change. As many are streamed at once as the system and ``concurrency`` allow.
         margin: Difference of error rates, in points (of 100), within which systems are level: the answer says so if
-            the 95 % interval of their difference lies inside.
+            the 95% interval of their difference lies inside.
         baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         store: As for :func:`round_trip`.

@@ -96,7 +96,7 @@ def recognize_with_first_available(
         notes.append(f"{who} could not be asked{' any more' if answered else ''}: {why.rstrip('.')}.")
         attempts.append((answered, table))
     if rows["audio"].notna().any():
-        notes.append("What was spoken is in the store, and the same call goes on from there.")
+        notes.append("What was spoken is in the store, and the same call resumes from there.")
     return max(attempts, key=lambda attempt: attempt[0])[1], notes
 
 

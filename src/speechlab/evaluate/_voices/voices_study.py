@@ -125,7 +125,7 @@ def voices(
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
         recognizer: As for :func:`round_trip`.
         margin: Difference of error rates, in points (of 100), within which voices are level: the answer says so if
-            the 95 % interval of their difference lies inside.
+            the 95% interval of their difference lies inside.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.

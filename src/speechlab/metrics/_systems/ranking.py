@@ -138,10 +138,10 @@ class Ranking:
                 if len(tied) == 1
                 else f"None of {self._describe_systems(tied)} can"
             )
-            return f"{none} be told from {first}, which has the lowest {rate} {on} ({test})."
+            return f"{none} be distinguished from {first}, which has the lowest {rate} {on} ({test})."
         text = f"{self._describe_systems(worse)} {'has' if len(worse) == 1 else 'have'} a significantly higher one"
         if tied:
-            text = f"{self._describe_systems(tied)} cannot be told from it, {text}"
+            text = f"{self._describe_systems(tied)} cannot be distinguished from it, {text}"
         return f"{first} has the lowest {rate} of {len(self.systems)} {on}; {text} ({test})."
 
     def _describe_systems(self, names: list[str]) -> str:
