@@ -39,15 +39,15 @@ def test_systems_in_order_with_groups_and_a_sentence():
     assert found.systems["group"].tolist() == ["a", "a", "b", "c"]
     assert found.tied == ["good", "fair"]
     assert found.sentence == (
-        "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be distinguished from it, "
-        "poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, 0.05 "
+        "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be distinguished from "
+        "it, poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, 0.05 "
         "level)."
     )
     assert found.systems["first_share"].sum() == pytest.approx(1)
     assert found.systems["first_share"][0] > found.systems["first_share"][1] > 0.1
     assert found.systems["p_best"].isna().tolist() == [True, False, False, False]
     assert len(found.pairs) == 6
-    assert "cannot be told" in found._repr_html_()
+    assert "cannot be distinguished" in found._repr_html_()
 
 
 def test_equal_systems_have_the_same_rate_and_none_is_the_lowest():
@@ -159,7 +159,7 @@ def test_conditions_are_ranked_separately_and_corrected_together():
     chances = [float(one.pairs["p"].iloc[0]) for one in found.values()]
     assert chances == pytest.approx([2**-5, 1])
     assert [float(one.pairs["p_holm"].iloc[0]) for one in found.values()] == holm(chances).tolist()
-    assert "cannot be told" in found["some"].sentence
+    assert "cannot be distinguished" in found["some"].sentence
     assert found["some"].systems["needed"].iloc[1] > alone.systems["needed"].iloc[1]
     (one,) = rank_by(table(worse).assign(noise="all"), by="noise", language="en", normalize=None).values()
     pd.testing.assert_frame_equal(one.systems, alone.systems)
