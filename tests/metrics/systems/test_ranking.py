@@ -40,8 +40,8 @@ def test_systems_in_order_with_groups_and_a_sentence():
     assert found.tied == ["good", "fair"]
     assert found.sentence == (
         "good (0.8%) has the lowest word error rate of 4 on 12 utterances; fair (1.5%) cannot be distinguished from "
-        "it, poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, 0.05 "
-        "level)."
+        "it, poor (18.2%) and bad (27.3%) have a significantly higher one (exact paired test by utterance, Holm, "
+        "0.05 level)."
     )
     assert found.systems["first_share"].sum() == pytest.approx(1)
     assert found.systems["first_share"][0] > found.systems["first_share"][1] > 0.1
