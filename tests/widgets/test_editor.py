@@ -41,7 +41,7 @@ def asked(editor, **content):
     """What an editor answers to its browser's side."""
     answers = []
     editor.send = lambda told, buffers=(): answers.append((told, *buffers))
-    editor._asked(editor, content, [])
+    editor._answer_message(editor, content, [])
     return answers
 
 

@@ -336,13 +336,13 @@ def test_what_python_sets_shows_and_wins_over_a_drag_and_a_text(show_editor, edi
 
 def test_an_edit_of_another_window_and_one_that_python_refuses_show(show_editor, editor):
     page = show_editor(editor)
-    editor._asked(
+    editor._answer_message(
         editor, {"type": "edit", "revision": 0, "by": "other", "number": 1, "put": [], "removed": [0]}, []
     )
     deliver(page)
     assert page.locator(".sl-segments li").count() == 2
     assert status(page) == "Edited in another window"
-    editor._asked(
+    editor._answer_message(
         editor,
         {"type": "edit", "revision": 0, "by": "other", "put": [[1, 9, 8, "", "", 1]], "removed": []},
         [],
@@ -365,7 +365,7 @@ def test_edits_of_two_windows_that_cross_end_as_python_has_them_and_a_late_kerne
     page.get_by_label("Text").fill("here")
     page.get_by_label("Text").press("Enter")
     other = {"type": "edit", "revision": 0, "by": "other", "number": 1, "removed": []}
-    editor._asked(editor, {**other, "put": [[1, 1.5, 2.0, "there", "", 1]]}, [])
+    editor._answer_message(editor, {**other, "put": [[1, 1.5, 2.0, "there", "", 1]]}, [])
     page.evaluate("model.later({ type: 'nothing' })")
     assert page.get_by_label("Text").input_value() == "there"
     page.evaluate("model.later(model.held)")

@@ -49,7 +49,7 @@ def shown_sounds(test):
 
 def kept(test, listener, answer):
     """Answer all questions as the browser would; ``answer(trial, key)`` gives scores or a choice."""
-    test._asked(test, {"type": "begin", "listener": listener}, [])
+    test._answer_message(test, {"type": "begin", "listener": listener}, [])
     keys = {trial["id"]: trial for trial in test.key["trials"]}
     asked = [trial for trial in test.trials if not trial["practice"]]
     answers = [
@@ -58,7 +58,7 @@ def kept(test, listener, answer):
         for order, trial in enumerate(asked)
     ]
     session = {**test.session, "answers": answers, "finished": "2026-01-01"}
-    test._asked(test, {"type": "keep", "session": session}, [])
+    test._answer_message(test, {"type": "keep", "session": session}, [])
 
 
 @pytest.fixture
@@ -523,7 +523,7 @@ def test_the_words_of_a_page_are_the_same_in_all_languages():
 
 def test_many_sounds_are_prepared_with_a_count(monkeypatch):
     counts = []
-    monkeypatch.setattr("speechlab.widgets._listening.stimuli.counted", counting(counts))
+    monkeypatch.setattr("speechlab.widgets._listening.stimuli.show_progress", counting(counts))
     crowd()
     assert counts == [22]
 

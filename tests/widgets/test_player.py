@@ -29,7 +29,7 @@ def asked(player, **content):
     """What a player answers to its browser's side."""
     answers = []
     player.send = lambda told, buffers=(): answers.append((told, *buffers))
-    player._asked(player, content, [])
+    player._answer_message(player, content, [])
     return answers
 
 

@@ -17,7 +17,7 @@ def told(recorder, content, *buffers):
     """What a recorder answers to its browser's side."""
     answers = []
     recorder.send = lambda content, buffers=(): answers.append((content, *buffers))
-    recorder._asked(recorder, content, [memoryview(data) for data in buffers])
+    recorder._answer_message(recorder, content, [memoryview(data) for data in buffers])
     return answers
 
 

@@ -47,12 +47,12 @@ def test_the_browser_gets_all_of_the_sound_once(lab):
     clip = player.wait()
     sent = []
     player.send = lambda content, buffers=(): sent.append((content, [bytes(one) for one in buffers]))
-    player._asked(player, {"type": "missing", "start": 100}, [])
+    player._answer_message(player, {"type": "missing", "start": 100}, [])
     (content, (data,)) = sent[0]
     assert content == {"ask": None, "start": 100}
     samples = np.frombuffer(data, "<i2") / 32_767
     assert np.allclose(samples, clip.samples.reshape(-1)[100:], atol=1e-4)
-    player._asked(player, {"type": "missing", "start": "x"}, [])
+    player._answer_message(player, {"type": "missing", "start": "x"}, [])
     assert len(sent) == 1
 
 
@@ -62,7 +62,7 @@ def test_stop_closes_the_stream_and_keeps_what_came(lab):
     player.observe(lambda change: change["new"] == "speaking" and began.set(), "state")
     if player.state == "waiting":
         assert began.wait(20)
-    player._asked(player, {"type": "stop"}, [])
+    player._answer_message(player, {"type": "stop"}, [])
     clip = player.wait()
     assert player.state == "stopped"
     assert player.error is None

@@ -45,7 +45,7 @@ def frame():
 def answers_of(table, **asked):
     sent = []
     table.send = lambda content, buffers=(): sent.append((content, list(buffers)))
-    table._asked(table, {"revision": table.revision, **asked}, [])
+    table._answer_message(table, {"revision": table.revision, **asked}, [])
     return sent
 
 

@@ -36,7 +36,7 @@ def told(explorer):
 
 
 def sound_of(explorer, row):
-    return explorer._rows.sounds.clip(row)
+    return explorer._rows.sounds.read_clip(row)
 
 
 def test_the_catalogue_is_a_table_that_has_cost_nothing_yet(explorer, voices_lab):
@@ -115,8 +115,8 @@ def test_what_is_chosen_is_there_and_the_button_says_what_it_costs(explorer):
     explorer.text = "12 and 34."
     assert explorer.voice == explorer.catalogue[0]
     assert (speak.description, speak.disabled) == ("Speak: 1 voice, 10 characters", False)
-    explorer._asked(explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, [])
-    explorer._asked(explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, [])
+    explorer._answer_message(explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, [])
+    explorer._answer_message(explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, [])
     assert speak.description == "Speak: 2 voices, 20 characters"
     assert explorer.voices == [explorer.catalogue[1], explorer.catalogue[2]]
     speak.click()
@@ -136,16 +136,16 @@ def test_a_voice_is_stopped(explorer):
     stop.observe(press, "disabled")  # once it can be pressed
     rows = explorer.speak("Hello.", voices=["endless", "quiet"])
     assert rows["audio"].isna().all()
-    assert explorer._rows.sounds.missing(0).words == "stopped"
+    assert explorer._rows.sounds.find_missing_reason(0).words == "stopped"
     assert explorer.speak(voices=["quiet"])["audio"].notna().all()  # and goes on when it is asked
 
 
 def test_what_is_asked_for_after_a_stop_is_spoken(explorer):
     explorer.text = "Hello."
-    explorer._start([5])  # the voice that never ends
+    explorer._start_speaking([5])  # the voice that never ends
     explorer.stop()
     assert explorer.speak(voices=["quiet"])["audio"].notna().all()
-    assert explorer._rows.sounds.missing(5).words == "stopped"
+    assert explorer._rows.sounds.find_missing_reason(5).words == "stopped"
 
 
 def test_what_is_so_now_is_told_last(explorer):
@@ -238,7 +238,7 @@ def test_a_voice_that_streams_is_heard_while_it_speaks_or_else_in_its_row(explor
     explorer.send = lambda content, buffers=(): changes.append(content)
     explorer.observe(lambda change: setattr(change["new"][-1], "_heard", sounds), "_controls")
     row = [voice.short_name for voice in explorer.catalogue].index("tones: loud")
-    explorer._asked(explorer, {"type": "make", "row": row, "revision": explorer.revision}, [])
+    explorer._answer_message(explorer, {"type": "make", "row": row, "revision": explorer.revision}, [])
     explorer._idle.wait(20)
     player = explorer._controls[-1]
     assert isinstance(player, sl.widgets.StreamPlayer)
