@@ -90,7 +90,7 @@ def test_samples_are_those_of_the_decoder(usual):
         clip = decode(data)
         expected = resample(clip.to_mono().samples, clip.sample_rate, RATE)
         np.testing.assert_array_equal(decoded(usual, data, RATE), expected)
-    assert usual.running == 1
+    assert usual.running_count == 1
 
 
 def test_s61_s62_damaged_and_empty_recordings(usual):
@@ -99,7 +99,7 @@ def test_s61_s62_damaged_and_empty_recordings(usual):
         assert (fault.status, fault.error, fault.short) == (400, UNSUPPORTED_AUDIO, True)
     fault = refused(lambda: decoded(usual, encode(np.zeros(0, dtype=np.float32), "wav", RATE), RATE))
     assert (fault.status, fault.error) == (400, NO_AUDIO)
-    assert usual.running == 1
+    assert usual.running_count == 1
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_s87_limits_of_the_recording_are_told(decoders):
     fault = refused(lambda: decoded(limited, silence(600), RATE))
     assert fault.status == 413
     assert "10 s (audio_seconds)" in fault.error
-    assert limited.running == 1
+    assert limited.running_count == 1
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_idle_decoders_end_and_come_back(usual):
     decoded(one, tone(), RATE)
     assert not one.close_idle(60)
     assert one.close_idle(0)
-    assert one.running == 0
+    assert one.running_count == 0
     assert not one.close_idle(0)
     assert len(decoded(one, tone(), RATE)) == RATE // 2
 
@@ -220,7 +220,7 @@ def test_several_at_once_each_get_their_own(decoders):
     for thread in threads:
         thread.join()
     assert wrong == []
-    assert one.running == 2
+    assert one.running_count == 2
 
 
 @pytest.mark.slow

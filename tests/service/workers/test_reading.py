@@ -62,7 +62,7 @@ def test_readings_are_those_of_this_process(usual):
     japanese = "東京特許許可局の許可証を3,567円で取得した。🎉\n「はい」"
     assert usual.japanese(japanese) == here.japanese(japanese)
     assert usual.labels(japanese) == here.labels(japanese)
-    assert usual.running == 2
+    assert usual.running_count == 2
 
 
 @pytest.mark.engines
@@ -141,7 +141,7 @@ def test_idle_readers_end_and_come_back(usual):
     usual.english("x")
     assert not usual.close_idle(60)
     assert usual.close_idle(0)
-    assert usual.running == 0
+    assert usual.running_count == 0
     assert not usual.close_idle(0)
     assert usual.english("x")
 

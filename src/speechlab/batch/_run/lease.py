@@ -249,7 +249,7 @@ class _WorkerRun:
             while wait([future], _POLL_S).not_done:
                 if not wanted():
                     stop.set("nobody waits for it any more", "interrupted")
-                paused = self.group.paused() if self.group is not None else None
+                paused = self.group.find_pause() if self.group is not None else None
                 if paused != reported:
                     show(paused)
                     reported = paused

@@ -265,7 +265,7 @@ def count_speech_usage(text: str, audio_bytes: int) -> dict[str, float]:
     return {"calls": 1, "synthesized_chars": len(text), "audio_bytes": audio_bytes}
 
 
-_RATE = re.compile(r"[1-9][0-9]{3,5}")
+_RATE = re.compile(r"[0-9]{1,6}")
 
 
 def parse_pcm_rate(content_type: str, default: int) -> int:
