@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-LICENseS = (Path(__file__).parents[1] / "docs" / "licenses.md").read_text(encoding="utf-8")
+LICENSES = (Path(__file__).parents[1] / "docs" / "licenses.md").read_text(encoding="utf-8")
 
 
 def canonical(name: str) -> str:
@@ -37,7 +37,7 @@ def brought_along(extra: str) -> set[str]:
 
 @pytest.mark.parametrize("extra", ["", "local"])
 def test_every_package_is_listed(extra):
-    listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENseS, re.MULTILINE))
+    listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENSES, re.MULTILINE))
     packages = brought_along(extra)
     assert len(packages) > 20
     assert not packages - listed

@@ -188,6 +188,8 @@ class Page:
 
     def ask(self, content, texts):
         """Ask it; give the traits and the answers, whose data are base64."""
-        self.widget._answer_message(self.widget, content, [memoryview(base64.b64decode(text)) for text in texts])
+        self.widget._answer_message(
+            self.widget, content, [memoryview(base64.b64decode(text)) for text in texts]
+        )
         answers, self.answers[:] = list(self.answers), []
         return {name: getattr(self.widget, name) for name in self.traits}, answers

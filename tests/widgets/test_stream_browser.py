@@ -94,7 +94,9 @@ def show_streams(shown):
             f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{StreamPlayer._css}</style>"
             f"<script>{FAKE_MODEL}</script><body><main id=cell></main>"
         )
-        page.expose_function("ask_player", lambda number, content: players[number]._answer_message(None, content, []))
+        page.expose_function(
+            "ask_player", lambda number, content: players[number]._answer_message(None, content, [])
+        )
         page.evaluate(f"() => {{ window.models = []; {WATCH} }}")
         for number, player in enumerate(players):
             state = {name: getattr(player, name) for name in names.split()}

@@ -115,8 +115,12 @@ def test_what_is_chosen_is_there_and_the_button_says_what_it_costs(explorer):
     explorer.text = "12 and 34."
     assert explorer.voice == explorer.catalogue[0]
     assert (speak.description, speak.disabled) == ("Speak: 1 voice, 10 characters", False)
-    explorer._answer_message(explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, [])
-    explorer._answer_message(explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, [])
+    explorer._answer_message(
+        explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, []
+    )
+    explorer._answer_message(
+        explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, []
+    )
     assert speak.description == "Speak: 2 voices, 20 characters"
     assert explorer.voices == [explorer.catalogue[1], explorer.catalogue[2]]
     speak.click()

@@ -47,7 +47,7 @@ def read_json_reply(data: bytes | str) -> Any:
         strict = error
     try:
         text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
-        return _without_surrogates(json.loads(text, parse_constant=_missing_number, parse_float=_finite))
+        return _replace_surrogates(json.loads(text, parse_constant=_missing_number, parse_float=_finite))
     except (ValueError, RecursionError):
         raise strict from None
 
@@ -60,14 +60,14 @@ def _finite(digits: str) -> float | None:
     return number if math.isfinite(number := float(digits)) else None
 
 
-def _without_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     """Return a JSON value with pairs of surrogates joined, and lone ones replaced."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
+        return [_replace_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in value.items()}
     return value
 
 

@@ -80,7 +80,7 @@ def _read_common_voice(path: Path) -> Iterator[Row]:
         yield name, file, cell["sentence"], speaker, cell.get("locale") or path.parent.name, path.stem
 
 
-def _librispeech_files(root: Path) -> list[Path]:
+def _list_librispeech_transcripts(root: Path) -> list[Path]:
     return sorted(root.rglob("*.trans.txt"))
 
 
@@ -95,7 +95,7 @@ def _list_common_voice_files(root: Path) -> list[Path]:
 CORPORA = {
     corpus.name: corpus
     for corpus in (
-        Corpus("librispeech", _librispeech_files, _read_librispeech),
+        Corpus("librispeech", _list_librispeech_transcripts, _read_librispeech),
         Corpus("common_voice", _list_common_voice_files, _read_common_voice),
     )
 }

@@ -11,7 +11,7 @@ from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
 from speechlab.errors import InvalidRequestError
-from speechlab.tables import read_texts
+from speechlab.tables import read_delimited
 
 # Columns of a file of corrections.
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")
@@ -118,7 +118,7 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
     else:
         path = expand_user_path(corrections)  # type: ignore[arg-type]  # no table: a path
         try:
-            table = read_texts(path).fillna("")
+            table = read_delimited(path).fillna("")
         except (OSError, ValueError) as error:
             message = (
                 f"{path} is no file of corrections ({error}); give a CSV file with {', '.join(CORRECTIONS)}"

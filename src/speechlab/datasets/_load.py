@@ -10,7 +10,7 @@ from pathlib import Path
 from speechlab._files import file_sha256
 from speechlab._pandas import pd
 from speechlab.errors import ConfigurationError, InvalidRequestError
-from speechlab.tables import read_texts
+from speechlab.tables import read_delimited
 
 LANGUAGES = ("ja", "en", "zh")
 CATEGORIES = (
@@ -116,7 +116,9 @@ def prompts(
     _check_choice("quick", quick, (True, False))
     dataset = DATASETS["prompts"]
     tables = [
-        read_texts(check_data_file(dataset, f"{code}.csv")) for code in LANGUAGES if language in (None, code)
+        read_delimited(check_data_file(dataset, f"{code}.csv"))
+        for code in LANGUAGES
+        if language in (None, code)
     ]
     frame = pd.concat([rows.reindex(columns=list(_PROMPT_COLUMNS)).astype("string") for rows in tables])
     frame["language"] = pd.Categorical(frame["language"], categories=LANGUAGES)
@@ -145,7 +147,7 @@ def zh_speech() -> pd.DataFrame:
         True
     """
     dataset = DATASETS["zh-speech"]
-    frame = read_texts(check_data_file(dataset, "manifest.csv"))
+    frame = read_delimited(check_data_file(dataset, "manifest.csv"))
     frame["audio"] = pd.array(
         [str(check_data_file(dataset, name)) for name in frame["audio"]], dtype="string"
     )

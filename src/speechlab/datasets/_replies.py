@@ -137,7 +137,7 @@ def _set_confidences(transcript: dict[str, Any]) -> None:
     """Make confidences numbers from 0 to 1; warn of others, which become missing."""
     strange: list[Any] = []
 
-    def to_number(value: Any) -> float | None:
+    def to_confidence(value: Any) -> float | None:
         try:
             number = math.nan if value is None or isinstance(value, bool) else float(value)
         except (TypeError, ValueError):
@@ -147,9 +147,9 @@ def _set_confidences(transcript: dict[str, Any]) -> None:
             return None
         return number
 
-    transcript["confidence"] = to_number(transcript.get("confidence"))
+    transcript["confidence"] = to_confidence(transcript.get("confidence"))
     for word in transcript["words"]:
-        word["confidence"] = to_number(word["confidence"])
+        word["confidence"] = to_confidence(word["confidence"])
     if strange:
         message = f"{len(strange):,} confidences are not between 0 and 1, and left out: {strange[0]!r:.40}"
         warnings.warn(message, stacklevel=4)
@@ -259,7 +259,7 @@ def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
     best = [item["alternatives"][0] for item in results]
     texts = [str(alternative.get("transcript") or "") for alternative in best]
     # With speakers, the last result repeats all words, and often the text.
-    if len(texts) > 1 and _without_spaces(texts[:-1]) == _without_spaces(texts[-1:]):
+    if len(texts) > 1 and _join_without_spaces(texts[:-1]) == _join_without_spaces(texts[-1:]):
         texts.pop()
     return {
         "text": join_pieces(texts),
@@ -269,7 +269,7 @@ def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _without_spaces(texts: Sequence[str]) -> str:
+def _join_without_spaces(texts: Sequence[str]) -> str:
     return "".join("".join(texts).split())
 
 

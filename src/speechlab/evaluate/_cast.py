@@ -27,8 +27,8 @@ from speechlab.evaluate._made import INPUTS, REASON
 from speechlab.evaluate._study_arguments import (
     check_client,
     describe_missing_language,
+    find_language_codes,
     parse_language_code,
-    parse_language_codes,
 )
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable
 from speechlab.text import find_languages, get_language_name, parse_primary_language
@@ -166,7 +166,7 @@ class Cast(NamedTuple):
         for name in self.catalogues:
             pairs = self.pairs[self.pairs["system"] == name] if name else self.pairs
             codes = pairs.loc[pairs["status"] == "skipped", language].map(
-                lambda cell: "+".join(parse_language_codes(cell))
+                lambda cell: "+".join(find_language_codes(cell))
             )
             coded = codes[codes != ""]
             label = f"{name}: " if name else ""
@@ -264,7 +264,7 @@ def resolve_engines(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[
 def pair_texts_with_voices(frame: pd.DataFrame, chosen: Sequence[Voice], language: str) -> pd.DataFrame:
     """Return every text with every voice that speaks its language, and the texts without a voice with the reason."""
     # plain lists, because an index may contain a label twice
-    codes = [parse_language_codes(value) for value in frame[language]]
+    codes = [find_language_codes(value) for value in frame[language]]
     tables = []
     has_voice = [False] * len(frame)
     for voice in chosen:

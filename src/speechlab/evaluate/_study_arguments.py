@@ -72,7 +72,7 @@ def resolve_columns(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.Data
     names = {argument: name for argument, name in requested.items() if name in list(frame.columns)}
     guesses = find_usual_columns(frame, taken=list(names.values()))
     for argument, name in requested.items():
-        codes = parse_language_codes(name) if argument in _LANGUAGES else ()
+        codes = find_language_codes(name) if argument in _LANGUAGES else ()
         if codes and (set(codes) <= set(Language) or argument not in names):  # codes that are no column
             frame = frame.assign(**{argument: name})
             names[argument] = argument
@@ -167,7 +167,7 @@ def parse_language_code(language: object) -> str | None:
         return None
 
 
-def parse_language_codes(value: object) -> tuple[str, ...]:
+def find_language_codes(value: object) -> tuple[str, ...]:
     """Return the language codes of a row: one, several for a mixed row, or none if one of them is not a language."""
     if not isinstance(value, str):
         return ()

@@ -17,9 +17,9 @@ from speechlab.tables._files import holds_rows as holds_rows
 from speechlab.tables._files import parse_delimited as parse_delimited
 from speechlab.tables._files import parse_json_lines as parse_json_lines
 from speechlab.tables._files import read_column_names as read_column_names
+from speechlab.tables._files import read_delimited as read_delimited
 from speechlab.tables._files import read_pieces as read_pieces
 from speechlab.tables._files import read_text as read_text
-from speechlab.tables._files import read_texts as read_texts
 from speechlab.tables._files import resolve_table_format as resolve_table_format
 from speechlab.tables._files import unguard_cell as unguard_cell
 from speechlab.tables._files import unquote as unquote

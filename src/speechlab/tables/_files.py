@@ -83,7 +83,7 @@ def holds_rows(text: str) -> bool:
     return ("-->" in text and _CUE_TIME.search(text) is not None) or ("\t" in text and "\n" in text.strip())
 
 
-def read_texts(path: Path) -> pd.DataFrame:
+def read_delimited(path: Path) -> pd.DataFrame:
     """Return the rows of a CSV or TSV file; ValueError if it is not UTF-8, empty or torn."""
     return parse_delimited(read_text(path), "\t" if ".tsv" in path.suffixes else ",")
 

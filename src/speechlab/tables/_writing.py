@@ -79,10 +79,10 @@ def _format_json_lines(frame: pd.DataFrame) -> Iterator[str]:
     for cells in zip(*(frame[name].tolist() for name in names), strict=True):
         row = {str(name): None if is_missing(cell) else cell for name, cell in zip(names, cells, strict=True)}
         options = orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
-        yield orjson.dumps(row, default=_to_json, option=options).decode()
+        yield orjson.dumps(row, default=_to_json_value, option=options).decode()
 
 
-def _to_json(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     return value.isoformat() if hasattr(value, "isoformat") else cell_to_text(value)

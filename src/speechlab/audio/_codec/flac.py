@@ -26,7 +26,7 @@ _PLACES = 8  # of a file that are looked at
 _SMALL = 1 << 19
 
 
-def find_flac_parts(data: Bytes, position: int) -> list[SoundPart]:
+def find_flac_streams(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on."""
     total = _read_total(data, position)
     if _read_ends(data, position, len(data))[-1:] == [total] and _is_one_stream(data, position):

@@ -13,20 +13,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.audio._codec.containers import SoundPart, detect_format, skip_tags
-from speechlab.audio._codec.flac import find_flac_parts
-from speechlab.audio._codec.mpeg import find_mp3_parts
-from speechlab.audio._codec.ogg import find_ogg_parts
-from speechlab.audio._codec.riff import find_wav_parts
+from speechlab.audio._codec.flac import find_flac_streams
+from speechlab.audio._codec.mpeg import find_mp3_streams
+from speechlab.audio._codec.ogg import find_ogg_streams
+from speechlab.audio._codec.riff import find_wav_streams
 from speechlab.contract import AudioFormat
 
 if TYPE_CHECKING:
     from speechlab.audio._codec.containers import Bytes
 
 _FINDERS = {
-    AudioFormat.WAV: find_wav_parts,
-    AudioFormat.OGG: find_ogg_parts,
-    AudioFormat.FLAC: find_flac_parts,
-    AudioFormat.MP3: find_mp3_parts,
+    AudioFormat.WAV: find_wav_streams,
+    AudioFormat.OGG: find_ogg_streams,
+    AudioFormat.FLAC: find_flac_streams,
+    AudioFormat.MP3: find_mp3_streams,
 }
 
 

@@ -64,7 +64,7 @@ class _Stream:
         return SoundPart(self.start, tuple(self.spans), frames=frames, rate=self.kind.rate)
 
 
-def find_mp3_parts(data: Bytes, position: int) -> list[SoundPart]:
+def find_mp3_streams(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on; each has a Xing header, or another kind.
 
     Raises:

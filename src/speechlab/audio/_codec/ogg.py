@@ -16,7 +16,7 @@ _FIRST = 2
 _NO_PACKET_ENDS = -1
 
 
-def find_ogg_parts(data: Bytes, position: int) -> list[SoundPart]:
+def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that are chained, from a position on: each begins with its first pages.
 
     A missing end-of-stream mark is not an error, because live streams have none. They also begin with pages that are

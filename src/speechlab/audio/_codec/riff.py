@@ -56,7 +56,7 @@ def list_wav_chunks(data: Bytes, position: int = 0) -> Iterator[tuple[bytes, int
         position += 8 + size + size % 2
 
 
-def find_wav_parts(data: Bytes, position: int) -> list[SoundPart]:
+def find_wav_streams(data: Bytes, position: int) -> list[SoundPart]:
     """Find the WAV files that stand behind each other, from a position on.
 
     Raises:
@@ -182,7 +182,7 @@ def close_wav(data: bytes) -> bytes:
     Raises:
         AudioDecodeError: The sound is cut short, or the files have different layouts.
     """
-    first, *others = find_wav_parts(data, 0)
+    first, *others = find_wav_streams(data, 0)
     place = len(first.head)
     if not others and data[place - 4 : place] == first.head[-4:]:
         return data
@@ -196,4 +196,4 @@ def close_wav(data: bytes) -> bytes:
 
 def check_wav(data: bytes) -> None:
     """Raise an ``AudioDecodeError`` if the bytes are not one or several complete WAV files."""
-    find_wav_parts(data, 0)
+    find_wav_streams(data, 0)

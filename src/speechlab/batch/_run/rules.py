@@ -185,7 +185,7 @@ class StopSignal:
             listener()
 
     @contextmanager
-    def register_listener(self, listener: Callable[[], None]) -> Iterator[None]:
+    def register_listener_during(self, listener: Callable[[], None]) -> Iterator[None]:
         """Call a function at each request that is not gentle, in the thread of the request, during the block."""
         with self._lock:
             self._listeners.append(listener)

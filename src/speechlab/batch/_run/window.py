@@ -130,7 +130,7 @@ class CallsUnderWay:
                 loop.call_soon_threadsafe(stopped)
 
         try:
-            with self._rules.stop.register_listener(notify_loop):
+            with self._rules.stop.register_listener_during(notify_loop):
                 yield
         finally:
             for task in self._tasks:

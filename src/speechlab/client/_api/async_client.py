@@ -247,13 +247,13 @@ def _check_request(method: object, path: object, form: object, content: object, 
         raise InvalidRequestError(
             f"path is {path!r}; give one without line breaks and other control characters"
         )
-    if form is not None and not _is_form(form):
+    if form is not None and not _is_list_of_text_pairs(form):
         raise InvalidRequestError("form is not a list of pairs of texts; give [(name, value), …]")
     if content is not None and not isinstance(content, bytes):
         raise InvalidRequestError(f"content is a {type(content).__name__}; give bytes")
 
 
-def _is_form(form: object) -> bool:
+def _is_list_of_text_pairs(form: object) -> bool:
     return isinstance(form, (list, tuple)) and all(
         isinstance(pair, (list, tuple)) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
         for pair in form

@@ -179,7 +179,7 @@ class Pressure:
             accepted = [
                 (attempt.concurrent, True)
                 for attempt in under_way
-                if now - attempt.started > self._compute_acceptance_s()
+                if now - attempt.started > self._compute_acceptance_threshold_s()
             ]
             self._shrink_width(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
@@ -195,7 +195,7 @@ class Pressure:
         if pause is not None and pause.probing:
             self._end_pause(pause, now)
         elif pause is not None:
-            pause.probing, pause.trusted = True, now + self._compute_acceptance_s()
+            pause.probing, pause.trusted = True, now + self._compute_acceptance_threshold_s()
 
     def _end_pause(self, pause: Pause, now: float) -> None:
         self._paused_s += now - pause.closed
@@ -251,12 +251,12 @@ class Pressure:
             oldest = next(
                 (attempt.started for attempt in under_way if attempt.started >= self._row_since), math.inf
             )
-            if now - oldest <= self._compute_acceptance_s():
+            if now - oldest <= self._compute_acceptance_threshold_s():
                 return True
             self._row = 0
         return (ended.retry_after_s or 0.0) >= _QUOTA_S
 
-    def _compute_acceptance_s(self) -> float:
+    def _compute_acceptance_threshold_s(self) -> float:
         """Duration after which an attempt counts as accepted, because refusals are quicker."""
         return max(_TRUST_S, _TRUST * self._refusal_s)
 

@@ -149,7 +149,7 @@ class Scheduler:
             self._free_place(place)
             pause = self.pressure.pause
             if pause is not None and pause.until != until:
-                self._fail_waiters(lambda call: self._find_problem(call, pause.until))
+                self._fail_waiters(lambda call: self._find_reason_not_to_wait(call, pause.until))
             self._dispatch(now)
 
     def mark_streaming(self, place: CallPlace) -> None:
@@ -193,12 +193,12 @@ class Scheduler:
         if call.deadline is not None and now >= call.deadline:
             raise NotSentError(self._describe_wait(call))
         pause = self.pressure.pause
-        if pause is not None and (problem := self._find_problem(call, pause.until)) is not None:
+        if pause is not None and (problem := self._find_reason_not_to_wait(call, pause.until)) is not None:
             if not pause.gone or call.group is not None or call.earliest > -math.inf:
                 raise problem
             pause.until = now  # a new call without patience for an unreachable service probes it at once
 
-    def _find_problem(self, call: WaitingCall, until: float) -> NotSentError | None:
+    def _find_reason_not_to_wait(self, call: WaitingCall, until: float) -> NotSentError | None:
         """The reason why a call cannot wait until then, or None."""
         beyond = self.is_beyond_patience(call, until)
         if not beyond and (call.deadline is None or until < call.deadline):

@@ -65,7 +65,7 @@ def _iterate_transcript(result: Any) -> Iterator[dict[str, Any]]:
         words = result.words
         yield to_contract_fields(result) | ({} if words is None else {"words": words.to_dict("records")})
     elif isinstance(result, Mapping):
-        yield _add_language(_with_ends(transcript_of(result)), result.get("language"))
+        yield _add_language(_fill_segment_ends(transcript_of(result)), result.get("language"))
     elif isinstance(result, tuple) and len(result) == 2 and hasattr(result[1], "language"):
         yield _add_language(_to_transcript(result[0]), result[1].language)  # as faster-whisper gives them
     elif isinstance(result, Iterable):
@@ -101,10 +101,10 @@ def _to_transcript(segments: Any) -> dict[str, Any]:
         elif not isinstance(segment, Mapping) and not hasattr(segment, "text"):
             raise _build_result_error("transcribe", segment, _TRANSCRIPT)
         rows.append(segment)
-    return _with_ends(transcript_of({"segments": rows}))
+    return _fill_segment_ends(transcript_of({"segments": rows}))
 
 
-def _with_ends(found: dict[str, Any]) -> dict[str, Any]:
+def _fill_segment_ends(found: dict[str, Any]) -> dict[str, Any]:
     """A transcript whose segments without an end are instants; those without a start are in its text alone."""
     if "segments" not in found:
         return found

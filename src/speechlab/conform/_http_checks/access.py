@@ -142,7 +142,7 @@ def _check_restricted_voice(t: Target) -> None:
 
 
 @check("8-no-asr", "403 for a key without recognition", metered=1, needs="--no-asr-key")
-def _check_no_asr_key(t: Target) -> None:
+def _check_key_without_recognition(t: Target) -> None:
     auth = f"Bearer {t.get_key('no_asr_key')}"
     t.skip_without_recognition()
     _require_403(

@@ -177,7 +177,7 @@ def _check_rate_override(t: Target) -> None:
 
 
 @check("37-q-ogg", "provider Q accepts a rate, but not with ogg", metered=2, needs="--q-voice")
-def _check_q_ogg(t: Target) -> None:
+def _check_ogg_rate_of_provider_q(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or not {"ogg", "wav"} <= set(list_formats(voice)):
@@ -191,7 +191,7 @@ def _check_q_ogg(t: Target) -> None:
 
 
 @advice("37-q-ogg-24000", "provider Q rejects 24,000 with ogg", metered=1, needs="--q-voice")
-def _check_q_ogg_default(t: Target) -> None:
+def _check_default_ogg_rate_of_provider_q(t: Target) -> None:
     reply = t.speak(voice_id=t.q_voice["id"], text=_BILINGUAL, format="ogg", sample_rate=24_000)
     require_refusal(t, reply, "24,000 is an override, too")
 

@@ -143,7 +143,7 @@ check("132-rate", "unsupported_sample_rate: not listed, or negative")(
 
 
 @check("132-q-ogg", "unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
-def _check_q_ogg(t: Target) -> None:
+def _check_ogg_rate_of_provider_q(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or "ogg" not in list_formats(voice):

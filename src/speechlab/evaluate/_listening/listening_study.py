@@ -8,7 +8,11 @@ from speechlab._arguments import build_argument_error, is_number
 from speechlab._brief import shorten_tracebacks
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.listening_report import build_listening_report
-from speechlab.evaluate._listening.summary import screen_answers, select_included, simulated_sentences
+from speechlab.evaluate._listening.summary import (
+    describe_simulated_listeners,
+    screen_answers,
+    select_included,
+)
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._study_arguments import check_whole_number
 from speechlab.evaluate._writing.contents import Finding
@@ -74,7 +78,7 @@ def listening(
         raise build_argument_error(
             "smallest", smallest, f"a difference above 0, and of this test {largest:g} at most"
         )
-    simulated = simulated_sentences(table)
+    simulated = describe_simulated_listeners(table)
     table, exclusions = screen_answers(table, max_failed_checks)
     sentences = [*simulated, *exclusions]
     if not len(select_included(table)):

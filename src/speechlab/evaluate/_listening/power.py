@@ -66,7 +66,7 @@ def listening_power(
     Raises:
         InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
-    plan, means = _checked(key, scores)
+    plan, means = _check_arguments(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners
     if not isinstance(counts, Iterable) or not (counts := list(counts)):
         raise build_argument_error("listeners", listeners, "a number of listeners, or several")
@@ -83,7 +83,7 @@ def listening_power(
         columns = {"listener": names, "item": items * count, "system": systems * count, "role": "test"}
         table, drawn_pairs = pd.DataFrame(columns), []
         for number in range(tests):
-            table["score"] = _drawn(trials, means, count, spread, random).ravel()
+            table["score"] = _simulate_ratings(trials, means, count, spread, random).ravel()
             pairs = run_pair_tests(table, plan.method, METHODS[plan.method].smallest)
             drawn_pairs += [{**pair, "drawn": number} for pair in pairs]
         judged = judge(drawn_pairs, more=BETTER, by="drawn")  # each test is corrected by itself
@@ -95,7 +95,7 @@ def listening_power(
     return pd.DataFrame(rows, columns=["listeners", "items", "a", "b", "difference", "found", "tests"])
 
 
-def _drawn(
+def _simulate_ratings(
     trials: list[KeyTrial],
     means: Mapping[str, float],
     count: int,
@@ -114,7 +114,7 @@ def _drawn(
     return rounded
 
 
-def _checked(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
+def _check_arguments(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
     plan = read_key(key)
     if plan is None:
         raise build_argument_error("key", key, "a ListeningTest, or its key")

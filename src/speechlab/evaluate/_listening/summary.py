@@ -48,7 +48,7 @@ def select_included(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["excluded"] == "") & (table["role"] != "check")]
 
 
-def simulated_sentences(table: pd.DataFrame) -> list[str]:
+def describe_simulated_listeners(table: pd.DataFrame) -> list[str]:
     """Say which listeners do not exist, and the model that their answers were drawn from."""
     simulated = table[table["session"].str.startswith(SIMULATED)]
     if not len(simulated):

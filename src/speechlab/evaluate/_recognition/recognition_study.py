@@ -60,9 +60,9 @@ from speechlab.evaluate._study_arguments import (
     check_count,
     check_reserved_columns,
     describe_missing_language,
+    find_language_codes,
     measure_duration,
     parse_language_code,
-    parse_language_codes,
     resolve_columns,
 )
 from speechlab.evaluate._systems import (
@@ -215,7 +215,7 @@ def recognition(
         silent = build_speechless_rows(silent_count, codes, seed, open_store)
     extra = {"recording": side_by_side, "system": several, "condition": conditions, "snr_db": conditions}
     columns += [name for name, has_it in extra.items() if has_it]
-    is_known = rows[language].astype(object).map(lambda value: bool(parse_language_codes(value))).astype(bool)
+    is_known = rows[language].astype(object).map(lambda value: bool(find_language_codes(value))).astype(bool)
     unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
     unknown = unknown.assign(**{REASON: unknown[language].astype(object).map(describe_missing_language)})
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)

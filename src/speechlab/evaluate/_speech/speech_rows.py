@@ -19,7 +19,7 @@ from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import REASON
-from speechlab.evaluate._study_arguments import parse_language_code, parse_language_codes
+from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
 from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_output_status
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces
@@ -212,12 +212,12 @@ _SPACED = re.compile(r"([^\W\d_⺀-鿿豈-﫿　-ヿ㐀-䶿가-힯]+(?:[ '’-]+
 
 def to_language_codes(values: pd.Series[Any]) -> pd.Series[Any]:
     """Return the codes of each row for grouping, for any type of the column."""
-    return pd.Series([parse_language_codes(value) for value in values], index=values.index, dtype="object")
+    return pd.Series([find_language_codes(value) for value in values], index=values.index, dtype="object")
 
 
 def is_multilingual(value: object) -> bool:
     """Return whether a row has several languages."""
-    return len(parse_language_codes(value)) > 1
+    return len(find_language_codes(value)) > 1
 
 
 @cache

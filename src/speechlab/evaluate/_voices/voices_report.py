@@ -26,7 +26,7 @@ from speechlab.evaluate._speech.summary import (
     list_ranked_rows,
     summarize_speech,
 )
-from speechlab.evaluate._study_arguments import parse_language_code, parse_language_codes
+from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
@@ -69,7 +69,7 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     rankings: dict[str, Ranking] = {}
     evidence: dict[str, Evidence] = {}
     ranked, notes, unranked = [], [], {}
-    is_known = table[language].astype(object).map(lambda cell: bool(parse_language_codes(cell)))
+    is_known = table[language].astype(object).map(lambda cell: bool(find_language_codes(cell)))
     rows = table[table["voice"].notna() & is_known]
     rows = rows.assign(voice_name=build_full_names(rows))
     for code, group in rows.groupby(language, observed=True, sort=True):

@@ -24,7 +24,7 @@ from speechlab.metrics._alignment.units import (
     adopt_compounds,
     to_normalizer,
 )
-from speechlab.metrics._differences.compare import classify_differences, write_as_heard
+from speechlab.metrics._differences.compare import classify_differences, rewrite_as_reference
 from speechlab.metrics._differences.differences import SAME_SOUND, DifferenceClass, TextComparison
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Pairs:
                 if comparisons
                 else classify_differences(self.texts[0][row], self.texts[1][row], language)
             )
-            alike = write_as_heard(found, kinds, language)
+            alike = rewrite_as_reference(found, kinds, language)
             if alike == found.reference:
                 recognized = first
             elif alike == found.hypothesis:

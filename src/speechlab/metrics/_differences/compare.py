@@ -62,18 +62,20 @@ def classify_differences(reference: str, hypothesis: str, language: str) -> Text
     return compare_normalized(reference, hypothesis, rules(reference), rules(hypothesis), code)
 
 
-def write_as_heard(comparison: TextComparison, kinds: Collection[DifferenceClass], language: str) -> str:
+def rewrite_as_reference(
+    comparison: TextComparison, kinds: Collection[DifferenceClass], language: str
+) -> str:
     """Return the hypothesis as the reference has it in differences of some classes, which can be read alike.
 
     Japanese words with several readings are written in kana, with the reading that is nearest to the reference.
     """
 
-    def choose(kind: DifferenceClass, old: str, new: str) -> str | None:
+    def choose_reference_text(kind: DifferenceClass, old: str, new: str) -> str | None:
         if kind in kinds:
             return old
         return find_nearest_reading(old, new) or None if language == "ja" and old and new else None
 
-    return comparison.rewrite(choose)
+    return comparison.rewrite(choose_reference_text)
 
 
 def compare_normalized(

@@ -107,7 +107,7 @@ class _Values:
         return value
 
 
-def write_textgrid(table: pd.DataFrame, sink: Sink) -> str:
+def encode_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     """Write Praat's TextGrid, a tier for each speaker, and one of points for the speaker's instants."""
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     for name in ("text", "speaker"):
@@ -239,7 +239,7 @@ def _space_slots(
     return spaced
 
 
-def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
+def encode_elan(table: pd.DataFrame, sink: Sink) -> bytes:
     """Write ELAN's annotations, a tier for each speaker."""
     elan = require("pympi.Elan")
     starts, ends = sink.to_milliseconds(table)
@@ -260,7 +260,7 @@ def write_elan(table: pd.DataFrame, sink: Sink) -> bytes:
         return path.read_bytes()
 
 
-def write_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> str:
+def encode_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> str:
     """Write a subtitle format that pysubs2 supports. Braces and backslashes, which would set styles, stay text."""
     pysubs2 = require("pysubs2")
     starts, ends = sink.to_milliseconds(table, step)

@@ -43,7 +43,7 @@ def read_rttm(source: SourceFile) -> Iterator[Row]:
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
-def write_rttm(table: pd.DataFrame, sink: Sink) -> str:
+def encode_rttm(table: pd.DataFrame, sink: Sink) -> str:
     """Write RTTM, a SPEAKER line for each segment."""
     speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
     lines = [
@@ -74,7 +74,7 @@ def read_ctm(source: SourceFile) -> Iterator[Row]:
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
-def write_ctm(table: pd.DataFrame, sink: Sink) -> str:
+def encode_ctm(table: pd.DataFrame, sink: Sink) -> str:
     """Write CTM: each row is a word."""
     for row, text in enumerate(table["text"].tolist()):
         if len(text.split()) != 1 or text != text.strip():
@@ -122,7 +122,7 @@ def _choose_first(found: re.Match[str]) -> str:
     return "" if found[1].strip() == "@" else found[1]
 
 
-def write_stm(table: pd.DataFrame, sink: Sink) -> str:
+def encode_stm(table: pd.DataFrame, sink: Sink) -> str:
     """Write STM, with the column ``labels`` if there is one."""
     speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
     labels = [str(label) for label in get_column(table, "labels")]
@@ -154,7 +154,7 @@ def read_uem(source: SourceFile) -> Iterator[Row]:
         yield number, {"file": file, "channel": channel, **source.parse_times(start, end, number)}
 
 
-def write_uem(table: pd.DataFrame, sink: Sink) -> str:
+def encode_uem(table: pd.DataFrame, sink: Sink) -> str:
     """Write UEM."""
     ends = to_ticks(table["end"]).tolist()
     places = zip(_format_rows(table, sink), ends, strict=True)

@@ -50,11 +50,11 @@ def read_srt(source: SourceFile) -> Iterator[Row]:
     lines = source.decode_text().split("\n")
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=False)
     cues = list(parser.parse_cues(0))
-    for line, start, end, text in _without_repeats(source, cues, _strip_styles, is_rolling=False):
+    for line, start, end, text in _remove_repeats(source, cues, _strip_styles, is_rolling=False):
         yield line, {"start": start, "end": end, "text": _strip_styles(text)}
 
 
-def write_srt(table: pd.DataFrame, sink: Sink) -> str:
+def encode_srt(table: pd.DataFrame, sink: Sink) -> str:
     """Write SRT. Tags such as ``<i>``, which are styles there, are written unchanged."""
     starts, ends = sink.to_milliseconds(table)
     texts = _remove_blank_lines(table, sink)
@@ -79,12 +79,12 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
-    for number, start, end, cue in _without_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
+    for number, start, end, cue in _remove_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
         for speaker, text in _split_voices(cue):
             yield number, {"start": start, "end": end, "text": text, "speaker": speaker}
 
 
-def write_vtt(table: pd.DataFrame, sink: Sink) -> str:
+def encode_vtt(table: pd.DataFrame, sink: Sink) -> str:
     """Write WebVTT, with ``<v name>`` for speakers."""
     starts, ends = sink.to_milliseconds(table)
     names = sink.format_speakers(table, without="<>")
@@ -209,7 +209,7 @@ def _format_clock(milliseconds: int, point: str) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{fraction:03d}"
 
 
-def _without_repeats(
+def _remove_repeats(
     source: SourceFile, cues: list[_Cue], strip: Callable[[str], str], *, is_rolling: bool
 ) -> Iterator[_Cue]:
     """Yield the cues with lines that are new. Rolling captions repeat the last lines of the cue before."""

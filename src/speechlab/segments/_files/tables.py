@@ -86,7 +86,7 @@ def _split_cells(text: str) -> Iterator[tuple[int, list[str]]]:
         yield number, list(map(unquote, cells)) if '"' in line else cells
 
 
-def write_csv(table: pd.DataFrame, sink: Sink) -> str:
+def encode_csv(table: pd.DataFrame, sink: Sink) -> str:
     """Write CSV (or TSV) with all columns."""
     out = _Lines()
     writer = csv.writer(out, delimiter=_choose_delimiter(sink.path))
@@ -157,7 +157,7 @@ def read_labels(source: SourceFile) -> Iterator[Row]:
         yield number, {"text": text, **source.parse_times(start, end, number)}
 
 
-def write_labels(table: pd.DataFrame, sink: Sink) -> str:
+def encode_labels(table: pd.DataFrame, sink: Sink) -> str:
     """Write Audacity's labels."""
     texts = sink.to_one_line(table["text"].tolist())
     start, end = to_seconds(to_ticks(table["start"])), to_seconds(to_ticks(table["end"]))
@@ -165,7 +165,7 @@ def write_labels(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{begin:.6f}\t{stop:.6f}\t{text}\n" for begin, stop, text in rows)
 
 
-def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
+def encode_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
     """Write NeMo's manifest."""
     columns = {name: ours for name, ours in NEMO.items() if ours in table.columns}
     return _build_manifest(
@@ -174,7 +174,7 @@ def write_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all
     )
 
 
-def write_lhotse(table: pd.DataFrame, sink: Sink) -> str:
+def encode_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     """Write Lhotse's supervisions, numbered within their recording."""
     columns = {name: ours for name, ours in LHOTSE.items() if ours in table.columns}
     for row, channel in enumerate(get_column(table, "channel")):
@@ -269,7 +269,7 @@ def read_seglst(source: SourceFile) -> pd.DataFrame:
         return from_seglst(entries)
 
 
-def write_seglst(table: pd.DataFrame, sink: Sink) -> str:
+def encode_seglst(table: pd.DataFrame, sink: Sink) -> str:
     """Write SegLST, without the end of the list."""
     rows = [json.dumps(row, ensure_ascii=False) for row in to_seglst(table)]
     return "".join(f"{',' if number else '['}\n{row}" for number, row in enumerate(rows, sink.before))

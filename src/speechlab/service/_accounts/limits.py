@@ -163,19 +163,19 @@ class StoredLimits:
 
     def limits_of(self, key_id: str) -> KeyLimits:
         """Return the effective limits of a key: its own, and those for every key in place of unset ones."""
-        limits = self._stored("WHERE key_id IN (?, ?)", key_id, EVERY_KEY)
+        limits = self._read_limits("WHERE key_id IN (?, ?)", key_id, EVERY_KEY)
         return limits.get(key_id, UNLIMITED).fill_unset(limits.get(EVERY_KEY, UNLIMITED))
 
     def limits_of_service(self, name: str) -> KeyLimits:
         """Return the limits of a service, for all keys together."""
         key_id = f"service:{name}"
-        return self._stored("WHERE key_id = ?", key_id).get(key_id, UNLIMITED)
+        return self._read_limits("WHERE key_id = ?", key_id).get(key_id, UNLIMITED)
 
     def own_limits(self) -> dict[str, KeyLimits]:
         """Return the limits that were set, by key id."""
-        return self._stored("ORDER BY key_id")
+        return self._read_limits("ORDER BY key_id")
 
-    def _stored(self, which: str, *parameters: str) -> dict[str, KeyLimits]:
+    def _read_limits(self, which: str, *parameters: str) -> dict[str, KeyLimits]:
         rows = self._database.read(f"SELECT key_id, limits FROM limits {which}", parameters)  # noqa: S608 - our own
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 

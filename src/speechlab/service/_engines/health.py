@@ -99,7 +99,7 @@ class Readiness:
         log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
         self._loading = None
 
-    async def _wait_for_weights(self) -> bool:
+    async def _has_found_weights(self) -> bool:
         """Return whether the weights of all engines have been found; the search continues in the background."""
         if self._finding is None:
             self._finding = asyncio.ensure_future(self._engines.threads.run_task(self._find_weights))
@@ -134,7 +134,7 @@ class Readiness:
             return "usage cannot be written to the data folder; the log says why"
         lane = self._choose_light_lane()
         try:
-            if not await self._wait_for_weights():
+            if not await self._has_found_weights():
                 return "weights are still being looked for, or joined for the first time"
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:

@@ -82,9 +82,9 @@ class _InterimReplies:
             self._schedule_next()
 
     def _schedule_next(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._send_if_alive)
+        self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._send_if_engine_alive)
 
-    def _send_if_alive(self) -> None:
+    def _send_if_engine_alive(self) -> None:
         if any(time.monotonic() - lane.moved_at < _ALIVE_S for lane in self._service.engines.lanes):
             self._send()
         self._schedule_next()

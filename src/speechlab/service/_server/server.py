@@ -164,7 +164,7 @@ def bind_and_make_key(config: ServiceConfig) -> tuple[ServiceConfig, socket.sock
     """Bind the socket, and make a key if the settings have none."""
     is_new_key = not config.api_keys
     if is_new_key:
-        if not is_loopback(config.host) and not _has_keys(config):
+        if not is_loopback(config.host) and not _has_open_key(config):
             raise ServiceStartError(
                 f"listening on {config.host!r} lets other machines in, so a key of yours is needed: give --api-key "
                 f"or SPEECHLAB_SERVICE_API_KEY, make one with `speechlab keys create`, or listen on 127.0.0.1"
@@ -185,7 +185,7 @@ def bind_and_make_key(config: ServiceConfig) -> tuple[ServiceConfig, socket.sock
     return config, listener, Ready(base_url, to_realtime_url(base_url), config.api_keys[0], prints_key)
 
 
-def _has_keys(config: ServiceConfig) -> bool:
+def _has_open_key(config: ServiceConfig) -> bool:
     if config.data_dir is None:
         return False
     try:

@@ -155,7 +155,7 @@ def _normalize_numbers(text: str, write: Callable[[Any, str], str]) -> str:
         return text
 
 
-def _with_codes(rules: Any, text: str) -> str:
+def _write_numbers_except_codes(rules: Any, text: str) -> str:
     """Write numbers by the package's rules, but for codes with a leading zero, which it would take for values."""
     if not _CODE.search(text):
         return cast("str", rules(text))
@@ -198,7 +198,7 @@ NUMBERS = Step(
 )
 NUMBERS_AND_CODES = Step(
     "numbers",
-    lambda text: _normalize_numbers(text, _with_codes),
+    lambda text: _normalize_numbers(text, _write_numbers_except_codes),
     lambda: f"{_dump_number_rules()}|{_CODE.pattern}",
 )
 LONE_SIGNS = (

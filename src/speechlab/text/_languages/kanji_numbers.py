@@ -93,7 +93,7 @@ _ZH_NUMERAL = "零一二三四五六七八九十百千万亿点"
 NUMBER_SEPARATOR = "・"
 _NUMERAL = "零一二三四五六七八九十百千万億亿兆京点"
 # The 百 of 百分之五 does not begin a number.
-_NEIGHBorS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
+_NEIGHBORS = re.compile(rf"(?<![{_NUMERAL}])([{_NUMERAL}]+)[\W_]+(?=([{_NUMERAL}]+)(?![{_NUMERAL}]|分之))")
 _GROUP = "".join(f"(?:[一二三四五六七八九]?{unit})?零?" for unit in "千百十") + "[一二三四五六七八九]?"
 _ONE_NUMBER = re.compile(
     "".join(f"(?:{_GROUP}{unit})?" for unit in ("京", "兆", "[億亿]", "万"))
@@ -103,7 +103,7 @@ _ZH_PERCENT = re.compile(f"(?<![{_ZH_NUMERAL}])([{_ZH_NUMERAL}]+)%")
 
 _PATTERNS = (
     *(_NUMBER, _PLACES, _LONE_ZERO, _TELEPHONE, _JA_ONE, _ZH_TWO, _ZH_ORDINAL, _ZH_SHORT),
-    *(_ZH_MIXED, _ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBorS, _ONE_NUMBER, _COUNTER_NUMERAL, _AS_KANJI),
+    *(_ZH_MIXED, _ZH_TWO_OF, _JA_PERCENT, _ZH_PERCENT, _NEIGHBORS, _ONE_NUMBER, _COUNTER_NUMERAL, _AS_KANJI),
 )
 # All rules of this module as text, for the hash.
 RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by value v2"
@@ -226,7 +226,7 @@ def _separate_numbers(text: str) -> str:
     def add_separator(found: re.Match[str]) -> str:
         return found[1] + NUMBER_SEPARATOR if _ONE_NUMBER.fullmatch(found[1] + found[2]) else found[0]
 
-    return _NEIGHBorS.sub(add_separator, text.replace(NUMBER_SEPARATOR, " "))
+    return _NEIGHBORS.sub(add_separator, text.replace(NUMBER_SEPARATOR, " "))
 
 
 def _spell_numbers(text: str, value: Callable[[int], str]) -> str:
