@@ -273,6 +273,39 @@ def test_the_lines_of_a_function_are_counted_without_its_docstring():
     assert list(functions(compile(COUNTED, "counted", "exec"))) == [("f", 4), ("C.g", 1)]
 
 
+# Participles that do not end with -ed. Measures of the field keep their names.
+_IRREGULAR = re.compile(
+    "(told|heard|said|given|drawn|made|kept|held|found|shown|known|sent|built|lost|left|begun|written|taken|chosen|spoken"
+    "|understood|gone|done|seen|met|paid)"
+)
+_MEASURES = {"timed_error_rate", "integrated_loudness"}
+
+
+def _is_participle(name: str) -> bool:
+    first = name.lstrip("_").split("_")[0]
+    return _IRREGULAR.fullmatch(first) is not None or (
+        len(first) > 4 and first.endswith("ed") and not first.endswith(("eed", "embed"))
+    )
+
+
+def test_functions_are_verbs():
+    properties = {"property", "cached_property", "setter"}
+    wrong = [
+        f"{path.relative_to(SOURCE)}: {node.name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and _is_participle(node.name)
+        and node.name not in _MEASURES
+        and not any(getattr(d, "id", getattr(d, "attr", "")) in properties for d in node.decorator_list)
+    ]
+    assert wrong == [], "a function says what it does: recommend_voice, not recommended"
+    assert [name for name in ("_told", "named", "feed", "read_checked") if _is_participle(name)] == [
+        "_told",
+        "named",
+    ]
+
+
 def test_a_name_is_that_of_one_class():
     classes = Counter(
         name

@@ -12,7 +12,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import recommend_system
-from speechlab.evaluate._advice.evidence import Evidence
+from speechlab.evaluate._advice.evidence import AnswerEvidence
 from speechlab.metrics import rank, score
 from support.studies import serving
 
@@ -277,7 +277,7 @@ def test_who_starts_sooner_is_said_only_beyond_chance(calls, told):
         for name, texts in heard.items()
         for text, hypothesis in zip(said, texts, strict=True)
     ]
-    evidence = Evidence(rank(pd.DataFrame(rows), system="system", language="en"))
+    evidence = AnswerEvidence(rank(pd.DataFrame(rows), system="system", language="en"))
     times = [("a", 0.1 + 0.01 * call) for call in range(calls)] + [("b", 2.0 + call) for call in range(calls)]
     speed = pd.DataFrame(times, columns=["system", "first_audible_s"]).assign(error=None)
     assert ("times sooner (" in recommend_system(evidence, speed)["lead"]) is told

@@ -15,7 +15,7 @@ from speechlab.evaluate._writing.sentences import fit_clauses, join_names, quote
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.evaluate._advice.evidence import Evidence
+    from speechlab.evaluate._advice.evidence import AnswerEvidence
     from speechlab.metrics import Ranking
 
 LEVEL = 0.05
@@ -44,7 +44,7 @@ class _Advice(NamedTuple):
 
 
 def recommend_system(
-    evidence: Evidence,
+    evidence: AnswerEvidence,
     speed: pd.DataFrame,
     what: str = "sentence",
     margin: float = MARGIN,
@@ -71,7 +71,7 @@ class _Choice:
     """A choice between systems, and the words for it."""
 
     def __init__(
-        self, evidence: Evidence, what: str, margin: float, baseline: str, starts: pd.DataFrame
+        self, evidence: AnswerEvidence, what: str, margin: float, baseline: str, starts: pd.DataFrame
     ) -> None:
         systems = evidence.order.systems
         self.evidence, self.what, self.margin, self.baseline, self.starts = (

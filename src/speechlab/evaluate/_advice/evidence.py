@@ -43,7 +43,7 @@ class Runaway:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AnswerEvidence:
     """What is known of systems.
 
     Attributes:
@@ -101,7 +101,7 @@ def weigh_evidence(
     system: str,
     block: str | None,
     **facts: Any,
-) -> Evidence:
+) -> AnswerEvidence:
     """Gather what could overturn an order, from the scored rows of all systems."""
     failed = mark_failures(scores, text)
     rows = scores[failed | scores["errors"].notna()].assign(failed=failed)
@@ -113,7 +113,7 @@ def weigh_evidence(
     penalized = _rank_or_none(_count_failures_as_wrong(placed, item), options) if lacking else None
     alive = placed[placed["errors"].notna()]
     by_system = rows.groupby(system, sort=False)
-    return Evidence(
+    return AnswerEvidence(
         order,
         counts={str(name): int(count) for name, count in by_system.size().items()},
         failed={str(name): int(count) for name, count in by_system["failed"].sum().items() if count},
@@ -126,7 +126,7 @@ def weigh_evidence(
     )
 
 
-def qualify_verdicts(differences: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
+def qualify_verdicts(differences: pd.DataFrame, evidence: AnswerEvidence) -> pd.DataFrame:
     """Return differences without verdicts that failures or few speakers would overturn."""
     verdicts = []
     for row in differences.to_dict("records"):

@@ -13,7 +13,7 @@ from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import FAR, LEVEL, MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import Evidence, find_absent, qualify_verdicts, weigh_evidence
+from speechlab.evaluate._advice.evidence import AnswerEvidence, find_absent, qualify_verdicts, weigh_evidence
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
@@ -43,13 +43,13 @@ class SystemOrder(NamedTuple):
     systems: pd.DataFrame
     differences: pd.DataFrame
     verdicts: tuple[Finding, ...]
-    evidence: Mapping[tuple[str, str], Evidence] = MappingProxyType({})
+    evidence: Mapping[tuple[str, str], AnswerEvidence] = MappingProxyType({})
 
 
 def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
-    evidence: dict[tuple[str, str], Evidence] = {}
+    evidence: dict[tuple[str, str], AnswerEvidence] = {}
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     block = BLOCK if BLOCK in table.columns else None
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
@@ -92,7 +92,7 @@ def _select_present(scores: pd.DataFrame, text: str) -> pd.DataFrame:
 
 def _weigh_condition(
     scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str
-) -> Evidence:
+) -> AnswerEvidence:
     """Return what could overturn the order of a condition."""
     absent = tuple(find_absent(scores, text, "system"))
     noun = "recording"

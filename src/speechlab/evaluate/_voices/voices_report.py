@@ -12,7 +12,7 @@ from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import Evidence, find_absent, qualify_verdicts, weigh_evidence
+from speechlab.evaluate._advice.evidence import AnswerEvidence, find_absent, qualify_verdicts, weigh_evidence
 from speechlab.evaluate._advice.findings import list_row_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.ranking import score_for_ranking
@@ -61,13 +61,13 @@ class VoiceOrder(NamedTuple):
     attribution: Attribution | None
     notes: list[str]
     open: dict[str, str]
-    evidence: dict[str, Evidence]
+    evidence: dict[str, AnswerEvidence]
 
 
 def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     """Rank the voices of each language, Japanese by readings, and attribute their errors."""
     rankings: dict[str, Ranking] = {}
-    evidence: dict[str, Evidence] = {}
+    evidence: dict[str, AnswerEvidence] = {}
     ranked, notes, unranked = [], [], {}
     is_known = table[language].astype(object).map(lambda cell: bool(find_language_codes(cell)))
     rows = table[table["voice"].notna() & is_known]
