@@ -37,7 +37,7 @@ from speechlab.metrics import POINTS, RATIO, format_value, sequential_test
 
 # Maximum number of runs in the table of runs.
 _MAX_RUNS = 10
-# AnswerEvidence is capped at this.
+# Evidence is capped at this.
 _MAX_EVIDENCE = 10_000
 # Maximum number of series in the answer.
 _MAX_CLAUSES = 2
@@ -141,7 +141,7 @@ def _build_series_view(summary: pd.DataFrame) -> View:
             "verdict", lambda row: f"worse, run {row['alarm']}" if row["changed"] else "no change shown"
         ),
     ]
-    note = "Usual: the mean of the runs before the newest, or before the alarm. AnswerEvidence begins at 1."
+    note = "Usual: the mean of the runs before the newest, or before the alarm. Evidence begins at 1."
     return View.from_rows("What is watched", columns, summary, note)
 
 
@@ -342,7 +342,7 @@ def _collect_time_values(run: Contents) -> pd.DataFrame:
 def build_series(values: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the series, one row for each run of each group and measure, and their summary.
 
-    The groups and measures of the first run are watched. AnswerEvidence counts once it reaches ``needed``: 1 / 0.05, times
+    The groups and measures of the first run are watched. Evidence counts once it reaches ``needed``: 1 / 0.05, times
     the number of series, so that all together raise a false alarm in 5% of watches at most.
     """
     count = int(values["run"].max())
