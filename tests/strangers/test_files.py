@@ -151,6 +151,25 @@ def test_a_text_grid_of_nothing_is_a_fault(tmp_path, text):
         segments.read(tmp_path / "a.TextGrid")
 
 
+GRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n0 1 <exists> '
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.TextGrid", f"{GRID} 1e999"),
+        ("a.TextGrid", f'{GRID} 1 "IntervalTier" "a" 0 1 1e999 0 1 "x"'),
+        ("a.srt", "1\n" + "9" * 5_000 + ":00:00,000 --> 00:00:01,000\nx\n"),
+        ("a.rttm", "SPEAKER a 1 1e999 nan <NA> <NA> s <NA> <NA>\n"),
+        ("a.ctm", "a 1 inf 1 x\n"),
+    ],
+)
+def test_numbers_without_end_are_faults_of_the_file(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(SegmentFileError):
+        segments.read(tmp_path / name)
+
+
 @pytest.mark.parametrize("text", ["<", "[", "(", "()"])
 def test_differences_of_brackets_are_found_in_linear_time(text):
     long = text * (4_000 // len(text))

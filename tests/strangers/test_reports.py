@@ -13,6 +13,7 @@ import pytest
 from speechlab import datasets, evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._writing.page import compute_seals, hash_figure
 from support.memory import grown_mib
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\nthe words of a key\n"
@@ -178,6 +179,42 @@ def test_hashes_of_files_elsewhere_are_not_told(saved, private):
     change_record(saved, lambda record: record["sha256"].update({str(private / "id_rsa"): "0" * 64}))
     proof = evaluate.verify(saved)
     assert proof.unequal.loc[proof.unequal["place"].str.contains("id_rsa"), "stands"].tolist() == ["missing"]
+
+
+FORGERIES = [
+    ("<main>", "<p>The answer is 0%.</p><main>"),
+    ("</main>", "</main><p>The answer is 0%.</p>"),
+    ("</style>", "h1 { display: none } </style>"),
+    ("<title>", "<title>Not the "),
+    ('<script type="module" async>', '<script type="module" async>alert(1);'),
+    ("<h1 ", '<h1 style="display:none" '),
+    ("<h1 ", "<p><strong>The sound of 1 of 2 rows is not in this page. All is well.</strong></p><h1 "),
+    ("</body>", "<!-- a remark --></body>"),
+    ("script-src '", "script-src * '"),
+    ('"label":"Text"', '"label":"Heard"'),
+    (re.compile(r"<figure.*</figure>"), ""),
+]
+
+
+def write_sealed(page, text):
+    page.write_text(re.sub(r'(?<="seal":")\w{64}', compute_seals(text)[1], text, count=1), "utf-8")
+
+
+def test_a_forged_page_is_found_though_its_hash_fits(tmp_path, saved):
+    text = (saved / "report.html").read_text("utf-8")
+    page = tmp_path / "page.html"
+    for before, after in FORGERIES:
+        pattern = before if isinstance(before, re.Pattern) else re.compile(re.escape(before))
+        forged, count = pattern.subn(after, text, count=1)
+        assert count, before
+        write_sealed(page, forged)
+        assert not evaluate.verify(page), (before, after)
+    write_sealed(page, text)
+    assert evaluate.verify(page)
+    forged = re.sub(r'(?<=svg\+xml;base64,)[^"]*', base64.b64encode(b"<svg/>").decode(), text)
+    digest = hash_figure(b"<svg/>", b"<svg/>")
+    write_sealed(page, re.sub(r'(?<="figures":\{"Error rates":")\w{64}', digest, forged))
+    assert evaluate.verify(page).unequal["place"].tolist() == ["page, figure Error rates"]
 
 
 @pytest.mark.parametrize("dictionary", [1 << 20, 1 << 29])

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 # Largest page that a report writes unless another size is given: mail and browsers take it at once.
 PAGE_BYTES = 20_000_000
 # Width of figures for pages, whose letters are then as large as those of the text.
-_PAGE_INCHES = 8.4
+PAGE_INCHES = 8.4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -345,7 +345,7 @@ class Report(ShareableContents):
         """Return the page, and its figures as SVG by what they show, each also for a phone."""
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise build_argument_error("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        drawn: Mapping[str, Any] = self.figures(width=_PAGE_INCHES)
+        drawn: Mapping[str, Any] = self.figures(width=PAGE_INCHES)
         figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
         return render_page(self, self.below(), figures, self.build_shown_table(), max_bytes), figures
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import lzma
 import os
@@ -20,25 +19,21 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import package_version
-from speechlab.display import escape, format_count
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import recompute_report
 from speechlab.evaluate._proof.compared import NumberCheck, parse_page_json
+from speechlab.evaluate._proof.compared_page import compare_page, read_page
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._voices.voices_report import list_voice_columns
 from speechlab.evaluate._voices.voices_study import measure_sounds
 from speechlab.evaluate._writing.folder import compare_file_hashes
-from speechlab.evaluate._writing.page import compute_seals, hash_figure, parse_report, render_page_parts
+from speechlab.evaluate._writing.page import compute_seals, parse_report
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents
 
 
-_OMITTED_SOUND = re.compile(
-    r"<p><strong>The sound of [\d,]+ of [\d,]+ rows is not in this page[^<]*</strong></p>"
-)
-_SVG = r"data:image/svg\+xml;base64,([^\"]*)"
-_FIGURE = re.compile(rf'srcset="{_SVG}"><img src="{_SVG}"[^>]*></picture>\s*<figcaption>([^<]*)</figcaption>')
 _RECORD = re.compile(r"<pre>(\{[^<]*\})</pre>")
 _ELEMENT_IDS = ("report", "data")
 _MAX_DIFFERENCES = 3
@@ -94,7 +89,8 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
 
     Texts are scored and classed again; rates, intervals, tests, rankings, attribution, findings and the answer follow
     from them as in the study. Of a folder the tables, the record and the page are compared, and the sounds of voices
-    measured again; of a page its words, its rows, the hashes of its figures and its own. Times of calls are taken as
+    measured again; of a page its words, its rows, its figures,
+    styles and scripts, and its hash. Times of calls are taken as
     they are, and so are the measures of sound of a page and those of the user.
 
     Args:
@@ -116,7 +112,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         raise InvalidRequestError(message, parameter="path")
     where = expand_user_path(path)
     compared = NumberCheck()
-    further = []
+    further: list[str] = []
     if where.is_dir():
         reported: Contents = Report.load(where)
         anew = recompute_report(reported)
@@ -125,17 +121,17 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
             further.append(compare_sounds(compared, reported))
         page = where / "report.html"
         if page.is_file():
-            text = _read_page(page)
-            _compare_page(compared, text, parse_page_json(text, *_ELEMENT_IDS), Report.of(anew))
+            text = read_page(page)
+            further += compare_page(compared, text, parse_page_json(text, *_ELEMENT_IDS), Report.of(anew))
         digest, changed = compare_file_hashes(where)
         for name, *digests in changed:
             compared.compare_digests(f"file {name}", *digests)
     else:
-        text = _read_page(where)
+        text = read_page(where)
         held = parse_page_json(text, *_ELEMENT_IDS)
         reported = _parse_page_report(text, held, where)
         anew = recompute_report(reported)
-        _compare_page(compared, text, held, Report.of(anew))
+        further += compare_page(compared, text, held, Report.of(anew))
         seal, digest = compute_seals(text)
         compared.compare_digests("page, sha256", seal, digest)
         if reported.study == "voices":
@@ -152,21 +148,11 @@ def open_report(path: str | os.PathLike[str]) -> Report:
     where = expand_user_path(path)
     if where.is_dir():
         return Report.load(where)
-    text = _read_page(where)
+    text = read_page(where)
     held = parse_page_json(text, *_ELEMENT_IDS)
     anew = recompute_report(_parse_page_report(text, held, where))
     sounds = [name for name in held["report"]["sounds"] if name in anew.table.columns]
     return Report.of(replace(anew, table=anew.table.assign(**dict.fromkeys(sounds))))
-
-
-def _read_page(page: Path) -> str:
-    try:
-        return page.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        message = (
-            f"{page} cannot be read ({type(error).__name__}); give a folder or a page that report.save wrote"
-        )
-        raise StoreError(message) from error
 
 
 def _parse_page_report(text: str, held: Mapping[str, Any], page: Path) -> Contents:
@@ -185,33 +171,6 @@ def _parse_page_report(text: str, held: Mapping[str, Any], page: Path) -> Conten
         cause = f"({type(error).__name__}: {error})"
         message = f"the rows in {page} are damaged, or of another version of speechlab {cause}; save the report again"
         raise StoreError(message) from error
-
-
-def _compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> None:
-    """Compare the words of a page, its rows, and its figures."""
-    data: Mapping[str, Any] = held.get("report", {})
-    main = _OMITTED_SOUND.sub("", text.partition("<main>")[2].partition("</main>")[0])
-    figures = {
-        drawing.title: (b"", b"")
-        for drawing in anew.drawings
-        if f"<figcaption>{escape(drawing.title)}<" in main
-    }
-    markup = render_page_parts(anew, anew.below(), figures, sound=bool(data.get("sound")))
-    compared.compare_markup("page", main, "".join(markup))
-    rows = anew.build_shown_table().rows
-    cells, reported = rows.slice_cells(0, len(rows)), held.get("data", {}).get("rows", {})
-    for name in reported:
-        if name.startswith("c:"):
-            compared.compare_values(
-                f"page, rows, {name[2:]}", reported[name], cells.get(name, "no such column")
-            )
-    drawn = {
-        name: hash_figure(base64.b64decode(wide), base64.b64decode(phone))
-        for phone, wide, name in _FIGURE.findall(main)
-    }
-    for name, digest in data.get("figures", {}).items():
-        if drawn.get(escape(name)) != digest:
-            compared.compare_digests(f"page, figure {name}", "another drawing", "the drawing of the report")
 
 
 def _list_causes(report: Contents) -> list[str]:

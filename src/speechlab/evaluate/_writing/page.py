@@ -38,10 +38,27 @@ def render_page(
 ) -> str:
     """Return the page."""
     head, below = render_page_parts(report, above, figures, sound=rows.has_sound)
-    data = to_embedded_json(report, figures, sound=rows.has_sound)
-    held = Html(f'<script type="application/json" id="report">{data}</script>')
-    page: str = rows.render_page(_strip_direction_marks(report.title), head, below + held, max_bytes)
+    held = _render_held(to_embedded_json(report, figures, sound=rows.has_sound))
+    page: str = rows.render_page(strip_direction_marks(report.title), head, below + held, max_bytes)
     return _SEAL_VALUE.sub(compute_seals(page)[1], page, count=1)
+
+
+def render_page_shell(
+    report: Contents,
+    above: Iterable[Html],
+    figures: Mapping[str, tuple[bytes, bytes]],
+    rows: Any,
+    *,
+    sound: bool,
+) -> str:
+    """Return the page without its data, as verification compares it with a page of which they are removed."""
+    head, below = render_page_parts(report, above, figures, sound=sound)
+    shell: str = rows.render_shell(strip_direction_marks(report.title), head, below + _render_held(""))
+    return shell
+
+
+def _render_held(data: str) -> Html:
+    return Html(f'<script type="application/json" id="report">{data}</script>')
 
 
 def render_page_parts(
@@ -90,7 +107,7 @@ def render_page_parts(
             ),
         ],
     )
-    return Html(_strip_direction_marks(head)), Html(_strip_direction_marks(below))
+    return Html(strip_direction_marks(head)), Html(strip_direction_marks(below))
 
 
 def _describe_scope(report: Contents) -> list[str]:
@@ -117,7 +134,7 @@ def _describe_scope(report: Contents) -> list[str]:
     return [*counted, *([join_with_and([*names])] if 0 < len(names) <= _MAX_LANGUAGES else [])]
 
 
-def _strip_direction_marks(text: str) -> str:
+def strip_direction_marks(text: str) -> str:
     """Return a text without characters that change the writing direction of all following text."""
     return _DIRECTION_MARKS.sub("\N{REPLACEMENT CHARACTER}", text)
 

@@ -222,7 +222,15 @@ def read(
         raise SegmentFileError(f"unit={unit!r:.40} is not 's' or 'ms'", path=str(place))
     source = SourceFile(str(place), Path(name).stem if file is None else file, data, unit)
     form = _resolve_format(format, Path(name), "read", source)
-    table = form.read(source)
+    try:
+        table = form.read(source)
+    except SegmentFileError:
+        raise
+    except (ValueError, OverflowError, RecursionError) as error:  # numbers of 5,000 digits, 1e999
+        message = (
+            f"{place}: a number is too large, or the file is nested too deeply ({error!s:.80}); correct it"
+        )
+        raise SegmentFileError(message, path=str(place)) from error
     source.warn(stacklevel=3)
     return table
 

@@ -172,6 +172,15 @@ class TableView:
         described = {**self.to_browser_state(), "title": title}
         return _render_page(self.rows, described, above, below, max_bytes, editable=editable)
 
+    def render_shell(self, title: str, above: Html | None = None, below: Html | None = None) -> str:
+        """Return the page without its data: what :meth:`render_page` writes around rows and sounds."""
+        return _render_shell(title, above, below, "", "")
+
+    def collect_page_data(self, title: str) -> dict[str, Any]:
+        """Return the data of the page that follow from the rows: all but the outlines of sounds."""
+        state = {**self.to_browser_state(), "title": title, "max_rating": self.rows.max_rating}
+        return {"state": {**state, "editable": False}, **_collect_cells(self.rows)}
+
 
 def _render_page(
     rows: Rows,
@@ -193,17 +202,7 @@ def _render_page(
     held = to_json_text(data)
 
     def render_with_sounds(above: Html | None, sounds: object) -> str:
-        return render_widget_page(
-            described["title"],
-            MODULE,
-            _BROWSER / "page.js",
-            STYLE,
-            {"data": held},
-            later={"sounds": to_json_text(sounds)},
-            noscript="The rows need JavaScript, which this page holds itself.",
-            above=above,
-            below=below,
-        )
+        return _render_shell(described["title"], above, below, held, to_json_text(sounds))
 
     most = _MAX_BYTES if max_bytes is None else max_bytes
     sounds = _select_sounds(rows, most - len(render_with_sounds(above, ()).encode("utf-8")) - _MARGIN)
@@ -221,6 +220,21 @@ def _render_page(
         )
         above = (above or Html()) + element("p", element("strong", warning))
     return render_with_sounds(above, [*sounds, *[("", _NO_ROOM)] * len(silent)])
+
+
+def _render_shell(title: str, above: Html | None, below: Html | None, held: str, sounds: str) -> str:
+    """Return a page around its data and its sounds, both as JSON."""
+    return render_widget_page(
+        title,
+        MODULE,
+        _BROWSER / "page.js",
+        STYLE,
+        {"data": held},
+        later={"sounds": sounds},
+        noscript="The rows need JavaScript, which this page holds itself.",
+        above=above,
+        below=below,
+    )
 
 
 def _check_page_size(rows: Rows) -> None:
@@ -244,12 +258,16 @@ def _collect_content(rows: Rows) -> dict[str, Any]:
 
     with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
         outlines = list(pool.map(encode_outline, range(len(rows))))
+    return {**_collect_cells(rows), "outlines": outlines}
+
+
+def _collect_cells(rows: Rows) -> dict[str, Any]:
+    """Return the rows and differences of a page."""
     nothing = {f"n:{name}": [NO_ANNOTATION[name]] * len(rows) for name in ANNOTATIONS}
     reference, places = rows.layout.reference, range(len(rows))
     compared = [column.title for column in rows.layout.columns if reference and column.compared]
     return {
         "rows": {**rows.slice_cells(0, len(rows)), **nothing},
-        "outlines": outlines,
         "differences": {title: rows.compare_column(places, reference, title) for title in compared},
     }
 
