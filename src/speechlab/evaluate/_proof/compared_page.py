@@ -57,10 +57,8 @@ def read_page(page: Path) -> str:
 def compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> list[str]:
     """Compare a page with the one made anew; return what could not be compared, in sentences."""
     data: Mapping[str, Any] = held.get("report", {})
-    drawn = {
-        name: (figure.to_svg(), figure.to_phone_svg())
-        for name, figure in anew.figures(width=PAGE_INCHES).items()
-    }
+    figures: Mapping[str, Any] = anew.figures(width=PAGE_INCHES)
+    drawn = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
     sound = bool(data.get("sound"))
     above, before = anew.below(), len(compared.unequal)
     main = _OMITTED_SOUND.sub("", text.partition("<main>")[2].partition("</main>")[0], count=1)
