@@ -178,7 +178,28 @@ def test_a_figure_is_one_of_ours_and_reads_no_file(saved, drawing):
 def test_hashes_of_files_elsewhere_are_not_told(saved, private):
     change_record(saved, lambda record: record["sha256"].update({str(private / "id_rsa"): "0" * 64}))
     proof = evaluate.verify(saved)
-    assert proof.unequal.loc[proof.unequal["place"].str.contains("id_rsa"), "stands"].tolist() == ["missing"]
+    assert proof.unequal.loc[proof.unequal["place"].str.contains("id_rsa"), "reported"].tolist() == [
+        "missing"
+    ]
+
+
+@pytest.mark.parametrize("name", ["executor", "concurrency", "store", "frame"])
+def test_a_record_has_no_arguments_of_one_place(saved, name):
+    change_record(saved, lambda record: record["record"]["asked"]["arguments"].update({name: "/tmp/other"}))
+    with pytest.raises(StoreError, match=name):
+        evaluate.Report.load(saved).rerun(None)
+
+
+def test_a_file_that_grows_too_large_leaves_no_half_page(tmp_path, saved):
+    resource = pytest.importorskip("resource")
+    report, before = evaluate.Report.load(saved), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    try:
+        with pytest.raises(StoreError, match=r"cannot write .*free space"):
+            report.save(tmp_path / "page.html")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not [*tmp_path.glob("*page.html*")]
 
 
 FORGERIES = [

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._writing.recordings import SOUNDS
 
@@ -100,6 +100,7 @@ def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     Raises:
         InvalidRequestError: The record does not say what was asked; an argument has no plain form and is not in
             ``options``; or the rows cannot be had from the report.
+        StoreError: The record has arguments that no record of ours has.
     """
     request = report.record.get("asked")
     if not request or report.study not in _STUDIES:
@@ -110,6 +111,10 @@ def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     if absent := [name for name in request["without"] if name not in options]:
         message = f"{absent[0]} was a function or an object, which a record does not hold; give it again"
         raise InvalidRequestError(message, parameter=absent[0])
+    if foreign := sorted(_LOCAL.intersection(request["arguments"])):
+        # Our records never have them; those of strangers could name a store, or fill a service with calls.
+        message = f"the record has {foreign[0]!r}, which is of one place; the report is damaged"
+        raise StoreError(message)
     frame = _restore_input_rows(report, request)
     arguments = {**request["arguments"], **options}
     arguments["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
