@@ -40,7 +40,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
     assert report.answer.startswith(
         "Take new. It makes significantly fewer errors than “week 1” on 23 recordings"
     )
-    assert report.select_failures()["error"].tolist() == ["the table has no text here"]
+    assert report.failures()["error"].tolist() == ["the table has no text here"]
     assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
     assert report.record["runs"] == []
     page = report.save(tmp_path / "report.html").read_text("utf-8")
@@ -132,7 +132,7 @@ def test_recordings_that_exist_are_ranked_with_the_recognizer_alone(tmp_path):
     assert not report.notes
     assert len(calls) == 2 * COUNT
     assert trip.summary.set_index("voice_name")["wer"].round(2).to_dict() == {"anna": 0.0, "bert": 0.14}
-    assert "no recording of this text by 'bert'" in trip.select_failures()["error"].iloc[0]
+    assert "no recording of this text by 'bert'" in trip.failures()["error"].iloc[0]
 
 
 @pytest.mark.slow

@@ -42,9 +42,9 @@ def test_a_study_tells_of_failed_rows_once_and_says_where_they_are(ears, tmp_pat
         warnings.simplefilter("always")
         report = evaluate.recognition(lab, frame, voice=None, vad="segments", **how)
     (warning,) = told
-    assert str(warning.message) == "1 of 3 rows failed: 1 like 'HTTP 400: no'. report.failed() has them"
+    assert str(warning.message) == "1 of 3 rows failed: 1 like 'HTTP 400: no'. report.failures() has them"
     assert warning.filename == __file__
-    assert len(report.select_failures()) == 1
+    assert len(report.failures()) == 1
 
 
 def test_rows_that_were_not_asked_have_failed(ears, tmp_path):

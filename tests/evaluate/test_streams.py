@@ -141,7 +141,7 @@ def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
 
     with sl.system("a", transcribe_stream=live, version="1", clock=clock) as lab:
         report = study(lab, silent, tmp_path)
-    assert report.select_failures()["error"].str.contains("no such sound").tolist() == [True]
+    assert report.failures()["error"].str.contains("no such sound").tolist() == [True]
     found = report.summary.iloc[0]
     assert (found["streams"], found["utterances_scored"]) == (COUNT - 1, COUNT - 1)
     assert report.speed["finalization_s"].notna().sum() == COUNT - 2

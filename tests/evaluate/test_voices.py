@@ -208,7 +208,7 @@ def test_voices_of_several_services_are_told_apart_and_one_that_is_not_there_sto
     assert "one: swallows of theirs loses the end of" in stands_out(found)[0]
     assert any(note.startswith("away could not be asked: ") for note in found.notes)
     assert "ours heard all voices in place of away." in found.notes
-    lost = found.select_failures()
+    lost = found.failures()
     assert lost["system"].tolist() == ["away"] * 10
     assert lost["error"].str.startswith("away could not be asked: ").all()
     assert found.headline().columns[0] == "system"
@@ -398,7 +398,7 @@ def test_voices_that_fail(lab, store):
     assert nothing.answer.startswith("Nothing can be advised. All 10 rows failed; mostly: ")
     assert len(nothing.tables["attributed"]) == len(nothing.differences) == 0
     assert "Nothing can be advised." in nothing.to_html()
-    assert len(nothing.select_failures()) == 10
+    assert len(nothing.failures()) == 10
 
 
 @pytest.mark.slow

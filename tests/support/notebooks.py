@@ -36,8 +36,8 @@ if os.environ.get("SPEECHLAB_MODE") == "replay":
     del _refuse
 """
 _AFTER = """
-for _report in [one for one in list(globals().values()) if hasattr(type(one), "failed")]:
-    if len(_rows := _report.failed()):
+for _report in [one for one in list(globals().values()) if hasattr(type(one), "failures")]:
+    if len(_rows := _report.failures()):
         raise RuntimeError("rows of a study failed:\\n" + _rows[["status", "error"]].to_string())
 """
 _BAR = re.compile(r"^(\w+: +\d+%\||estimate: )")

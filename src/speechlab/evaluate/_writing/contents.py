@@ -177,7 +177,7 @@ class Contents:
         """Return the tables for people; the plain summary where a study has none."""
         return self.views or (View.from_rows(self.title, build_plain_columns(self.summary), self.summary),)
 
-    def select_failures(self) -> pd.DataFrame:
+    def failures(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         if "status" not in self.table.columns:
             return self.table.iloc[:0]

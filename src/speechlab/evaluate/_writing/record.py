@@ -115,7 +115,7 @@ _MAX_REASONS = 3
 _MAX_ERROR_LENGTH = 200
 
 
-def warn_failures(table: pd.DataFrame, see: str = "report.failed() has them") -> None:
+def warn_failures(table: pd.DataFrame, see: str = "report.failures() has them") -> None:
     """Warn of failed rows, with the commonest reasons, at the line that called the study."""
     errors = table.loc[table["status"] == "error", "error"]
     if words := failures(errors, len(table)):

@@ -143,7 +143,7 @@ def _sample_evenly(frame: pd.DataFrame, count: int) -> pd.DataFrame:
 
 
 def _print_summary(speech: Report, translated: Report, out: Path, seconds: float) -> None:
-    rows, failed = len(speech.table), len(speech.select_failures())
+    rows, failed = len(speech.table), len(speech.failures())
     reused = int((speech.table["status"] == "cached").sum()) + int(
         (translated.table["status"] == "cached").sum()
     )
@@ -151,7 +151,7 @@ def _print_summary(speech: Report, translated: Report, out: Path, seconds: float
     console.print(
         f"\n{rows} utterances, {audio_s:.0f} s of speech, {failed} failed, {reused} reused; {seconds:.0f} s in all."
     )
-    for error in speech.select_failures()["error"].dropna().unique():
+    for error in speech.failures()["error"].dropna().unique():
         console.print(f"[red]failed:[/] {escape(error)}", soft_wrap=True)
     # the whole path: who reads a log does not know where the command ran
     page, translations = (

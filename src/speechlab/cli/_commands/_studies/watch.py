@@ -115,7 +115,7 @@ def _repeat_study(
     report.save(folder / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}")
     shutil.rmtree(store, ignore_errors=True)
     runs.append(report)
-    return len(report.failed())
+    return len(report.failures())
 
 
 def _make_report(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
