@@ -28,12 +28,12 @@ with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, in the order of the alphabet
 
 
-def _make_preview() -> Any:
+def _display_preview() -> Any:
     return import_module("speechlab.widgets").display_preview()
 
 
 _hooks.register_with_pandas(lambda: import_module("speechlab._accessor"))
-_hooks.register_notebook_display(_make_preview)
+_hooks.register_notebook_display(_display_preview)
 
 
 def __getattr__(name: str) -> Any:

@@ -38,7 +38,7 @@ def shorten_tracebacks(function: F) -> F:
             except (SpeechLabError, *_PLAIN_ERRORS) as error:
                 if not _is_self_explanatory(error, call):
                     raise
-                raise _shorten_traceback(error)  # noqa: B904 - it is the same error
+                raise _strip_own_traceback_frames(error)  # noqa: B904 - it is the same error
             finally:
                 args, kwargs = (), {}
 
@@ -51,7 +51,7 @@ def shorten_tracebacks(function: F) -> F:
             except (SpeechLabError, *_PLAIN_ERRORS) as error:
                 if not _is_self_explanatory(error, call):
                     raise
-                raise _shorten_traceback(error)  # noqa: B904 - it is the same error
+                raise _strip_own_traceback_frames(error)  # noqa: B904 - it is the same error
             finally:
                 args, kwargs = (), {}
 
@@ -79,7 +79,7 @@ def _is_self_explanatory(error: BaseException, call: Any) -> bool:
     return False
 
 
-def _shorten_traceback(error: E) -> E:
+def _strip_own_traceback_frames(error: E) -> E:
     """Remove the frames of this package from an error, and keep those of the user's functions.
 
     The cause is already in the message. It is therefore shown without its own cause and without frames of libraries.

@@ -29,7 +29,7 @@ def expand_user_path(path: str | os.PathLike[str]) -> Path:
         InvalidRequestError: It is a URL, or data in place of a path.
     """
     if isinstance(path, str):
-        _refuse_what_is_no_path(path)
+        _refuse_non_path(path)
     as_path = Path(path)
     try:
         return as_path.expanduser()
@@ -37,7 +37,7 @@ def expand_user_path(path: str | os.PathLike[str]) -> Path:
         return as_path
 
 
-def _refuse_what_is_no_path(text: str) -> None:
+def _refuse_non_path(text: str) -> None:
     """Raise for a URL, a ``data:`` URL and base64; the message repeats neither data nor what may be a secret."""
     if _DATA_URL.match(text):
         start = text[:30].partition(",")[0]

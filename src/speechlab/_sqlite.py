@@ -47,14 +47,14 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     there is a log, a copy of both files is read.
     """
     with suppress(sqlite3.OperationalError):
-        return _open_checked(f"{path.absolute().as_uri()}?mode=ro")
+        return _open_readable_database(f"{path.absolute().as_uri()}?mode=ro")
     log = path.with_name(f"{path.name}-wal")
     if not log.exists() or not log.stat().st_size:
-        return _open_checked(f"{path.absolute().as_uri()}?immutable=1")
+        return _open_readable_database(f"{path.absolute().as_uri()}?immutable=1")
     with TemporaryDirectory() as folder:
         for file in (path, log):
             shutil.copyfile(file, Path(folder) / file.name)
-        with closing(_open_checked((Path(folder) / path.name).as_uri())) as copy:
+        with closing(_open_readable_database((Path(folder) / path.name).as_uri())) as copy:
             in_memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             copy.backup(in_memory)
             return in_memory
@@ -92,7 +92,7 @@ def _read_schema_version(db: sqlite3.Connection) -> int:
     return version
 
 
-def _open_checked(uri: str) -> sqlite3.Connection:
+def _open_readable_database(uri: str) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")

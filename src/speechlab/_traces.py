@@ -63,7 +63,7 @@ def strip_own_frames(trace: TracebackType | None, *, inside: bool = False) -> Tr
     return shortened
 
 
-def _find_shell() -> Any:
+def _find_ipython_shell() -> Any:
     """Return the shell of IPython that runs this code, of which a process may have several."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the callers of this function
     while frame is not None and not hasattr(frame.f_locals.get("self"), "InteractiveTB"):
@@ -74,7 +74,7 @@ def _find_shell() -> Any:
 def format_traceback(error: BaseException) -> list[str]:
     """Return the lines that IPython shows of an error. Its causes are in its message."""
     shortened = strip_own_frames(error.__traceback__)
-    shell = _find_shell()
+    shell = _find_ipython_shell()
     if shell is None:
         return traceback.format_exception(type(error), error, shortened, chain=False)
     causes = error.__cause__, error.__context__, error.__suppress_context__
@@ -86,21 +86,21 @@ def format_traceback(error: BaseException) -> list[str]:
     return lines
 
 
-def _format_last_error() -> list[str]:
+def _format_last_traceback() -> list[str]:
     return format_traceback(sys.last_value or KeyboardInterrupt())
 
 
 def enable_short_display(error: BaseException) -> None:
     """Let an error that is not of this package be shown as briefly as ours are."""
-    setattr(error, _RENDER_METHOD, _format_last_error)
+    setattr(error, _RENDER_METHOD, _format_last_traceback)
     if isinstance(error, ExceptionGroup) and (ipython := sys.modules.get("IPython")) is not None:
-        shell = _find_shell() or ipython.get_ipython()
+        shell = _find_ipython_shell() or ipython.get_ipython()
         if shell is not None and not shell.custom_exceptions:  # a hook of the user stays
-            shell.set_custom_exc((ExceptionGroup,), _show_group)  # IPython asks no group for its lines
+            shell.set_custom_exc((ExceptionGroup,), _show_error_group)  # IPython asks no group for its lines
     install_excepthook()
 
 
-def _show_group(
+def _show_error_group(
     shell: Any, kind: type[ExceptionGroup[Any]], error: ExceptionGroup[Any], trace: TracebackType, **_: Any
 ) -> None:
     """Show a group of ours with its first errors, and any other group as IPython does."""
@@ -117,14 +117,16 @@ def _show_group(
 def install_excepthook() -> None:
     """Show errors briefly where Python prints them; an existing hook gets the shorter traceback."""
     global _usual
-    if sys.excepthook is not _excepthook:
-        _usual, sys.excepthook = sys.excepthook, _excepthook
+    if sys.excepthook is not _print_uncaught_error:
+        _usual, sys.excepthook = sys.excepthook, _print_uncaught_error
 
 
 _usual: Any = sys.excepthook
 
 
-def _excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _print_uncaught_error(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
     if hasattr(error, _RENDER_METHOD):
         trace = error.__traceback__ = strip_own_frames(trace)
         error.__suppress_context__, error.__cause__ = True, None

@@ -64,7 +64,7 @@ def max_unpacked(packed_bytes: int) -> int:
 def check_unpacked(name: str, size: int, packed_bytes: int) -> None:
     """Refuse what takes more memory than a packed file may; raises InvalidRequestError."""
     if size > (limit := max_unpacked(packed_bytes)):
-        raise _build_size_error(name, limit)
+        raise _build_unpack_size_error(name, limit)
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def unpack_lzma(data: bytes) -> bytes:
     limit = max_unpacked(len(data))
     unpacked = lzma.LZMADecompressor(memlimit=_LZMA_BYTES).decompress(data, limit + 1)
     if len(unpacked) > limit:
-        raise _build_size_error("it", limit)
+        raise _build_unpack_size_error("it", limit)
     return unpacked
 
 
@@ -101,11 +101,11 @@ class _Limited(io.RawIOBase):
         count = self._stream.readinto(buffer)
         self._read += count
         if self._read > self._limit:
-            raise _build_size_error(self._name, self._limit)
+            raise _build_unpack_size_error(self._name, self._limit)
         return count
 
 
-def _build_size_error(name: str, limit: int) -> InvalidRequestError:
+def _build_unpack_size_error(name: str, limit: int) -> InvalidRequestError:
     return InvalidRequestError(
         f"{name} unpacks to more than {limit / 1e6:,.0f} MB, {_MAX_RATIO} times its size, as files do that are made "
         "to fill the memory; if you trust it, unpack it first"

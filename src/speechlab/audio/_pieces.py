@@ -80,7 +80,7 @@ def cut_at_silences(
     Files are read block by block, so one piece is in memory for a recording of any length.
     """
     if isinstance(source, AudioClip):
-        yield from _cut_pieces(_cut_blocks(source), source.sample_rate, piece_s)
+        yield from _cut_pieces(_cut_mono_blocks(source), source.sample_rate, piece_s)
         return
     with open_sound(source) as sound:
         blocks = sound.blocks()
@@ -149,21 +149,21 @@ def _open(
         raw = stack.enter_context(open_regular(path))
         data = stack.enter_context(mmap(raw.fileno(), 0, access=ACCESS_READ))
         status = path.stat()
-        layout = _survey_file(path, status.st_size, status.st_mtime_ns)
-    file = _open_with_soundfile(path, data, layout)
+        layout = _find_layout(path, status.st_size, status.st_mtime_ns)
+    file = _open_single_stream(path, data, layout)
     if file is not None:
         stack.enter_context(file)
     return OpenSound(name, data, layout, file)
 
 
 @lru_cache(maxsize=256)
-def _survey_file(path: Path, _size: int, _changed: int) -> SoundLayout:
+def _find_layout(path: Path, _size: int, _changed: int) -> SoundLayout:
     """Return the layout of a file, which is found once for all segments of it."""
     with path.open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
         return survey(data)
 
 
-def _open_with_soundfile(path: Path | None, data: Bytes, layout: SoundLayout) -> soundfile.SoundFile | None:
+def _open_single_stream(path: Path | None, data: Bytes, layout: SoundLayout) -> soundfile.SoundFile | None:
     """Return the file for libsndfile; None if it has several streams, or one of unknown length."""
     import soundfile
 
@@ -221,7 +221,7 @@ class PartFile(RawIOBase):
         return 0
 
 
-def _cut_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
+def _cut_mono_blocks(clip: AudioClip) -> Iterator[NDArray[np.float32]]:
     for start in range(0, clip.frames, _BLOCK):
         yield mix_to_mono(clip.samples[start : start + _BLOCK])
 

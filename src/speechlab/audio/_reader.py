@@ -52,7 +52,7 @@ class SoundReader:
         if not isinstance(source, AudioClip | bytes):
             self._path = expand_user_path(source)
             self._path.stat()
-        self._clip = source if isinstance(source, AudioClip) else self._load_clip(source)
+        self._clip = source if isinstance(source, AudioClip) else self._load_short_clip(source)
         if self._clip is not None:
             self.sample_rate, self.frames = self._clip.sample_rate, self._clip.frames
             self.channels, self.title = self._clip.channels, self._clip.title
@@ -66,7 +66,7 @@ class SoundReader:
 
     def read(self, start_s: float, end_s: float) -> AudioClip:
         """Return the clip from ``start_s`` to ``end_s`` seconds, without the part beyond the end."""
-        first, last = self._to_frame(start_s), self._to_frame(end_s)
+        first, last = self._to_frame_number(start_s), self._to_frame_number(end_s)
         if self._clip is not None:
             return AudioClip(self._clip.samples[first:last], self.sample_rate)
         return AudioClip(
@@ -78,10 +78,10 @@ class SoundReader:
 
         The first call for a long section reads the whole recording once.
         """
-        first, last = self._to_frame(start_s), self._to_frame(end_s)
+        first, last = self._to_frame_number(start_s), self._to_frame_number(end_s)
         if last - first < 2 * _SECTION_FRAMES * count:
             return compute_peaks(self.read(start_s, end_s).samples, count)
-        survey = self._run_survey()
+        survey = self._get_survey()
         starts = ((first + np.arange(count) * ((last - first) / count)) / _SECTION_FRAMES).astype(np.int64)
         end = math.ceil(last / _SECTION_FRAMES)
         low = np.minimum.reduceat(survey.low[:end], starts)
@@ -89,13 +89,13 @@ class SoundReader:
 
     def rms_dbfs(self) -> float:
         """Return the level of the whole recording in dB below full scale; minus infinity for silence."""
-        power = self._run_survey().power
+        power = self._get_survey().power
         return 10.0 * math.log10(power) if power > 0 else -math.inf
 
-    def _to_frame(self, seconds: float) -> int:
+    def _to_frame_number(self, seconds: float) -> int:
         return min(max(round(seconds * self.sample_rate), 0), self.frames)
 
-    def _load_clip(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
+    def _load_short_clip(self, source: bytes | str | os.PathLike[str]) -> AudioClip | None:
         """Return the decoded clip; None for a long recording, which is read from its file."""
         if self._path is not None:
             with open_sound(source) as sound:
@@ -109,7 +109,7 @@ class SoundReader:
                     return None
         return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
 
-    def _run_survey(self) -> _Survey:
+    def _get_survey(self) -> _Survey:
         with self._lock:
             if self._found is None:
                 surveys = [_survey_block(block) for block in self._read_blocks(0, _BLOCK)]

@@ -68,7 +68,7 @@ def to_samples(values: ArrayLike) -> Samples:
             f"samples have dtype {array.dtype}, which does not set their full scale; give floats in [-1, 1], or "
             "int16 or int32: samples.astype('int16') if they are 16-bit samples in a wider type"
         )
-    array = _check_shape(array)
+    array = _normalize_shape(array)
     if array.dtype != np.float32:
         # A float64 beyond the range of float32 becomes infinite, and is caught below.
         with np.errstate(over="ignore"):
@@ -87,7 +87,7 @@ def to_samples(values: ArrayLike) -> Samples:
     return np.clip(array, -1.0, 1.0) if peak > 1.0 else array
 
 
-def _check_shape(array: NDArray[Any]) -> NDArray[Any]:
+def _normalize_shape(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in {1, 2}:

@@ -123,7 +123,7 @@ class BlockingCaller:
                 raise
             reason = "the user interrupted it" if interrupted else "the progress display failed"
             try:
-                if _end_interrupted_run(self._future, execution, display, reason) and interrupted:
+                if _await_interrupted_run(self._future, execution, display, reason) and interrupted:
                     wait_for_result(self._future)  # an error at the end of the run replaces the interrupt
             finally:
                 self._future.cancel()
@@ -172,7 +172,7 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
         raise InvalidRequestError(message, parameter=later[0])
     parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
-    with _open_plan(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
+    with _open_plan_and_store(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
         return plan
 
 
@@ -191,7 +191,7 @@ def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, CallingOptions
     parameters, keeping, options = sort_options(kind.operation, given, *lists)
-    with _open_plan(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
+    with _open_plan_and_store(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
         caller.make_calls(execution, store)
@@ -206,7 +206,7 @@ def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping
 
 
 @contextmanager
-def _open_plan(
+def _open_plan_and_store(
     lab: Client,
     kind: type[RowStep],
     table: Table,
@@ -247,7 +247,7 @@ def _open_plan(
         yield caller, plan, store
 
 
-def _end_interrupted_run(
+def _await_interrupted_run(
     future: Future[None], execution: Execution, display: ProgressDisplay, reason: str
 ) -> bool:
     """Wait for an interrupted run to end, for calls in progress are paid for; another interrupt shortens it."""

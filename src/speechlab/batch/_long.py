@@ -93,7 +93,7 @@ def transcribe_long(
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    table = _transcribe(lab, frame, piece_s, options)
+    table = _transcribe_recordings(lab, frame, piece_s, options)
     if faults := table.attrs.get(FAULTS_ATTRIBUTE):
         are = "1 recording is" if len(faults) == 1 else f"{len(faults)} recordings are"
         message = (
@@ -104,7 +104,9 @@ def transcribe_long(
     return table
 
 
-def _transcribe(lab: Client, frame: Table, piece_s: float, options: TranscriptionOptions) -> pd.DataFrame:
+def _transcribe_recordings(
+    lab: Client, frame: Table, piece_s: float, options: TranscriptionOptions
+) -> pd.DataFrame:
     if not is_number(piece_s) or not 1 <= piece_s < float("inf"):
         raise build_argument_error("piece_s", piece_s, "a number of seconds, at least 1")
     remaining: dict[str, Any] = dict(options)

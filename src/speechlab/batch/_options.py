@@ -39,7 +39,7 @@ def _is_count(value: object) -> bool:
     return is_whole_number(value) and value >= 1
 
 
-def _is_share(value: object) -> bool:
+def _is_optional_share(value: object) -> bool:
     return value is None or (is_number(value) and 0 <= value <= 1)
 
 
@@ -65,7 +65,7 @@ _OPTIONS = {
     ),
     "on_error": _Option("row", lambda value: value in ("row", "raise"), "'row' or 'raise'"),
     "retry_failed": _Option(default=True, fits=is_bool, allowed="True or False"),
-    "max_error_share": _Option(0.5, _is_share, "a number from 0 to 1, or None"),
+    "max_error_share": _Option(0.5, _is_optional_share, "a number from 0 to 1, or None"),
     "budget": _Option(
         None, lambda value: isinstance(value, Budget | None), "a speechlab.batch.Budget, or None"
     ),
@@ -139,7 +139,7 @@ def expose_options(options: type, **other: object) -> Callable[[F], F]:
     types, keyword = collect_types(options), inspect.Parameter.KEYWORD_ONLY
     keywords = [
         inspect.Parameter(name, keyword, default=default, annotation=_REQUIRED_TYPE.sub(r"\1", types[name]))
-        for name, default in {**_collect_defaults(options), **other}.items()
+        for name, default in {**_collect_option_defaults(options), **other}.items()
     ]
 
     names = {parameter.name for parameter in keywords}
@@ -159,7 +159,9 @@ def expose_options(options: type, **other: object) -> Callable[[F], F]:
 
 def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
-    defaults = {name: default for options in lists for name, default in _collect_defaults(options).items()}
+    defaults = {
+        name: default for options in lists for name, default in _collect_option_defaults(options).items()
+    }
     if unknown := sorted(set(given) - set(defaults)):
         of_client = [f"{name}=..." for name in unknown if name in _CLIENT_OPTIONS]
         hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
@@ -180,7 +182,7 @@ def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any
 
 
 @cache
-def _collect_defaults(options: type) -> dict[str, Any]:
+def _collect_option_defaults(options: type) -> dict[str, Any]:
     """Return the defaults of the options of a TypedDict; ``Parameter.empty`` for required options."""
     return {
         name: inspect.Parameter.empty

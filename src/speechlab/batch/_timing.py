@@ -75,7 +75,7 @@ class TimedCall(Generic[T]):
         if self.arrivals.first_word_s is not None:
             columns["first_word_s"] = self.arrivals.first_word_s
         if isinstance(self.result, AudioClip):
-            columns |= _simulate_player(
+            columns |= _compute_playback_times(
                 self.arrivals.pieces or [(self.total_s, self.result.frames)], self.result
             )
             columns["rtf"] = self.total_s / self.result.duration_s if self.result.duration_s else None
@@ -91,7 +91,7 @@ def time_call(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S)
             result = call(arrivals)
         except (SpeechLabError, OSError) as error:
             total_s = arrivals.elapsed_s
-            wait_s = _compute_wait_s(error, refusals)
+            wait_s = _compute_refusal_wait_s(error, refusals)
             if wait_s is None or waited_s + wait_s > patience_s:
                 return TimedCall(total_s, arrivals, refusals, error=error)
         else:
@@ -131,7 +131,7 @@ def time_in_turns(
     return rows
 
 
-def _compute_wait_s(error: Exception, refusals: int) -> float | None:
+def _compute_refusal_wait_s(error: Exception, refusals: int) -> float | None:
     """Seconds to wait after a refusal; None after another error."""
     if not isinstance(error, APIError):
         return None
@@ -140,7 +140,7 @@ def _compute_wait_s(error: Exception, refusals: int) -> float | None:
     return None
 
 
-def _simulate_player(pieces: Sequence[tuple[float, int]], clip: AudioClip) -> dict[str, Any]:
+def _compute_playback_times(pieces: Sequence[tuple[float, int]], clip: AudioClip) -> dict[str, Any]:
     """Times of a player that starts with the first piece, and waits where the next one is late."""
     frames = sum(count for _, count in pieces)
     if not frames:

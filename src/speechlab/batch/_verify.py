@@ -51,7 +51,7 @@ def verify(run: RunRecord, store: Store) -> Verification:
                 path for cell in frame[audio].tolist() if (path := find_in_store(cell, store)) is not None
             ]
             outside += len(frame) - len(inside)
-            problems += _list_changed_files(inside, store)
+            problems += _describe_changed_files(inside, store)
         keys = [key if isinstance(key, str) else None for key in frame[prefix + "key"].tolist()]
         stored_results = store.get_many([key for key in keys if key is not None])
         statuses, errors = frame[prefix + "status"].tolist(), frame[prefix + "error"].tolist()
@@ -62,7 +62,7 @@ def verify(run: RunRecord, store: Store) -> Verification:
                 if stored is None:
                     problems.append(f"the result {str(key)[:12]} or its audio is missing or truncated")
                 else:
-                    problems += _list_changed_files(stored.files.values(), store)
+                    problems += _describe_changed_files(stored.files.values(), store)
             digest.add(format_row_key(key, error), stored)
     written = run.manifest.get("output_sha256")
     if not problems and run.ended and written != digest.hexdigest():
@@ -72,7 +72,7 @@ def verify(run: RunRecord, store: Store) -> Verification:
     return Verification(not problems, len(run.parts), results, tuple(dict.fromkeys(problems)), outside)
 
 
-def _list_changed_files(paths: Iterable[Path], store: Store) -> list[str]:
+def _describe_changed_files(paths: Iterable[Path], store: Store) -> list[str]:
     return [
         f"the file {path.name[:12]} is not what its name says"
         for path in paths

@@ -61,16 +61,17 @@ for _name, _subcommands, _group in (
     app.add_typer(_subcommands, name=_name, cls=_group)
 
 
-def _print_version(wanted: bool) -> None:
+def _print_version_and_exit(wanted: bool) -> None:
     if wanted:
         typer.echo(f"speechlab {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _handle_root_options(
+def _declare_root_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option("--version", callback=_print_version_and_exit, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     del version

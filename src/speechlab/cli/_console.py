@@ -156,13 +156,13 @@ def print_headline(title: str, head: pd.DataFrame) -> None:
             [name if text else re.sub(" (?!%)", "\n", name), *cells]
             for (name, *cells), text in zip(printed, texts, strict=True)
         ]
-        if sum(_measure_least_widths(printed, texts)) > room:
+        if sum(_measure_minimum_widths(printed, texts)) > room:
             printed = [
                 column if text else [_BREAK_PLACES.sub("\n", cell) for cell in column]
                 for column, text in zip(printed, texts, strict=True)
             ]
     table = Table(header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-    sizes = _compute_widths(printed, texts, room)
+    sizes = _compute_column_widths(printed, texts, room)
     for (name, *_), size, text in zip(printed, sizes, texts, strict=True):
         table.add_column(
             name, justify="left" if text else "right", overflow="fold", vertical="top", width=size
@@ -178,7 +178,7 @@ def _measure_longest_line(column: list[str], breaks: str = "\n") -> int:
     return max(cell_len(line) for cell in column for line in re.split(breaks, cell))
 
 
-def _measure_least_widths(columns: list[list[str]], texts: list[bool]) -> list[int]:
+def _measure_minimum_widths(columns: list[list[str]], texts: list[bool]) -> list[int]:
     """Widths that columns have at least: words are broken only if they are long, figures never."""
     return [
         min(_measure_longest_line(column, r"\s"), _MIN_TEXT_WIDTH) if text else _measure_longest_line(column)
@@ -186,9 +186,9 @@ def _measure_least_widths(columns: list[list[str]], texts: list[bool]) -> list[i
     ]
 
 
-def _compute_widths(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
+def _compute_column_widths(columns: list[list[str]], texts: list[bool], room: int) -> list[int]:
     """Widths of columns; what room there is goes to those that need it most."""
-    widths, sizes = list(map(_measure_longest_line, columns)), _measure_least_widths(columns, texts)
+    widths, sizes = list(map(_measure_longest_line, columns)), _measure_minimum_widths(columns, texts)
     for _ in range(min(room, sum(widths)) - sum(sizes)):
         lack = [width / size for width, size in zip(widths, sizes, strict=True)]
         sizes[lack.index(max(lack))] += 1

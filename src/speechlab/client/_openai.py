@@ -116,16 +116,16 @@ class OpenAIAdapter:
 
     def _to_speech_call(self, call: HttpCall) -> HttpCall:
         fields = call.fields
-        _refuse_fields({"temperature": fields.get("temperature")})
+        _refuse_given_fields({"temperature": fields.get("temperature")})
         rate = fields.get("sample_rate")
-        _refuse_fields({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
+        _refuse_given_fields({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
         names = {self._build_voice_id(name): name for name in self._languages}
         if fields["voice_id"] not in names:
             listing = ", ".join(names.values()) or "none"
             message = f"voice {fields['voice_id']!r} is none of the adapter's, which has {listing}"
             raise InvalidRequestError(message, parameter="voice_id")
         request = {
-            "model": self._resolve_model("speech"),
+            "model": self._require_model("speech"),
             "input": fields["text"],
             "voice": names[fields["voice_id"]],
             "response_format": _FORMATS.get(fields["format"], fields["format"]),
@@ -141,15 +141,15 @@ class OpenAIAdapter:
             kind = detect_format(file.read(_HEAD))
         segments = fields.pop("vad", "off")
         if segments not in {"off", "segments"}:
-            _refuse_fields({"vad": segments})
-        model = self._resolve_model("transcription")
+            _refuse_given_fields({"vad": segments})
+        model = self._require_model("transcription")
         # the verbose form, which has the language, is not offered by all models
         verbose = segments == "segments" or ("language" not in fields and "whisper" in model.lower())
         pairs = [("model", model)]
         pairs += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
         if words := fields.pop("hotwords", None):
             pairs.append(("prompt", ", ".join(words)))
-        _refuse_fields(fields)
+        _refuse_given_fields(fields)
         pairs.append(("response_format", "verbose_json" if verbose else "json"))
         if segments == "segments":
             pairs += [("timestamp_granularities[]", unit) for unit in ("segment", "word")]
@@ -176,7 +176,7 @@ class OpenAIAdapter:
             rules.append(f"Context, which is not to be translated: {context[0]}")
         stream = fields.get("stream") == ["true"]
         request = {
-            "model": fields["model"][0] if "model" in fields else self._resolve_model("translation"),
+            "model": fields["model"][0] if "model" in fields else self._require_model("translation"),
             "messages": [
                 {"role": "system", "content": "\n".join(rules)},
                 {"role": "user", "content": fields["text"][0]},
@@ -185,7 +185,7 @@ class OpenAIAdapter:
         }
         return replace(call, path="/chat/completions", body=build_json_body(request))
 
-    def _resolve_model(self, name: str) -> str:
+    def _require_model(self, name: str) -> str:
         model: str | None = getattr(self, name)
         if model is None:
             message = f"the adapter has no model for {name}; give one, as in OpenAIAdapter({name}='…')"
@@ -249,7 +249,7 @@ def _parse_transcript_events(content: bytes) -> dict[str, Any]:
     return {"text": "".join(delta for delta in deltas if isinstance(delta, str)), **last}
 
 
-def _refuse_fields(fields: Mapping[str, Any]) -> None:
+def _refuse_given_fields(fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None:
             message = f"{name}={value!r:.40} has no counterpart in OpenAI's API{_ADVICE}"

@@ -198,11 +198,11 @@ def redact(text: str) -> str:
             text = text.replace(key, _MASK)
     if len(text) <= _LONGEST_SEARCHED:
         for key in keys:
-            text = _redact_parts(text, key)
+            text = _redact_key_parts(text, key)
     return text
 
 
-def _redact_parts(text: str, key: str) -> str:
+def _redact_key_parts(text: str, key: str) -> str:
     """Replace what a text shares with a key behind its prefix: eight characters and more, in any case."""
     body, folded = key.partition(":")[2].lower() or key.lower(), text.lower()
     if len(body) < _PART or len(folded) != len(text):

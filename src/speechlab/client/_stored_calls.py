@@ -138,16 +138,16 @@ class Memory:
             ]
             if not keys or base_url.startswith(_LOCAL_PREFIXES):
                 raise build_replay_miss(self.store, "voices", {"base_url": base_url}, "")
-            match = self._load_facts(keys[0])
+            match = self._load_service_and_body(keys[0])
         return match
 
     def find_catalogue(self, base_url: str) -> tuple[str, Any] | None:
         """Return the last known identity of the service at an address, and the body of its catalogue."""
         catalogues = self.store.newest("voices", 100)
         keys = [key for key, request in catalogues if request.get("base_url") == base_url]
-        return self._load_facts(keys[0]) if keys else None
+        return self._load_service_and_body(keys[0]) if keys else None
 
-    def _load_facts(self, key: str) -> tuple[str, Any]:
+    def _load_service_and_body(self, key: str) -> tuple[str, Any]:
         facts = self.store.facts(key)
         return facts["service"], facts["body"]
 
@@ -196,7 +196,7 @@ class TapedBody(Reply):
         self._body, self._clock, self._at_pace = BytesIO(body.read_bytes()), clock, at_pace
         self._began = clock.monotonic()
 
-    async def _next(self) -> bytes | None:
+    async def _read_next_piece(self) -> bytes | None:
         at_s, size = next(self._frames, (0.0, None))
         if size is not None and self._at_pace:
             await wait_until(self._clock, self._began, at_s)
@@ -222,7 +222,7 @@ def build_replay_miss(store: Store, operation: str, parameters: dict[str, Any], 
             f"{head}, which holds no {operation} call at all; {REPLAY_ADVICE}", operation=operation
         )
     key, nearest = min(earlier, key=lambda item: _compute_distance(parameters, item[1]))
-    differing = _list_differences(parameters, nearest)
+    differing = _list_different_parameters(parameters, nearest)
     if not differing:
         # A key also contains the service and the number of a repetition.
         asked = store.facts(key).get("service")
@@ -244,22 +244,24 @@ def build_replay_miss(store: Store, operation: str, parameters: dict[str, Any], 
     return ReplayMiss(text, operation=operation, parameter=name)
 
 
-def _list_differences(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+def _list_different_parameters(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """Names of the parameters that differ in keys: first different values, then different spellings (1 and 1.0)."""
     values = {name: list(value) if isinstance(value, tuple) else value for name, value in one.items()}
     names = [*values, *(name for name in other if name not in values)]
-    differing = [name for name in names if not _is_same(values.get(name, _ABSENT), other.get(name, _ABSENT))]
+    differing = [
+        name for name in names if not _is_same_value(values.get(name, _ABSENT), other.get(name, _ABSENT))
+    ]
     return sorted(differing, key=lambda name: values.get(name) == other.get(name))
 
 
-def _is_same(one: object, other: object) -> bool:
+def _is_same_value(one: object, other: object) -> bool:
     if one is other or isinstance(one, str) or _ABSENT in (one, other):
         return one == other
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)
 
 
 def _compute_distance(one: dict[str, Any], other: dict[str, Any]) -> tuple[int, float, int]:
-    names = _list_differences(one, other)
+    names = _list_different_parameters(one, other)
     unlike = 0.0
     if "text" in names:
         matcher = SequenceMatcher(None, str(one.get("text"))[:200], str(other.get("text"))[:200])
@@ -277,7 +279,7 @@ def _format_contrast(one: object, other: object) -> tuple[str, str]:
     texts = show(one), show(other)
     parting = next((at for at, (a, b) in enumerate(zip(*texts, strict=False)) if a != b), 0)
     start = max(0, parting - _CHARS_BEFORE)
-    first, second = (_shorten(f"{'…' if start else ''}{text[start:]}") for text in texts)
+    first, second = (_shorten_text(f"{'…' if start else ''}{text[start:]}") for text in texts)
     return first, second
 
 
@@ -290,8 +292,8 @@ def _format_value(value: object) -> str:
         return "not given"
     if isinstance(value, str) and _DIGEST.fullmatch(value):
         return f"{value[:12]}…"
-    return _shorten(repr(value))
+    return _shorten_text(repr(value))
 
 
-def _shorten(text: str) -> str:
+def _shorten_text(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"

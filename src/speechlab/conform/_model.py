@@ -78,10 +78,12 @@ CHECKS: dict[str, Check] = {}
 def build_decorators(module: str, *first: Step) -> tuple[Declare, Declare]:
     """Decorators of the checks of an area, binding and advisory ones, which all begin with some steps."""
     area = module.rpartition(".")[2]
-    return partial(_declare_check, area, first, True), partial(_declare_check, area, first, False)
+    return partial(_build_check_declarer, area, first, True), partial(
+        _build_check_declarer, area, first, False
+    )
 
 
-def _declare_check(
+def _build_check_declarer(
     area: str,
     first: tuple[Step, ...],
     binding: bool,

@@ -29,11 +29,11 @@ def to_json(report: ConformReport) -> dict[str, Any]:
             str(number): str(verdict) for number, verdict in report.summarize_statements().items()
         },
         "out_of_reach": {str(number): reason for number, reason in OUT_OF_REACH.items()},
-        "checks": [_to_json_outcome(outcome) for outcome in report.outcomes],
+        "checks": [_build_outcome_fields(outcome) for outcome in report.outcomes],
     }
 
 
-def _to_json_outcome(outcome: CheckOutcome) -> dict[str, Any]:
+def _build_outcome_fields(outcome: CheckOutcome) -> dict[str, Any]:
     check = outcome.check
     return {
         "id": check.id,
@@ -71,22 +71,22 @@ def to_junit(report: ConformReport, *, strict: bool = False) -> str:
             name=f"{outcome.check.id}: {outcome.check.title}",
             time=f"{outcome.seconds:.3f}",
         )
-        text = _replace_control_chars(
+        text = _replace_non_xml_chars(
             "\n\n".join(f"expected: {f.expected}\nsent: {f.sent}\ncame: {f.came}" for f in outcome.findings)
         )
         if outcome.verdict in failing:
             ET.SubElement(
-                case, "failure", message=_replace_control_chars(outcome.findings[0].expected)
+                case, "failure", message=_replace_non_xml_chars(outcome.findings[0].expected)
             ).text = text
         elif outcome.verdict is Verdict.ADVISORY:
             ET.SubElement(case, "system-out").text = f"advisory\n{text}"
         elif outcome.verdict is Verdict.UNTRIED:
-            ET.SubElement(case, "skipped", message=_replace_control_chars(outcome.reason))
+            ET.SubElement(case, "skipped", message=_replace_non_xml_chars(outcome.reason))
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _replace_control_chars(text: str) -> str:
+def _replace_non_xml_chars(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 

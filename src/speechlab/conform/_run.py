@@ -141,8 +141,8 @@ def run(
         raise APIConnectionError(message) from error
     except OSError as error:
         raise APIConnectionError(f"there is no reply from {options.base_url}: {error}") from error
-    _check_service(target)
-    _check_voices(target)
+    _check_address_and_key(target)
+    _check_voices_listed(target)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     selection = select_checks() if selected is None else selected
     outcomes = []
@@ -154,12 +154,12 @@ def run(
     return ConformReport(options.base_url, ws_base_url, started, tuple(outcomes))
 
 
-def _check_service(target: Target) -> None:
+def _check_address_and_key(target: Target) -> None:
     """Check address and key before all checks: a wrong key or path would fail most of them."""
     url = target.options.base_url
     paths = (("GET", VOICES_PATH), ("POST", RECOGNITION_PATH), ("POST", TRANSLATION_PATH))
     try:
-        replies = [_request_without_body(target, method, path) for method, path in paths]
+        replies = [_send_bodyless_request(target, method, path) for method, path in paths]
     except CheckSkipped:
         return  # reported by the checks
     statuses = [reply.status for reply in replies]
@@ -171,7 +171,9 @@ def _check_service(target: Target) -> None:
         message = f"the key has no access to any operation at {url}; give another with --api-key"
         raise ConfigurationError(message)
     codes = ", ".join(map(str, statuses))
-    if any(_is_json(reply) for reply in replies) and not all(status in {404, 405} for status in statuses):
+    if any(_has_json_body(reply) for reply in replies) and not all(
+        status in {404, 405} for status in statuses
+    ):
         return
     if all(status in _PROXY_STATUSES for status in statuses):
         raise APIConnectionError(
@@ -185,7 +187,7 @@ def _check_service(target: Target) -> None:
     )
 
 
-def _request_without_body(target: Target, method: str, path: str) -> Exchange:
+def _send_bodyless_request(target: Target, method: str, path: str) -> Exchange:
     """The reply to a request without a body; if it is not HTTP, the status is 0 and the body its start."""
     try:
         return target.send_request(method, path)
@@ -209,14 +211,14 @@ def _describe_other_protocol(target: Target, came: bytes) -> str:
     return f"the program at {url} does not speak HTTP; its reply begins with {beginning}; is the port right?"
 
 
-def _is_json(reply: Exchange) -> bool:
+def _has_json_body(reply: Exchange) -> bool:
     try:
         return isinstance(reply.parse_json(), (dict, list))
     except ExpectationUnmet:
         return False
 
 
-def _check_voices(target: Target) -> None:
+def _check_voices_listed(target: Target) -> None:
     """Raise for a voice that is not in the catalogue: hardly any check could run with it, and none would fail."""
     voices = [voice for voice in (target.options.voice, target.options.q_voice) if voice is not None]
     if not voices:

@@ -47,16 +47,18 @@ def read_json_reply(data: bytes | str) -> Any:
         strict = error
     try:
         text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
-        return _replace_surrogates(json.loads(text, parse_constant=_missing_number, parse_float=_finite))
+        return _replace_surrogates(
+            json.loads(text, parse_constant=_parse_constant_as_none, parse_float=_parse_finite_float)
+        )
     except (ValueError, RecursionError):
         raise strict from None
 
 
-def _missing_number(_: str) -> None:
+def _parse_constant_as_none(_: str) -> None:
     """Return the value of NaN and Infinity."""
 
 
-def _finite(digits: str) -> float | None:
+def _parse_finite_float(digits: str) -> float | None:
     return number if math.isfinite(number := float(digits)) else None
 
 

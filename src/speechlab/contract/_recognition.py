@@ -98,7 +98,7 @@ class RecognitionRequest(RequestModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_vocabularies(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _parse_language_and_vad(cls, value: dict[str, Any]) -> dict[str, Any]:
         fields = dict(value)
         fields["language"] = _parse_language(fields.get("language"))
         fields["vad"] = _parse_vad(fields.get("vad"))
@@ -200,11 +200,11 @@ class RecognitionReply(ReplyModel):
 
     @field_validator("confidence")
     @classmethod
-    def _drop_what_is_no_number(cls, value: float | None) -> float | None:
+    def _drop_non_finite(cls, value: float | None) -> float | None:
         return value if value is None or math.isfinite(value) else None
 
     @model_validator(mode="after")
-    def _check_one_form(self) -> Self:
+    def _check_text_or_segments(self) -> Self:
         if self.text is None and self.segments is None:
             raise ValueError("it has neither text nor segments")
         return self

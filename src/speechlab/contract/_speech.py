@@ -208,9 +208,9 @@ class VoiceRules:
             raise InvalidRequestError(
                 message, parameter="stream", rule="2.2", code="unsupported_streaming_format"
             )
-        return self._check_rate(format, sample_rate)
+        return self._resolve_sample_rate(format, sample_rate)
 
-    def _check_rate(self, format: str, rate: int) -> int:  # noqa: A002 - the contract's name
+    def _resolve_sample_rate(self, format: str, rate: int) -> int:  # noqa: A002 - the contract's name
         if rate == 0:
             return DEFAULT_SAMPLE_RATE
         message = None

@@ -31,7 +31,7 @@ class Corpus:
     read: Callable[[Path], Iterator[Row]]  # the rows of a transcript
 
 
-def _read_lines(path: Path) -> Iterator[str]:
+def _read_nonempty_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file that are not empty."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
@@ -44,9 +44,9 @@ def _read_lines(path: Path) -> Iterator[str]:
         ) from None
 
 
-def _read_cells(path: Path) -> Iterator[list[str]]:
+def _read_tsv_rows(path: Path) -> Iterator[list[str]]:
     """Cells of a TSV file without quotes, as Common Voice writes it."""
-    return (line.split("\t") for line in _read_lines(path))
+    return (line.split("\t") for line in _read_nonempty_lines(path))
 
 
 def _find_recording(folder: Path, name: str) -> Path:
@@ -57,15 +57,15 @@ def _find_recording(folder: Path, name: str) -> Path:
     )
 
 
-def _read_librispeech(path: Path) -> Iterator[Row]:
+def _read_librispeech_rows(path: Path) -> Iterator[Row]:
     speaker, split = path.parents[1].name, path.parents[2].name
-    for line in _read_lines(path):
+    for line in _read_nonempty_lines(path):
         name, _, text = line.partition(" ")
         yield name, _find_recording(path.parent, name), text, speaker, "en", split
 
 
-def _read_common_voice(path: Path) -> Iterator[Row]:
-    cells = _read_cells(path)
+def _read_common_voice_rows(path: Path) -> Iterator[Row]:
+    cells = _read_tsv_rows(path)
     heads = next(cells)
     for row in cells:
         cell = dict(zip(heads, row, strict=False))
@@ -84,19 +84,19 @@ def _list_librispeech_transcripts(root: Path) -> list[Path]:
     return sorted(root.rglob("*.trans.txt"))
 
 
-def _list_common_voice_files(root: Path) -> list[Path]:
+def _list_common_voice_tables(root: Path) -> list[Path]:
     """Return the tables next to a folder ``clips``, which is at most two folders down."""
     folders = sorted(path.parent for depth in ("", "*/", "*/*/") for path in root.glob(f"{depth}clips"))
     files = (file for folder in folders for file in sorted(folder.glob("*.tsv")))
-    return [file for file in files if set(next(_read_cells(file), [])) >= _COMMON_VOICE_COLUMNS]
+    return [file for file in files if set(next(_read_tsv_rows(file), [])) >= _COMMON_VOICE_COLUMNS]
 
 
 # Layouts by name, in the order in which they are tried.
 CORPORA = {
     corpus.name: corpus
     for corpus in (
-        Corpus("librispeech", _list_librispeech_transcripts, _read_librispeech),
-        Corpus("common_voice", _list_common_voice_files, _read_common_voice),
+        Corpus("librispeech", _list_librispeech_transcripts, _read_librispeech_rows),
+        Corpus("common_voice", _list_common_voice_tables, _read_common_voice_rows),
     )
 }
 

@@ -30,7 +30,7 @@ def check_finished(reply: Mapping[str, Any]) -> None:
             continue
         fields = {str(name).lower(): value for name, value in part.items()}
         status = next((fields[name] for name in _STATUS if fields.get(name) is not None), None)
-        words = next(filter(None, (_find_words(fields.get(name)) for name in _REASONS)), "")
+        words = next(filter(None, (_find_error_text(fields.get(name)) for name in _REASONS)), "")
         if status is not None and not _is_finished(status):
             what = f"its job has the status {status!r:.60}"
         elif any(fields.get(name) for name in _ERRORS):
@@ -51,15 +51,15 @@ def _is_finished(status: object) -> bool:
     return "".join(filter(str.isalnum, status.lower())) in _FINISHED
 
 
-def _find_words(value: object) -> str:
+def _find_error_text(value: object) -> str:
     """Return the vendor's words in the field of an error."""
     if isinstance(value, str):
         return " ".join(value.split())
     if isinstance(value, Mapping):
         fields = {str(name).lower(): part for name, part in value.items()}
-        return next(filter(None, (_find_words(fields.get(name)) for name in _REASONS)), "")
+        return next(filter(None, (_find_error_text(fields.get(name)) for name in _REASONS)), "")
     if isinstance(value, list) and value:
-        return _find_words(value[0])
+        return _find_error_text(value[0])
     return ""
 
 

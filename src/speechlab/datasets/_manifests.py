@@ -114,7 +114,7 @@ _ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
 
 def read_manifest(path: Path) -> pd.DataFrame:
     """Read a manifest with its own columns; cells of CSV and TSV are texts."""
-    ending = _get_ending(path)
+    ending = _get_inner_suffix(path)
     if ending not in _ENDINGS:
         allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]}, or a folder"
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
@@ -126,7 +126,7 @@ def read_manifest(path: Path) -> pd.DataFrame:
         if ending == ".tsv" and (rows := _parse_fairseq(text, path)) is not None:
             return rows
         return (
-            _parse_objects(text, ending)
+            _parse_json_rows(text, ending)
             if ending in _JSON_ENDINGS
             else parse_delimited(text, "\t" if ending == ".tsv" else ",")
         )
@@ -185,7 +185,7 @@ def find_usual_columns(
         free = (
             column
             for column in present
-            if column not in {*taken, *columns.values()} and not _is_nested(rows[column])
+            if column not in {*taken, *columns.values()} and not _has_nested_cells(rows[column])
         )
         if (column := next(free, None)) is not None:
             columns[name] = column
@@ -206,10 +206,12 @@ def guess_columns(rows: pd.DataFrame) -> dict[str, str]:
 
 def find_manifest(folder: Path) -> Path | None:
     """Return the manifest in a folder: the only one, or else the only one that is named so."""
-    files = sorted(path for path in folder.iterdir() if _get_ending(path) in _ENDINGS and path.is_file())
+    files = sorted(
+        path for path in folder.iterdir() if _get_inner_suffix(path) in _ENDINGS and path.is_file()
+    )
     manifests = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
     # Other programs keep their settings in .json.
-    tables = [path for path in files if _get_ending(path) != ".json"]
+    tables = [path for path in files if _get_inner_suffix(path) != ".json"]
     return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
 
 
@@ -230,7 +232,7 @@ def _resolve_recording(cell: Any, folder: Path) -> Any:
     return parse_sound(str(folder / _PLACEHOLDER.sub("", cell.strip()))) if isinstance(cell, str) else cell
 
 
-def _is_nested(cells: pd.Series[Any]) -> bool:
+def _has_nested_cells(cells: pd.Series[Any]) -> bool:
     """Return whether a column has lists or objects, such as the times of words."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
     return isinstance(first, (list, dict)) and not (
@@ -238,7 +240,7 @@ def _is_nested(cells: pd.Series[Any]) -> bool:
     )
 
 
-def _get_ending(path: Path) -> str:
+def _get_inner_suffix(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
@@ -258,7 +260,7 @@ def _parse_fairseq(text: str, path: Path) -> pd.DataFrame | None:
     return rows
 
 
-def _parse_objects(text: str, ending: str) -> pd.DataFrame:
+def _parse_json_rows(text: str, ending: str) -> pd.DataFrame:
     """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
     try:
         entries = orjson.loads(text) if ending == ".json" else parse_json_lines(text)

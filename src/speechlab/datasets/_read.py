@@ -106,11 +106,11 @@ def read(
     elif layout is not None or manifest is None:
         raise _build_layout_error(where, layout)
     else:
-        manifested = rename_columns(read_manifest(manifest), _check_column_names(columns), manifest)
+        manifested = rename_columns(read_manifest(manifest), _parse_column_names(columns), manifest)
         if "audio" in manifested.columns:
             manifested["audio"] = resolve_recordings(manifested["audio"].tolist(), manifest.absolute().parent)
             manifested = add_offsets(manifested)
-        table = _select_splits(_tidy_columns(manifested, language), splits, manifest)
+        table = _select_splits(_normalize_columns(manifested, language), splits, manifest)
         if {"audio", "offset_s"} <= set(table.columns):
             table = cut_segments(table)
         _warn_of_unnamed_columns(table, manifest)
@@ -196,8 +196,8 @@ def from_hugging_face(
     for name in sounds:
         rows[name] = pd.Series(resolve_recordings(rows[name].tolist(), Path()), dtype="object")
     audio_column = {"audio": sounds[0]} if sounds else {}
-    table = _tidy_columns(
-        rename_columns(rows, audio_column | _check_column_names(columns), "the data set"), language
+    table = _normalize_columns(
+        rename_columns(rows, audio_column | _parse_column_names(columns), "the data set"), language
     )
     if dataset.version is not None:
         table.attrs["revision"] = str(dataset.version)
@@ -219,14 +219,14 @@ def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
     return InvalidRequestError(message, parameter="path")
 
 
-def _tidy_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
+def _normalize_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     """Columns of texts as texts, lengths as numbers."""
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
     typed = rows.assign(
         **{name: rows[name].astype("string") for name in _TEXT_COLUMNS if name in rows.columns}
     )
-    typed = _drop_held_rows(typed)
+    typed = _blank_multirow_texts(typed)
     for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
         if name in typed.columns:
             typed[name] = _parse_seconds(typed[name], name, meaning)
@@ -234,7 +234,7 @@ def _tidy_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     return typed[[*first, *(name for name in typed.columns if name not in first)]]
 
 
-def _drop_held_rows(rows: pd.DataFrame) -> pd.DataFrame:
+def _blank_multirow_texts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table without texts that hold rows of a file, and warn of them."""
     if "text" not in rows.columns:
         return rows
@@ -264,7 +264,7 @@ def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Serie
     return numbers
 
 
-def _check_column_names(columns: object) -> dict[str, str]:
+def _parse_column_names(columns: object) -> dict[str, str]:
     if columns is None or isinstance(columns, Mapping):
         return dict(columns or {})
     raise build_argument_error("columns", columns, "a dict such as {'text': 'normalized'}, or None")

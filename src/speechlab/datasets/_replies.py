@@ -69,7 +69,7 @@ def transcript_of(reply: Mapping[str, Any], *, unit: str | None = None) -> dict[
         raise InvalidRequestError(f"unit={unit!r:.40} is not 's' or 'ms'", parameter="unit")
     check_finished(reply)
     reply = unwrap_result(reply)
-    vendor, read = _find_reader(reply)
+    vendor, read = _find_vendor_reader(reply)
     try:
         transcript = read(reply)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -78,13 +78,15 @@ def transcript_of(reply: Mapping[str, Any], *, unit: str | None = None) -> dict[
     if holds_rows(transcript["text"]):
         message = f"the text {transcript['text']!r:.60} {HELD_ROWS}; ask the vendor for JSON"
         raise InvalidRequestError(message, parameter="reply")
-    transcript["words"] = _drop_repeated(transcript.get("words") or [], transcript["text"])
-    _set_confidences(transcript)
-    _set_unit(transcript, reply, unit)
+    transcript["words"] = _drop_repeated_half(transcript.get("words") or [], transcript["text"])
+    _normalize_confidences(transcript)
+    _convert_times_to_seconds(transcript, reply, unit)
     return {name: value for name, value in transcript.items() if name == "text" or value not in _EMPTY_VALUES}
 
 
-def _find_reader(reply: Mapping[str, Any]) -> tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
+def _find_vendor_reader(
+    reply: Mapping[str, Any],
+) -> tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
     """Return the vendor of a reply, and the function that reads it."""
     results = reply.get("results")
     for holds, vendor, read in (
@@ -123,7 +125,7 @@ def _describe_fault(error: Exception) -> str:
     return "a field of it holds another kind of value"
 
 
-def _drop_repeated(words: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
+def _drop_repeated_half(words: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
     """Words without a first half that the second repeats, with its speakers, while the text has them once."""
     half, rest = divmod(len(words), 2)
     texts = [word["word"] for word in words]
@@ -133,7 +135,7 @@ def _drop_repeated(words: list[dict[str, Any]], text: str) -> list[dict[str, Any
     return words[half:] if abs(length / 2 - spoken) < abs(length - spoken) else words
 
 
-def _set_confidences(transcript: dict[str, Any]) -> None:
+def _normalize_confidences(transcript: dict[str, Any]) -> None:
     """Make confidences numbers from 0 to 1; warn of others, which become missing."""
     strange: list[Any] = []
 
@@ -155,7 +157,7 @@ def _set_confidences(transcript: dict[str, Any]) -> None:
         warnings.warn(message, stacklevel=4)
 
 
-def _set_unit(transcript: dict[str, Any], reply: Mapping[str, Any], unit: str | None) -> None:
+def _convert_times_to_seconds(transcript: dict[str, Any], reply: Mapping[str, Any], unit: str | None) -> None:
     """Bring times to seconds. Those of a form without a unit of its own are in seconds, if they can be."""
     timed = [*transcript.get("segments", ()), *transcript["words"]]
     if transcript.pop("has_unit", True):
@@ -203,7 +205,8 @@ def _parse_whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
         raise TypeError
     words = reply.get("words") or _collect_words(timed)
     timed_words = [
-        _build_word(item, _get_field(item, "word", "text"), 1_000 if in_ms else 1) for item in words
+        _build_word(item, _get_first_present_field(item, "word", "text"), 1_000 if in_ms else 1)
+        for item in words
     ]
     return {
         "text": join_pieces(item["text"] for item in segments) if text is None else text.strip(),
@@ -221,7 +224,7 @@ def _parse_whisper_cpp(reply: Mapping[str, Any]) -> dict[str, Any]:
     ]
     return {
         "text": join_pieces(item["text"] for item in segments),
-        "language": _get_field(reply.get("result") or {}, "language"),
+        "language": _get_first_present_field(reply.get("result") or {}, "language"),
         "segments": segments,
     }
 
@@ -232,11 +235,12 @@ def _parse_deepgram(reply: Mapping[str, Any]) -> dict[str, Any]:
     utterances = reply["results"].get("utterances") or ()
     return {
         "text": join_pieces(alternative["transcript"] for alternative in best),
-        "language": _find_first_field(channels, "detected_language"),
+        "language": _find_first_filled_field(channels, "detected_language"),
         "confidence": best[0].get("confidence") if len(best) == 1 else None,
         "segments": [_build_segment(item, item["transcript"]) for item in utterances],
         "words": [
-            _build_word(item, _get_field(item, "punctuated_word", "word")) for item in _collect_words(best)
+            _build_word(item, _get_first_present_field(item, "punctuated_word", "word"))
+            for item in _collect_words(best)
         ],
     }
 
@@ -259,17 +263,17 @@ def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
     best = [item["alternatives"][0] for item in results]
     texts = [str(alternative.get("transcript") or "") for alternative in best]
     # With speakers, the last result repeats all words, and often the text.
-    if len(texts) > 1 and _join_without_spaces(texts[:-1]) == _join_without_spaces(texts[-1:]):
+    if len(texts) > 1 and _join_and_remove_spaces(texts[:-1]) == _join_and_remove_spaces(texts[-1:]):
         texts.pop()
     return {
         "text": join_pieces(texts),
-        "language": _find_first_field(results, "languageCode", "language_code"),
+        "language": _find_first_filled_field(results, "languageCode", "language_code"),
         "confidence": best[0].get("confidence") if len(best) == 1 else None,
         "words": [_build_word(item, item["word"]) for item in _collect_words(best)],
     }
 
 
-def _join_without_spaces(texts: Sequence[str]) -> str:
+def _join_and_remove_spaces(texts: Sequence[str]) -> str:
     return "".join("".join(texts).split())
 
 
@@ -277,7 +281,7 @@ def _parse_azure_fast(reply: Mapping[str, Any]) -> dict[str, Any]:
     phrases = reply.get("phrases") or ()
     return {
         "text": join_pieces(phrase["text"] for phrase in reply.get("combinedPhrases") or phrases),
-        "language": _find_first_field(phrases, "locale"),
+        "language": _find_first_filled_field(phrases, "locale"),
         "segments": [_build_segment(phrase) for phrase in phrases],
         "words": [_build_word(word, word["text"]) for word in _collect_words(phrases)],
     }
@@ -288,7 +292,7 @@ def _parse_azure_batch(reply: Mapping[str, Any]) -> dict[str, Any]:
     best = [phrase["nBest"][0] for phrase in phrases]
     return {
         "text": join_pieces(phrase["display"] for phrase in reply.get("combinedRecognizedPhrases") or best),
-        "language": _find_first_field(phrases, "locale"),
+        "language": _find_first_filled_field(phrases, "locale"),
         "segments": [_build_segment(phrase, phrase["nBest"][0]["display"]) for phrase in phrases],
         "words": [_build_word(word, word["word"]) for word in _collect_words(best)],
     }
@@ -305,7 +309,7 @@ def _parse_azure_short(reply: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _get_field(value: Any, *names: str) -> Any:
+def _get_first_present_field(value: Any, *names: str) -> Any:
     """Return the first of these fields that a dict or an object has."""
     is_mapping = type(value) is dict or isinstance(value, Mapping)
     for name in names:
@@ -315,39 +319,43 @@ def _get_field(value: Any, *names: str) -> Any:
     return None
 
 
-def _find_first_field(items: Iterable[Any], *names: str) -> Any:
+def _find_first_filled_field(items: Iterable[Any], *names: str) -> Any:
     """Return the first of these fields that is filled in one of several items."""
-    return next(filter(None, (_get_field(item, *names) for item in items)), None)
+    return next(filter(None, (_get_first_present_field(item, *names) for item in items)), None)
 
 
 def _collect_words(items: Iterable[Any]) -> list[Any]:
     """Return the words of several items, such as segments."""
-    return [word for item in items for word in _get_field(item, "words") or ()]
+    return [word for item in items for word in _get_first_present_field(item, "words") or ()]
 
 
 def _build_segment(value: Any, text: object = None, per_s: int = 1) -> dict[str, Any]:
     start, end = _parse_times(value, per_s)
-    return {"start": start, "end": end, "text": str(text or _get_field(value, "text") or "").strip()}
+    return {
+        "start": start,
+        "end": end,
+        "text": str(text or _get_first_present_field(value, "text") or "").strip(),
+    }
 
 
 def _build_word(value: Any, text: object, per_s: int = 1) -> dict[str, Any]:
     start, end = _parse_times(value, per_s)
-    sure = _get_field(value, "confidence", "probability", "score")
+    sure = _get_first_present_field(value, "confidence", "probability", "score")
     return {"word": "" if text is None else str(text).strip(), "start": start, "end": end, "confidence": sure}
 
 
 def _parse_times(value: Any, per_s: int) -> tuple[float | None, float | None]:
     """Start and end in seconds, of numbers of which ``per_s`` make a second; those of Azure say so themselves."""
     for first, last in _TIME_FIELDS:
-        start, end = _get_field(value, first), _get_field(value, last)
+        start, end = _get_first_present_field(value, first), _get_first_present_field(value, last)
         if end is not None or start is not None:
             # Google leaves out a start at 0.
             return _parse_seconds(
                 start if start is not None or first not in _STARTS_LEFT_OUT else 0.0, per_s
             ), _parse_seconds(end, per_s)
     for first, length, units in _DURATION_FIELDS:
-        if (lasting := _parse_seconds(_get_field(value, length), units)) is not None:
-            start = _parse_seconds(_get_field(value, first), units)
+        if (lasting := _parse_seconds(_get_first_present_field(value, length), units)) is not None:
+            start = _parse_seconds(_get_first_present_field(value, first), units)
             return start, None if start is None else start + lasting
     return None, None
 

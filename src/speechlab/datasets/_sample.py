@@ -59,13 +59,13 @@ def sample(
     else:
         strata = [np.arange(len(frame))]
     sizes = np.array([len(stratum) for stratum in strata], dtype=np.int64)
-    shares = _share_equally(sizes, int(n)) if equal else _share_proportionally(sizes, int(n))
+    shares = _compute_equal_shares(sizes, int(n)) if equal else _compute_proportional_shares(sizes, int(n))
     # every stratum is shuffled, also without a draw, so that the draws of the others do not depend on it
     drawn = [chance.permutation(stratum)[:share] for stratum, share in zip(strata, shares, strict=True)]
     return frame.iloc[np.sort(np.concatenate(drawn))] if drawn else frame.iloc[:0]
 
 
-def _share_proportionally(sizes: np.ndarray, n: int) -> list[int]:
+def _compute_proportional_shares(sizes: np.ndarray, n: int) -> list[int]:
     total = int(sizes.sum())
     if not total:
         return [0] * len(sizes)
@@ -76,7 +76,7 @@ def _share_proportionally(sizes: np.ndarray, n: int) -> list[int]:
     return [int(share) for share in shares]
 
 
-def _share_equally(sizes: np.ndarray, n: int) -> list[int]:
+def _compute_equal_shares(sizes: np.ndarray, n: int) -> list[int]:
     shares = np.zeros(len(sizes), dtype=np.int64)
     while (remaining := n - int(shares.sum())) > 0:
         open_strata = np.flatnonzero(shares < sizes)

@@ -54,7 +54,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     faults: list[str] = []
     for file in files:
         try:
-            found = _READERS.get(file.suffix, _read_segment_file)(file)
+            found = _READERS.get(file.suffix, _read_segment_transcripts)(file)
             "".join(found.values()).encode()
         except (OSError, ValueError, RecursionError, SpeechLabError) as error:
             reason = _describe_fault(error)
@@ -83,30 +83,30 @@ def _describe_fault(error: Exception) -> str:
     return getattr(error, "message", None) or str(error)
 
 
-def _read_json_file(file: Path) -> dict[str, str]:
+def _read_json_transcripts(file: Path) -> dict[str, str]:
     data = file.read_bytes()
     try:
         reply = orjson.loads(data)
     except orjson.JSONDecodeError:
         reply = json.loads(data.decode("utf-8-sig"))  # Python writes NaN and halves of characters
     if isinstance(reply, list) and reply and isinstance(reply[0], dict) and "session_id" in reply[0]:
-        return _read_segment_file(file)
+        return _read_segment_transcripts(file)
     if not isinstance(reply, dict):
         kind = "list" if isinstance(reply, list) else "text" if isinstance(reply, str) else "number"
         raise ValueError(f"it holds a {kind} of JSON, not an object")  # noqa: TRY004 - of the file, as the others
     return {file.stem: transcript_of(reply, unit="s")["text"]}  # times do not count here
 
 
-def _read_text_file(file: Path) -> dict[str, str]:
+def _read_text_transcripts(file: Path) -> dict[str, str]:
     text = file.read_text("utf-8-sig").strip()
     if all(map(_LABEL.match, text.split("\n"))):
-        return _read_segment_file(file)  # Audacity's labels
+        return _read_segment_transcripts(file)  # Audacity's labels
     if holds_rows(text):
         raise ValueError(f"the text {HELD_ROWS}; give the file the ending of its format")
     return {file.stem: " ".join(text.split())}
 
 
-def _read_segment_file(file: Path) -> dict[str, str]:
+def _read_segment_transcripts(file: Path) -> dict[str, str]:
     from speechlab import segments
 
     table = segments.read(file, unit="s")  # times do not count here
@@ -118,4 +118,4 @@ def _read_segment_file(file: Path) -> dict[str, str]:
     return {name: join_pieces(pieces) for name, pieces in texts_of.items()}
 
 
-_READERS = {".json": _read_json_file, ".txt": _read_text_file}
+_READERS = {".json": _read_json_transcripts, ".txt": _read_text_transcripts}

@@ -60,10 +60,10 @@ def escape(value: object) -> Html:
     if value is None:
         return Html()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
-    return Html(html.escape(text + _find_closing_marks(text), quote=True))
+    return Html(html.escape(text + _build_closing_marks(text), quote=True))
 
 
-def _find_closing_marks(text: str) -> str:
+def _build_closing_marks(text: str) -> str:
     """The marks that end the embeddings, overrides and isolates which a text leaves open (Unicode's annex 9)."""
     open_marks: list[str] = []
     for mark in _DIRECTIONS.findall(text):

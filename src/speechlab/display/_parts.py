@@ -152,18 +152,18 @@ def table(
         style="max-width:100%;overflow-x:auto",
         role="group",
         tabindex=0,
-        aria_label=str(_split_head(caption)[0] or "Table").rstrip(":."),
+        aria_label=str(_split_caption(caption)[0] or "Table").rstrip(":."),
     )
 
 
 def _render_caption(caption: object) -> Html | None:
     if not caption:
         return None
-    head, remainder = _split_head(caption)
+    head, remainder = _split_caption(caption)
     return element("caption", element("strong", head), remainder, style=_TABLE_CAPTION)
 
 
-def _split_head(caption: object) -> tuple[object, str]:
+def _split_caption(caption: object) -> tuple[object, str]:
     """Return the bold head of a caption, and the rest; markup is not split."""
     match = None if isinstance(caption, Html) else _CAPTION_HEAD.fullmatch(str(caption or ""))
     return (match[1], match[2]) if match else (caption, "")

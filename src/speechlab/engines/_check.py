@@ -119,7 +119,7 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
             options["store"] = store
         engine = create(name, **options)
         try:
-            return _run_engine(entry, engine, notes)
+            return _check_engine(entry, engine, notes)
         finally:
             getattr(engine, "close", lambda: None)()
     except (SpeechLabError, MissingDependencyError) as error:
@@ -128,7 +128,7 @@ def check(name: str, *, store: ModelStore | None = None, **options: Any) -> Engi
         return EngineCheck(name, ok=False, error=f"{type(error).__name__}: {error}")
 
 
-def _run_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
+def _check_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineCheck:
     started = time.perf_counter()
     getattr(engine, "load", lambda: None)()
     load_s = time.perf_counter() - started
@@ -136,20 +136,20 @@ def _run_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineChec
     if entry.kind == "recognizer":
         sound = _build_test_sound()
         audio_s = len(sound) / 16_000
-        (transcript,), first_s, total_s = _time_results(
+        (transcript,), first_s, total_s = _collect_and_time_results(
             lambda: [engine.recognize(sound, RecognitionOptions())]
         )
         ok, text = True, transcript.text or "(no speech recognized)"
         detail = f"{transcript.language} {transcript.confidence:.2f}: {text}"
     elif entry.kind == "translator":
         job = TranslationJob("今日は良い天気です。", "ja", "en")
-        deltas, first_s, total_s = _time_results(lambda: engine.translate(job))
+        deltas, first_s, total_s = _collect_and_time_results(lambda: engine.translate(job))
         detail = "".join(delta.text for delta in deltas)
         ok = bool(detail.strip())
     else:
         voice = engine.voices[0]
         text = _TEST_SENTENCES.get(voice.languages[0], _TEST_SENTENCES["en"])
-        pieces, first_s, total_s = _time_results(lambda: engine.synthesize(text, voice.name))
+        pieces, first_s, total_s = _collect_and_time_results(lambda: engine.synthesize(text, voice.name))
         sound = np.concatenate(pieces)
         audio_s = len(sound) / engine.sample_rate
         peak = float(np.max(np.abs(sound))) if sound.size else 0.0
@@ -158,7 +158,7 @@ def _run_engine(entry: EngineEntry, engine: Any, notes: list[str]) -> EngineChec
     return EngineCheck(entry.name, ok, load_s, first_s, total_s, audio_s, "; ".join([detail, *notes]))
 
 
-def _time_results(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
+def _collect_and_time_results(work: Callable[[], Iterable[Any]]) -> tuple[list[Any], float, float]:
     """Results of some work, and the seconds until its first and its last one."""
     started, first_s = time.perf_counter(), 0.0
     results: list[Any] = []

@@ -51,9 +51,9 @@ def estimate_spoken_length(text: str) -> float:
 
 def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[Piece]:
     """Cut a text into pieces for synthesis."""
-    sentences = _join_short(split_sentences(text))
+    sentences = _join_short_sentences(split_sentences(text))
     if sentences:
-        sentences[:1] = _cut_first(sentences[0], first)
+        sentences[:1] = _cut_first_sentence(sentences[0], first)
     return [Piece(part, _choose_pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
 
 
@@ -91,7 +91,7 @@ def split_sentences(text: str) -> list[str]:
     return sentences
 
 
-def _join_short(sentences: list[str]) -> list[str]:
+def _join_short_sentences(sentences: list[str]) -> list[str]:
     joined: list[str] = []
     for sentence in sentences:
         # The first sentence is not joined, even if it is short: はい。 is quick to speak, and so a good first piece.
@@ -108,7 +108,7 @@ def _join_short(sentences: list[str]) -> list[str]:
     return joined
 
 
-def _cut_first(sentence: str, first: float) -> list[str]:
+def _cut_first_sentence(sentence: str, first: float) -> list[str]:
     if estimate_spoken_length(sentence) <= first:
         return [sentence]
     best = 0

@@ -96,7 +96,7 @@ def embed_speaker(samples: Floats) -> Floats:
 
     As in Resemblyzer, windows of 1.6 s are taken every 0.77 s, the last only if three quarters of it are filled.
     """
-    layers, linear, bias = _read_weights(ModelStore().ensure_files(SPEAKERS)[_FILE])
+    layers, linear, bias = _read_lstm_weights(ModelStore().ensure_files(SPEAKERS)[_FILE])
     frames = -(-(len(samples) + 1) // _HOP)
     starts = np.arange(0, max(1, frames - _WINDOW + _STEP + 1), _STEP)
     if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < 0.75:
@@ -123,18 +123,20 @@ def _run_lstm_layer(values: Floats, layer: _Layer) -> Floats:
     hidden = cell
     for frame in range(values.shape[1]):
         enter, keep, new, leave = weighted[:, frame].swapaxes(0, 1) + hidden @ of_state
-        cell = np.asarray(_sigmoid(keep) * cell + _sigmoid(enter) * np.tanh(new), dtype=np.float32)
-        hidden = np.asarray(_sigmoid(leave) * np.tanh(cell), dtype=np.float32)
+        cell = np.asarray(
+            _compute_sigmoid(keep) * cell + _compute_sigmoid(enter) * np.tanh(new), dtype=np.float32
+        )
+        hidden = np.asarray(_compute_sigmoid(leave) * np.tanh(cell), dtype=np.float32)
         out[:, frame] = hidden
     return out
 
 
-def _sigmoid(values: Floats) -> Floats:
+def _compute_sigmoid(values: Floats) -> Floats:
     return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
 
 
 @lru_cache(maxsize=1)
-def _read_weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
+def _read_lstm_weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
     data = path.read_bytes()
 
     def read_floats(at: int, count: int) -> Floats:
@@ -213,7 +215,7 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
         samples: Mono, 16 kHz, in [-1, 1], shape (frames,); at least one.
     """
     with _lock:  # sessions are made once, in the first thread that needs them
-        p835, p808 = _load_sessions()
+        p835, p808 = _load_dnsmos_sessions()
     while len(samples) < _DNSMOS_WINDOW:
         samples = np.concatenate([samples, samples])
     hops = int(len(samples) // DNSMOS_RATE - _DNSMOS_WINDOW_S) + 1
@@ -226,7 +228,7 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
         window = np.asarray(window, dtype=np.float32)
         raw.append(p835.run(None, {"input_1": window[np.newaxis]})[0][0])
         overall.append(
-            p808.run(None, {"input_1": _compute_mel_level(window[:-_P808_CUT])[np.newaxis]})[0][0][0]
+            p808.run(None, {"input_1": _compute_mel_spectrogram(window[:-_P808_CUT])[np.newaxis]})[0][0][0]
         )
     rated = {
         name: float(np.mean(np.polyval(curve, np.array(raw)[:, place])))
@@ -236,7 +238,7 @@ def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
 
 
 @lru_cache(maxsize=1)
-def _load_sessions() -> tuple[Any, Any]:
+def _load_dnsmos_sessions() -> tuple[Any, Any]:
     paths = ModelStore().ensure_files(DNSMOS)
     runtime = require("onnxruntime")
     options = runtime.SessionOptions()
@@ -249,7 +251,7 @@ def _load_sessions() -> tuple[Any, Any]:
     return p835, p808
 
 
-def _compute_mel_level(window: NDArray[np.float32]) -> NDArray[np.float32]:
+def _compute_mel_spectrogram(window: NDArray[np.float32]) -> NDArray[np.float32]:
     """Mel spectrogram in dB below its maximum, scaled as the P.808 network expects; shape (frames, bands)."""
     power = compute_mel_power(window, _MEL_BANDS, _MEL_FRAME, _MEL_HOP)
     level = 10 * np.log10(np.maximum(power, 1e-10)) - 10 * np.log10(max(float(power.max()), 1e-10))

@@ -118,7 +118,9 @@ def _create_whisper(*, model: str | None = None, allow_download: bool = False, *
     # Slow to import: it needs the audio room.
     from speechlab.engines._recognition.whisper import WhisperEngine
 
-    return WhisperEngine(_resolve_model(model, allow_download=allow_download) if model else None, **options)
+    return WhisperEngine(
+        _resolve_model_path(model, allow_download=allow_download) if model else None, **options
+    )
 
 
 def _create_gemma(**options: Any) -> Translator:
@@ -132,7 +134,7 @@ def _create_qwen(**options: Any) -> Translator:
 def _create_llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
     if not model:
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
-    path = _resolve_model(model, allow_download=allow_download)
+    path = _resolve_model_path(model, allow_download=allow_download)
     if path.is_dir():
         files = sorted(path.glob("*.gguf"))
         if len(files) != 1:
@@ -202,11 +204,11 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
     table = {entry.name: entry for entry in _BUILT_IN_ENTRIES}
     path = _find_config_path(config)
     if path is not None:
-        for entry in _read_entries(path, table):
+        for entry in _read_config_entries(path, table):
             table[entry.name] = entry
     for point in sorted(entry_points(group="speechlab.engines"), key=lambda point: point.name):
         try:
-            entry = _to_entry(point.load())
+            entry = _resolve_entry(point.load())
         except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop speechlab
             _log.warning("the engine %r (%s) is left out: %s", point.name, point.value, error)
             continue
@@ -259,20 +261,20 @@ def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
     waiting = [spec for spec in models if not store.is_ready(spec)]
     return EngineStatus(
         entry,
-        tuple(module for module in entry.modules if not _is_installed(module)),
+        tuple(module for module in entry.modules if not _is_module_installed(module)),
         tuple(spec.name for spec in waiting if store.list_missing_packages(spec)),
         sum(spec.size for spec in waiting),
     )
 
 
-def _is_installed(module: str) -> bool:
+def _is_module_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except (ImportError, ValueError):
         return False
 
 
-def _to_entry(loaded: Any) -> EngineEntry:
+def _resolve_entry(loaded: Any) -> EngineEntry:
     entry = loaded if isinstance(loaded, EngineEntry) else loaded()
     if not isinstance(entry, EngineEntry):
         raise TypeError("it must be an EngineEntry, or a function without arguments that returns one")
@@ -292,7 +294,7 @@ def _find_config_path(config: Path | str | None) -> Path | None:
     return path if path.is_file() else None
 
 
-def _read_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:
+def _read_config_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:
     try:
         engines = tomllib.loads(path.read_text(encoding="utf-8")).get("engines", {})
     except (OSError, ValueError) as error:
@@ -319,7 +321,7 @@ def _read_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> list[Engin
     return entries
 
 
-def _resolve_model(model: str, *, allow_download: bool) -> Path:
+def _resolve_model_path(model: str, *, allow_download: bool) -> Path:
     """Return a model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
     path = Path(model).expanduser()
     if path.exists():

@@ -34,21 +34,21 @@ def record_request(study: F) -> F:
     def run_study(*args: Any, **kwargs: Any) -> Any:
         report = study(*args, **kwargs)
         arguments = inspect.signature(study).bind(*args, **kwargs).arguments
-        request = _build_request({**arguments, **arguments.pop("options", {})}, defaults)
+        request = _build_study_request({**arguments, **arguments.pop("options", {})}, defaults)
         return replace(report, record={**report.record, "asked": request})
 
     _STUDIES[study.__name__] = run_study
     return cast("F", run_study)
 
 
-def _build_request(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _build_study_request(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a study that have a plain form, the names of the others, and what its table was."""
     values, without = {}, []
     for name, value in arguments.items():
         if name in _LOCAL or (name in defaults and value is defaults[name]):
             continue
         try:
-            values[name] = _to_plain(value)
+            values[name] = _to_json_value(value)
         except TypeError:
             without.append(name)
     lab, frame = arguments.get("lab"), arguments.get("frame")
@@ -65,18 +65,18 @@ def _build_request(arguments: Mapping[str, Any], defaults: Mapping[str, Any]) ->
     return request
 
 
-def _to_plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     """Return a value as JSON has it; a voice as its id."""
     if isinstance(value, Mapping):
-        return {str(name): _to_plain(item) for name, item in value.items()}
+        return {str(name): _to_json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_to_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     if value is None or isinstance(value, str | bool | int | float):
         return value
     if isinstance(identifier := getattr(value, "id", None), str):
         return identifier
     if isinstance(value, Collection) and not isinstance(value, bytes | pd.DataFrame):
-        return [_to_plain(item) for item in value]
+        return [_to_json_value(item) for item in value]
     raise TypeError(type(value).__name__)
 
 

@@ -190,16 +190,20 @@ class Report(ShareableContents):
         columns = {role: self.columns.get(role, role) for role in ("text", "language")}
         roles = {"reference": columns["text"], "language": columns["language"]}
         if other is not None:
-            return ErrorBrowser(self.table, other.table, **{**roles, **_sounds_of(self.table), **options})
+            return ErrorBrowser(
+                self.table, other.table, **{**roles, **_build_audio_option(self.table), **options}
+            )
         row_options = self.shown.options if self.shown.scored and "names" not in self.shown.options else {}
-        return ErrorBrowser(self.table, **{**roles, **_sounds_of(self.table), **row_options, **options})
+        return ErrorBrowser(
+            self.table, **{**roles, **_build_audio_option(self.table), **row_options, **options}
+        )
 
     def build_shown_table(self, **options: Any) -> TableView:
         """Return the rows as the page and the widget show them, the worst first."""
         from speechlab.widgets import TableView, to_error_table
 
         frame = self.resolve_frame(self.shown.frame)
-        arguments = {**_sounds_of(frame), **self.shown.options, **options}
+        arguments = {**_build_audio_option(frame), **self.shown.options, **options}
         if not self.shown.scored:
             by = self.shown.lowest
             return TableView(
@@ -408,6 +412,6 @@ class Report(ShareableContents):
         return str(join("", self.sections(clips=3)))
 
 
-def _sounds_of(frame: pd.DataFrame) -> dict[str, Any]:
+def _build_audio_option(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the column of recordings, so that none is searched: paths in another one are of no report."""
     return {"audio": next((name for name in SOUNDS if name in frame.columns), False)}

@@ -80,7 +80,7 @@ def estimate_quantile(
     Statistics (2003), section 7.1.
     """
     count = len(values) if independent is None else min(independent, len(values))
-    ranks = _find_quantile_ranks(count, share)
+    ranks = _find_quantile_interval_ranks(count, share)
     if ranks is None:
         return None
     ordered, each = np.sort(values), len(values) / count
@@ -89,7 +89,7 @@ def estimate_quantile(
 
 
 @lru_cache
-def _find_quantile_ranks(count: int, share: float) -> tuple[int, int] | None:
+def _find_quantile_interval_ranks(count: int, share: float) -> tuple[int, int] | None:
     """The positions of both ends in ``count`` ordered values: at most 2.5% of samples miss on either side."""
     below = np.arange(count + 1)
     logs_of_ways = [math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in below]

@@ -29,7 +29,9 @@ UNUSABLE_ERRORS = (APIConnectionError, AuthenticationError, PermissionDeniedErro
 
 def resolve_services(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
     """Return the clients of a study by name; a single client has no name."""
-    return _check_mapping("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
+    return (
+        _check_named_mapping("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
+    )
 
 
 def ask_each_service(
@@ -71,7 +73,9 @@ def combine_services_and_settings(
         if not existing:
             raise build_argument_error("lab", None, "a Client, clients by name, or None with hypotheses=")
         return {}
-    chosen: dict[str, Any] = {"": {}} if settings is None else _check_mapping("settings", settings, allowed)
+    chosen: dict[str, Any] = (
+        {"": {}} if settings is None else _check_named_mapping("settings", settings, allowed)
+    )
     systems: dict[str, tuple[Client, dict[str, Any]]] = {}
     for service, client in resolve_services(lab).items():
         for setting, parameters in chosen.items():
@@ -103,7 +107,7 @@ def resolve_existing_outputs(frame: pd.DataFrame, hypotheses: object, **others: 
         return {}
     columns = [hypotheses] if isinstance(hypotheses, str) else hypotheses
     by_name = {str(column): column for column in columns} if isinstance(columns, list | tuple) else columns
-    columns_by_name = _check_mapping(
+    columns_by_name = _check_named_mapping(
         "hypotheses", by_name, "the column of each system, as in {'a': 'text_a'}"
     )
     require_columns(frame, *columns_by_name.values())
@@ -118,7 +122,7 @@ def _check_no_settings(**others: object) -> None:
         raise InvalidRequestError(message, parameter=setting)
 
 
-def _check_mapping(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
+def _check_named_mapping(argument: str, mapping: Any, allowed: str) -> dict[str, Any]:
     if not isinstance(mapping, Mapping) or not mapping or not all(isinstance(k, str) and k for k in mapping):
         raise build_argument_error(argument, mapping, allowed)
     if len({name.strip() for name in mapping}) < len(mapping):

@@ -299,7 +299,7 @@ def collect_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> 
     for place, (run, rows) in enumerate(zip(runs, tables, strict=True), 1):
         long_tables += [
             table.assign(run=place)
-            for table in (*_collect_row_values(rows), _collect_time_values(run))
+            for table in (*_generate_value_tables(rows), _compute_median_times(run))
             if len(table)
         ]
     values = pd.concat(long_tables, ignore_index=True)
@@ -308,7 +308,7 @@ def collect_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> 
     return values[["run", *_SERIES_COLUMNS, "item", "block", "value", "length"]]
 
 
-def _collect_row_values(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _generate_value_tables(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     block = rows[BLOCK].astype(str) if BLOCK in rows.columns else rows["_block"]
     groups = rows["_group"].astype(str).str.replace(f"{NO_SPEAKER}, ", "", regex=False)
     facts = {"group": groups, "item": rows["_key"], "block": block}
@@ -326,7 +326,7 @@ def _collect_row_values(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     yield pd.DataFrame({**facts, **failures})
 
 
-def _collect_time_values(run: Contents) -> pd.DataFrame:
+def _compute_median_times(run: Contents) -> pd.DataFrame:
     """Return the median time of each group: whole runs are slow or fast, so that each counts as one value."""
     calls = select_timed_calls(run)
     name = next(

@@ -63,13 +63,13 @@ def read_key(key: Any) -> ListeningKey | None:
 def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
     """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values."""
     frames = []
-    for name, one in _list_sources(answers):
+    for name, one in _iterate_answer_sources(answers):
         if is_frame(one):
             require_columns(
                 one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
             )
             about = [name for name in one.columns if str(name).startswith(ABOUT_PREFIX)]
-            frames.append(_check_no_missing(one[[*COLUMNS, *about]]))
+            frames.append(_check_no_missing_cells(one[[*COLUMNS, *about]]))
             continue
         read = one if isinstance(one, AnswerFile) else parse_model(AnswerFile, one, name)
         if key is None:
@@ -77,7 +77,7 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
                 f"{name} says only which sounds were chosen; give the key that .save() wrote next to the page"
             )
             raise InvalidRequestError(message, parameter="key")
-        frames.append(_build_file_table(read, key, name))
+        frames.append(_build_answer_table(read, key, name))
     if not frames:
         message = "there are no answers; give answer files, a folder of them, or the frame of a ListeningTest"
         raise InvalidRequestError(message, parameter="answers")
@@ -89,7 +89,7 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="answers") from None
 
 
-def _check_no_missing(frame: pd.DataFrame) -> pd.DataFrame:
+def _check_no_missing_cells(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame of answers; refuse one with missing cells, which would silently remove answers."""
     for name in _REQUIRED_COLUMNS:
         blank = frame[name].isna().to_numpy()
@@ -100,7 +100,7 @@ def _check_no_missing(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _list_sources(answers: Any) -> Iterator[tuple[str, Any]]:
+def _iterate_answer_sources(answers: Any) -> Iterator[tuple[str, Any]]:
     if is_frame(answers):
         yield "answers", answers
     elif isinstance(answers, bytes | AnswerFile):
@@ -115,18 +115,18 @@ def _list_sources(answers: Any) -> Iterator[tuple[str, Any]]:
             message = f"{str(path)[:60]!r} … is no path of answers; give files, a folder of them, or a frame"
             raise InvalidRequestError(message, parameter="answers") from None
         if folder:
-            yield from _read_folder(path)
+            yield from _iterate_answer_files(path)
         else:
             yield path.name, _read_bytes(path, "answers")
     elif isinstance(answers, Iterable):
         for item in answers:
-            yield from _list_sources(item)
+            yield from _iterate_answer_sources(item)
     else:
         message = f"a {type(answers).__name__} is no answers; give files, a folder of them, or a frame"
         raise InvalidRequestError(message, parameter="answers")
 
 
-def _read_folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _iterate_answer_files(path: Path) -> Iterator[tuple[str, bytes]]:
     # Hidden files come from the system that packed the folder.
     files = sorted(file for file in path.glob("*.json") if not file.name.startswith("."))
     if len(files) > _MAX_FILES:
@@ -164,7 +164,7 @@ def _read_bytes(path: Path, argument: str) -> bytes:
     raise InvalidRequestError(message, parameter=argument)
 
 
-def _build_file_table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
+def _build_answer_table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
     if read.test != key.test:
         message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
         raise InvalidRequestError(message, parameter="key")

@@ -172,7 +172,7 @@ class Planner:
             self.plan.key[place] = trial.model_copy(update={"group": group})
             self.plan.shown[place]["group"] = group
         for _ in range(self._checks):
-            self._add_check(tested)
+            self._add_attention_check(tested)
         order = self._random.sample(range(len(self.plan.shown)), len(self.plan.shown))
         # Practice comes first. The position of a question does not reveal its systems.
         order.sort(key=lambda place: not self.plan.shown[place]["practice"])
@@ -210,7 +210,7 @@ class Planner:
         x = self._add_sound(item, system, kind)
         self._add_question(item, role, {**sounds, x: name}, right=list(sounds)[same], x=x)
 
-    def _add_check(self, items: Sequence[str]) -> None:
+    def _add_attention_check(self, items: Sequence[str]) -> None:
         tested = set(items)
         audible = {system for pair in self._pairs for system in pair} or set(self._material.systems)
         item, system = self._random.choice(

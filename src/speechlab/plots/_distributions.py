@@ -195,7 +195,7 @@ def distributions(
     if log:
         axes.set_xscale("log")
     for place, group_values in enumerate(groups.values()):
-        _draw_spread(axes, place, group_values)
+        _draw_quartiles_and_points(axes, place, group_values)
     if line is not None:
         axes.axvline(line, color=LINE, linewidth=1, linestyle="--")
     notes = [
@@ -340,7 +340,7 @@ def _draw_line_names(
         )  # fmt: skip
 
 
-def _draw_spread(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
+def _draw_quartiles_and_points(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
     low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
     axes.barh(place, high - low, left=low, height=0.5, color=BAR, edgecolor=INK, linewidth=0.7, zorder=1)
     # Points are spread in a fixed pattern, so that the same table gives the same picture.

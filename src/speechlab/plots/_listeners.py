@@ -87,8 +87,8 @@ def listeners(
     scored = scored.assign(score=to_numbers(scored, "score"))
     method = str(scored["method"].iloc[0])
     means = build_system_scores(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
-    excluded = _list_excluded_listeners(answers)
-    order, crowd = _choose_listener_rows(means, excluded, int(most))
+    excluded = _collect_exclusion_reasons(answers)
+    order, crowd = _split_listeners_by_row(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
     all_systems = list(means.columns) if summary is None else _sort_systems(means, summary)
     systems = all_systems[:_MOST_SYSTEMS]
@@ -136,7 +136,7 @@ def listeners(
     return figure
 
 
-def _choose_listener_rows(
+def _split_listeners_by_row(
     means: pd.DataFrame, excluded: Mapping[Any, str], most: int
 ) -> tuple[list[Any], list[Any]]:
     """Return the listeners with their own row (by mean, highest first, excluded ones last), and the other ones."""
@@ -151,7 +151,7 @@ def _choose_listener_rows(
     return order, [name for name in far.index if name not in chosen]
 
 
-def _list_excluded_listeners(answers: pd.DataFrame) -> dict[Any, str]:
+def _collect_exclusion_reasons(answers: pd.DataFrame) -> dict[Any, str]:
     """Return the listeners whose answers are all excluded, with the reasons."""
     if "excluded" not in answers.columns:
         return {}

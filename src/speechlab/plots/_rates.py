@@ -124,7 +124,7 @@ def error_rates(
                 _draw_points(axes, points, low, high, style, place)
         counts = to_numbers(unit_table, "utterances_scored")
         notes = [
-            _format_note(
+            _format_rates_and_count(
                 [value[at] for value in values], counts[at], sure=bool(np.isfinite(intervals[0][0][at]))
             )
             for at in range(len(unit_table))
@@ -309,7 +309,7 @@ def _draw_points(
         )  # fmt: skip
 
 
-def _format_note(values: list[float], count: float, *, sure: bool) -> str:
+def _format_rates_and_count(values: list[float], count: float, *, sure: bool) -> str:
     percentages = " / ".join("–" if value != value else f"{value:.1%}" for value in values)
     many = f"n = {count:.0f}" if count == count else "n = 0"
     return f"{percentages}, {many}" + ("" if sure or values[0] != values[0] else ", range unknown")

@@ -17,9 +17,9 @@ _SHOWN_CHARS = 80
 def normalize_host(name: object) -> str:
     """Return a host in the form compared with ``Host``: name or address in lower case, without port and brackets."""
     allowed = "write a name or an address alone, such as speech.example.org or 192.0.2.7"
-    host = _check_text(name, allowed).lower()
+    host = _check_address_text(name, allowed).lower()
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    if _is_address(bare):
+    if _is_ip_address(bare):
         return str(ipaddress.ip_address(bare))  # in the short form, which clients send
     faults = {
         "has a wildcard, and names are compared whole": "*" in host,
@@ -27,7 +27,7 @@ def normalize_host(name: object) -> str:
         "has a port, which is not compared": ":" in host,
         "cannot be the name of a host (names beyond ASCII are sent as xn--…)": not _HOST.fullmatch(host),
     }
-    _raise_first_fault(host, faults, allowed)
+    _raise_if_faulty(host, faults, allowed)
     return host
 
 
@@ -36,12 +36,12 @@ def normalize_origin(origin: object, *, any_page: bool) -> str:
     allowed = (
         "write scheme and host, and the port if it is not the usual one, such as https://page.example.org"
     )
-    text = _check_text(origin, allowed).lower()
+    text = _check_address_text(origin, allowed).lower()
     if text == "null" or (any_page and text == "*"):
         return text
     scheme, mark, authority = text.partition("://")
-    host, port = _split_port(authority)
-    is_host = _HOST.fullmatch(host) or (host.startswith("[") and _is_address(host[1:-1]))
+    host, port = _split_host_and_port(authority)
+    is_host = _HOST.fullmatch(host) or (host.startswith("[") and _is_ip_address(host[1:-1]))
     faults = {
         "has a wildcard, and origins are compared whole": "*" in text,
         "has no scheme": not mark or not _SCHEME.fullmatch(scheme),
@@ -54,7 +54,7 @@ def normalize_origin(origin: object, *, any_page: bool) -> str:
         f"names the usual port of {scheme}, which browsers leave out": port is not None
         and port == _DEFAULT_PORTS.get(scheme),
     }
-    _raise_first_fault(text, faults, allowed)
+    _raise_if_faulty(text, faults, allowed)
     return text
 
 
@@ -84,7 +84,7 @@ def is_sent_unencrypted(url: str) -> bool:
     return address.scheme == "http" and not is_loopback(address.hostname or "")
 
 
-def _check_text(value: object, allowed: str) -> str:
+def _check_address_text(value: object, allowed: str) -> str:
     if isinstance(value, str) and "@" in value:
         message = f"it holds a user name or password, which is never compared; {allowed}"
         raise ValueError(message)  # without the value, which is a secret
@@ -93,11 +93,11 @@ def _check_text(value: object, allowed: str) -> str:
         "is not a text": not isinstance(value, str),
         "is empty or has spaces or control characters": not text.isprintable() or not text or " " in text,
     }
-    _raise_first_fault(value, faults, allowed)
+    _raise_if_faulty(value, faults, allowed)
     return text
 
 
-def _raise_first_fault(value: object, faults: dict[str, bool], allowed: str) -> None:
+def _raise_if_faulty(value: object, faults: dict[str, bool], allowed: str) -> None:
     quoted = repr(value)
     if len(quoted) > _SHOWN_CHARS:
         quoted = f"{quoted[: _SHOWN_CHARS - 1]}…"
@@ -106,7 +106,7 @@ def _raise_first_fault(value: object, faults: dict[str, bool], allowed: str) -> 
             raise ValueError(f"{quoted} {fault}; {allowed}")
 
 
-def _is_address(text: str) -> bool:
+def _is_ip_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -114,7 +114,7 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _split_port(rest: str) -> tuple[str, int | None]:
+def _split_host_and_port(rest: str) -> tuple[str, int | None]:
     """Host and port in the text after a scheme; the port is 0 if it is invalid."""
     host, colon, digits = rest.rpartition(":")
     if not colon or rest.endswith("]"):

@@ -62,7 +62,7 @@ def create_app(config: ServiceConfig) -> Starlette:
             Route(TRANSLATION_PATH.rstrip("/"), translate, methods=["POST"]),
         ],
         middleware=middleware,
-        exception_handlers={HTTPException: _reply_no_route},
+        exception_handlers={HTTPException: _reply_route_error},
     )
     app.router.redirect_slashes = False
     app.state.service = service
@@ -73,7 +73,7 @@ async def _reply_alive(_request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-async def _reply_no_route(request: Request, error: Exception) -> Response:
+async def _reply_route_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     where = resolve_service_name(request.url.path)
     if error.status_code == 405:

@@ -121,7 +121,7 @@ class ServiceConfig(BaseModel):
 
     @field_validator("api_keys", "operator_keys")
     @classmethod
-    def _check_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_api_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
         if not all(map(is_key_form, keys)):
             message = (
                 f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
@@ -133,13 +133,13 @@ class ServiceConfig(BaseModel):
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _normalize_hosts(cls, hosts: object) -> tuple[str, ...]:
-        return tuple(normalize_host(host) for host in _check_list(hosts, "speech.example.org"))
+        return tuple(normalize_host(host) for host in _require_list(hosts, "speech.example.org"))
 
     @field_validator("ws_origins", "cors_origins", mode="before")
     @classmethod
     def _normalize_origins(cls, origins: object, info: ValidationInfo) -> tuple[str, ...]:
         any_page = info.field_name == "cors_origins"
-        listed = _check_list(origins, "https://page.example.org")
+        listed = _require_list(origins, "https://page.example.org")
         return tuple(normalize_origin(origin, any_page=any_page) for origin in listed)
 
     @field_validator("recognizer_url")
@@ -180,7 +180,7 @@ class ServiceConfig(BaseModel):
             raise ConfigurationError(f"the service's setting {name!r}: {reason}") from None
 
 
-def _check_list(given: object, example: str) -> tuple[object, ...]:
+def _require_list(given: object, example: str) -> tuple[object, ...]:
     if not isinstance(given, (list, tuple, set, frozenset)):
         message = f'it must be a list, even with one item: ["{example}"]'
         raise ValueError(message)  # noqa: TRY004 - all faults of settings have the same type
@@ -209,16 +209,16 @@ def load_config(
     warnings: list[str] = []
     settings: dict[str, Any] = {}
     if path is not None:
-        settings.update(_read_file(path, warnings))
-    settings.update(_read_environment(os.environ if environment is None else environment, warnings))
+        settings.update(_read_settings_file(path, warnings))
+    settings.update(_read_environment_settings(os.environ if environment is None else environment, warnings))
     arguments = {name: value for name, value in (overrides or {}).items() if value is not None}
     if isinstance(arguments.get("engines"), dict) and isinstance(settings.get("engines"), dict):
-        arguments["engines"] = _merge_engines(settings["engines"], arguments["engines"])
+        arguments["engines"] = _merge_engine_options(settings["engines"], arguments["engines"])
     settings.update(arguments)
     return ServiceConfig.of(settings), warnings
 
 
-def _read_file(path: Path, warnings: list[str]) -> dict[str, Any]:
+def _read_settings_file(path: Path, warnings: list[str]) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
         read = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -237,7 +237,7 @@ def _read_file(path: Path, warnings: list[str]) -> dict[str, Any]:
     return read
 
 
-def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
+def _read_environment_settings(environment: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     single_keys: dict[str, list[str]] = {}
     for variable, text in environment.items():
@@ -278,7 +278,7 @@ def _parse_setting(name: str, text: str, source: str) -> Any:
     return value
 
 
-def _merge_engines(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+def _merge_engine_options(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     merged = dict(first)
     for name, options in second.items():
         merged[name] = {**merged.get(name, {}), **options}
@@ -298,7 +298,7 @@ def parse_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")
         settings[name] = _parse_setting(name, text, f"--set {name}")
     if engine_options := _parse_engine_options(engines):
-        settings["engines"] = _merge_engines(settings.get("engines", {}), engine_options)
+        settings["engines"] = _merge_engine_options(settings.get("engines", {}), engine_options)
     return settings
 
 

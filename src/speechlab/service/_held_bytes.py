@@ -108,7 +108,7 @@ class HeldBytes:
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads."""
         with self._lock:
-            self._check_open()
+            self._raise_if_closed()
             self.reserve(self.size + len(data))
             self._memory += data
             self.size += len(data)
@@ -118,7 +118,7 @@ class HeldBytes:
     def read(self, start: int = 0, size: int | None = None) -> bytes:
         """Return some bytes, by default all of them. Blocks for those in a file."""
         with self._lock:
-            self._check_open()
+            self._raise_if_closed()
             end = self.size if size is None else min(self.size, start + size)
             if self._file is None:
                 return bytes(self._memory[start:end])
@@ -128,7 +128,7 @@ class HeldBytes:
     def view(self) -> memoryview:
         """Return all bytes without reading them, from a file as pages of it. They are valid as long as the view."""
         with self._lock:
-            self._check_open()
+            self._raise_if_closed()
             if self._file is None:
                 return memoryview(self._memory)
             return memoryview(mmap.mmap(self._file.fileno(), self.size, access=mmap.ACCESS_COPY))
@@ -144,7 +144,7 @@ class HeldBytes:
                 self._file.close()
             self._budget.count_bytes(self._owner, -self._counted, self._service)
 
-    def _check_open(self) -> None:
+    def _raise_if_closed(self) -> None:
         if self._closed:
             raise ClientGone
 

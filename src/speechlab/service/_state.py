@@ -110,12 +110,12 @@ class InFlight:
         closing = [asyncio.create_task(conversation.drain()) for conversation in self._conversations]
         while not hurry() and (remaining_s := until - time.monotonic()) > 0:
             # A signal handler wakes no task, so hurry() has to be polled.
-            if await self._wait_idle(min(remaining_s, 0.05)):
+            if await self._wait_until_idle(min(remaining_s, 0.05)):
                 break
         late = list(self._conversations)
         closing += [asyncio.create_task(conversation.close_now()) for conversation in late]
         if late:
-            await self._wait_idle(1.0)
+            await self._wait_until_idle(1.0)
         for task in closing:
             task.cancel()
         log("drained", broken_off=len(late) + self.running)
@@ -124,7 +124,7 @@ class InFlight:
         if not (self._conversations or self.running):
             self._idle.set()
 
-    async def _wait_idle(self, within_s: float) -> bool:
+    async def _wait_until_idle(self, within_s: float) -> bool:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._idle.wait()

@@ -65,12 +65,12 @@ class BlobFolder:
     def has_blob(self, blob: Blob) -> bool:
         """Return whether a file exists in its full length; a power failure may leave an empty file."""
         try:
-            about = self._find(blob.sha256, blob.suffix).lstat()
+            about = self._resolve_checked_path(blob.sha256, blob.suffix).lstat()
         except (OSError, StoreError):
             return False
         return S_ISREG(about.st_mode) and about.st_size == blob.size
 
-    def _find(self, sha256: str, suffix: str) -> Path:
+    def _resolve_checked_path(self, sha256: str, suffix: str) -> Path:
         """Return the path of a file, whose folder is no link."""
         path = self.resolve_path(sha256, suffix)
         if path.parent.is_symlink():
@@ -80,7 +80,7 @@ class BlobFolder:
     def is_intact(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file exists and its content has the digest in its name."""
         try:
-            path = self._find(sha256, suffix)
+            path = self._resolve_checked_path(sha256, suffix)
             return not path.is_symlink() and path.is_file() and file_sha256(path) == sha256
         except (OSError, StoreError):
             return False

@@ -120,7 +120,7 @@ class Store:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # recordings of people are private
         except OSError as error:
             raise build_store_error(error, self.path) from error
-        with self._convert_errors():
+        with self._lock_and_convert_errors():
             self._db = open_read_only(file) if self.read_only else open_database(file, busy_s=_BUSY_TIMEOUT_S)
             try:
                 if self.read_only:
@@ -159,7 +159,7 @@ class Store:
             self._db.close()
 
     def __len__(self) -> int:
-        ((count,),) = self._query("SELECT count(*) FROM results")
+        ((count,),) = self._query_rows("SELECT count(*) FROM results")
         return int(count)
 
     def get(self, key: str) -> StoredResult | None:
@@ -169,8 +169,8 @@ class Store:
     def get_many(self, keys: Collection[str]) -> dict[str, StoredResult]:
         """Return the stored results of many keys; results with a missing or truncated file are left out."""
         results: dict[str, StoredResult] = {}
-        for some, marks in _slice_keys(keys):
-            with self._convert_errors():
+        for some, marks in _batch_unique_keys(keys):
+            with self._lock_and_convert_errors():
                 rows = self._db.execute(
                     f"SELECT key, operation, request, response, created FROM results WHERE key IN ({marks})",  # noqa: S608 - names of columns and placeholders; values are bound
                     some,
@@ -192,15 +192,15 @@ class Store:
                     except ValueError:
                         continue
                     results[key] = StoredResult(
-                        key, operation, sent, answered, self._to_paths(own_blobs), created
+                        key, operation, sent, answered, self._resolve_blob_paths(own_blobs), created
                     )
         return results
 
     def failures(self, keys: Collection[str]) -> dict[str, Attempt]:
         """Return the last failed attempt of each request that has no result."""
         attempts: dict[str, Attempt] = {}
-        for some, marks in _slice_keys(keys):
-            rows = self._query(
+        for some, marks in _batch_unique_keys(keys):
+            rows = self._query_rows(
                 f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE key IN ({marks}) "  # noqa: S608 - names of columns and placeholders; values are bound
                 "AND status = 'error' AND key NOT IN (SELECT key FROM results) ORDER BY id",
                 some,
@@ -235,7 +235,7 @@ class Store:
             role: file if isinstance(file, Blob) else self.blobs.add_bytes(*file)
             for role, file in (files or {}).items()
         }
-        created, paths = time.time(), self._to_paths(file_blobs)
+        created, paths = time.time(), self._resolve_blob_paths(file_blobs)
         row = (key, operation, _to_json(request), _to_json(response), created)
         with self.transaction():
             # this also removes the blobs of the replaced row
@@ -249,17 +249,17 @@ class Store:
 
     def add_attempt(self, attempt: Attempt) -> None:
         """Record an attempt; :meth:`put` does it for one with a result."""
-        self._query(
+        self._query_rows(
             f"INSERT INTO attempts ({_ATTEMPT_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - names of columns and placeholders; values are bound
             astuple(attempt),
         )
 
     def attempts(self, key: str) -> list[Attempt]:
         """Return all attempts at a request, oldest first."""
-        rows = self._query(f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE key = ? ORDER BY id", (key,))  # noqa: S608 - names of columns and placeholders; values are bound
+        rows = self._query_rows(f"SELECT {_ATTEMPT_COLUMNS} FROM attempts WHERE key = ? ORDER BY id", (key,))  # noqa: S608 - names of columns and placeholders; values are bound
         return [Attempt(*row) for row in rows]
 
-    def _to_paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
+    def _resolve_blob_paths(self, blobs: Mapping[str, Blob]) -> dict[str, Path]:
         return {role: self.blobs.resolve_path(blob.sha256, blob.suffix) for role, blob in blobs.items()}
 
     def claims(self) -> Claims:
@@ -269,7 +269,7 @@ class Store:
     def save_run(self, record: RunRecord) -> None:
         """Write or update the record of a run. :meth:`add_part` adds the parts."""
         about = record.id, record.operation, record.status, record.started, record.ended
-        self._query(
+        self._query_rows(
             f"INSERT INTO runs ({_RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET "  # noqa: S608 - names of columns and placeholders; values are bound
             "status = excluded.status, ended = excluded.ended, manifest = excluded.manifest",
             (*about, _to_json(record.manifest)),
@@ -278,7 +278,7 @@ class Store:
     def add_part(self, run: str, table: bytes, rows: int) -> RunPart:
         """Keep the next piece of a run's table: a Parquet file, with its number of rows."""
         part = RunPart(self.blobs.add_bytes(table, PART_SUFFIX).sha256, rows)
-        self._query(
+        self._query_rows(
             "INSERT INTO run_parts SELECT ?, coalesce(max(number), -1) + 1, ?, ? FROM run_parts WHERE run = ?",
             (run, part.sha256, part.rows, run),
         )
@@ -286,24 +286,24 @@ class Store:
 
     def run(self, run: str) -> RunRecord:
         """Return a run by its id."""
-        rows = self._query(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
+        rows = self._query_rows(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run,))  # noqa: S608 - names of columns and placeholders; values are bound
         if not rows:
             latest = ", ".join(record.id for record in self.runs()[-3:]) or "none"
             raise StoreError(f"the store {self.path} has no run {run!r}; its latest are: {latest}")
-        return self._build_record(rows[0])
+        return self._build_run_record(rows[0])
 
     def runs(self) -> list[RunRecord]:
         """Return all runs in the order of their beginnings, independent of the system clock."""
         query = f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY rowid"  # noqa: S608 - names of columns, no values
-        return [self._build_record(row) for row in self._query(query)]
+        return [self._build_run_record(row) for row in self._query_rows(query)]
 
     def part_path(self, part: RunPart) -> Path:
         """Return the Parquet file of a part."""
         return self.blobs.resolve_path(part.sha256, PART_SUFFIX)
 
-    def _build_record(self, row: tuple[Any, ...]) -> RunRecord:
+    def _build_run_record(self, row: tuple[Any, ...]) -> RunRecord:
         run, operation, status, started, ended, manifest = row
-        rows = self._query("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
+        rows = self._query_rows("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
         kept = tuple(RunPart(*part) for part in rows)
         try:
             return RunRecord(run, operation, status, started, ended, _parse(manifest), kept)
@@ -312,14 +312,14 @@ class Store:
 
     def keep_facts(self, key: str, facts: dict[str, Any]) -> None:
         """Keep the timing and frames of the reply to a request, without a credential; earlier ones are replaced."""
-        self._query(
+        self._query_rows(
             "INSERT INTO replies VALUES (?, ?) ON CONFLICT(key) DO UPDATE SET facts = excluded.facts",
             (key, orjson.dumps(facts).decode()),
         )
 
     def facts(self, key: str) -> dict[str, Any]:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
-        rows = self._query("SELECT facts FROM replies WHERE key = ?", (key,))
+        rows = self._query_rows("SELECT facts FROM replies WHERE key = ?", (key,))
         with suppress(ValueError):
             return _parse(rows[0][0]) if rows else {}
         return {}
@@ -327,7 +327,7 @@ class Store:
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
         """Return keys and parameters of the newest results of an operation, the last written first."""
         query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
-        return [(key, _parse(request)) for key, request in self._query(query, (operation, limit))]
+        return [(key, _parse(request)) for key, request in self._query_rows(query, (operation, limit))]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -338,7 +338,7 @@ class Store:
         Raises:
             StoreError: A write failed, or the store's folder was removed or moved.
         """
-        with self._convert_errors():
+        with self._lock_and_convert_errors():
             if self._depth:
                 yield
                 return
@@ -355,20 +355,20 @@ class Store:
                     self._depth -= 1
 
     @contextmanager
-    def _convert_errors(self) -> Iterator[None]:
+    def _lock_and_convert_errors(self) -> Iterator[None]:
         with self._lock:
             try:
                 yield
             except sqlite3.Error as error:
                 raise build_database_error(error, self.path) from error
 
-    def _query(self, query: str, values: Sequence[object] = ()) -> list[Any]:
+    def _query_rows(self, query: str, values: Sequence[object] = ()) -> list[Any]:
         """Return the rows of a query; none of a statement that writes."""
-        with self._convert_errors():
+        with self._lock_and_convert_errors():
             return self._db.execute(query, values).fetchall()
 
 
-def _slice_keys(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+def _batch_unique_keys(keys: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     """Yield the different keys, some at a time, each time with the placeholders of a query for them."""
     unique = list(dict.fromkeys(keys))
     for start in range(0, len(unique), _KEYS_AT_ONCE):

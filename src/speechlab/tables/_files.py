@@ -114,7 +114,7 @@ def parse_delimited(text: str, usual: str) -> pd.DataFrame:
         options = plain
     empty = ["", '""'] if options is plain else [""]
     rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
-    if may_be_plain and options is not plain and _holds_lines(rows, separator):
+    if may_be_plain and options is not plain and _has_swallowed_lines(rows, separator):
         options = plain
         rows = pd.read_csv(StringIO(text), na_values=["", '""'], **options)
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
@@ -133,7 +133,7 @@ def parse_delimited(text: str, usual: str) -> pd.DataFrame:
     return rows
 
 
-def _holds_lines(rows: pd.DataFrame, separator: str) -> bool:
+def _has_swallowed_lines(rows: pd.DataFrame, separator: str) -> bool:
     """Return whether a quote at the beginning of a text has taken the following lines for one cell."""
     return any(
         isinstance(cell, str) and "\n" in cell and separator in cell for name in rows for cell in rows[name]
@@ -211,7 +211,7 @@ def read_column_names(path: Path) -> tuple[Any, ...]:
     """Return the names of a file's columns; for JSON Lines, those in its first lines."""
     import pyarrow.parquet as pq
 
-    with _translate_errors(path):
+    with _translate_read_errors(path):
         if path.is_dir():
             return tuple(_open_dataset(path).schema.empty_table().to_pandas().columns)
         format_ = resolve_table_format(path)
@@ -219,20 +219,20 @@ def read_column_names(path: Path) -> tuple[Any, ...]:
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
         with open_packed(path) as stream:
             if format_.kind == "csv":
-                head = pd.read_csv(stream, nrows=0, **_dialect(path, format_))
+                head = pd.read_csv(stream, nrows=0, **_detect_csv_options(path, format_))
                 return tuple(map(unguard_cell, head.columns))
             return tuple(pd.read_json(stream, lines=True, nrows=_HEAD_LINES).columns)
 
 
 def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.DataFrame]:
     """Read a file, or a folder of Parquet files in the order of their names."""
-    with _translate_errors(path):
+    with _translate_read_errors(path):
         if path.is_dir() or resolve_table_format(path).kind == "parquet":
             yield from _to_frames(
-                _read_folder_batches(path, rows) if path.is_dir() else _read_batches(path, rows)
+                _read_folder_batches(path, rows) if path.is_dir() else _read_parquet_batches(path, rows)
             )
         elif (format_ := resolve_table_format(path)).kind == "csv":
-            dialect = _dialect(path, format_)
+            dialect = _detect_csv_options(path, format_)
             with open_packed(path) as stream:
                 names = pd.read_csv(stream, nrows=0, **dialect).columns
             as_text = {name: str for name in names if unguard_cell(name) in texts}
@@ -253,7 +253,7 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
                 yield from lines
 
 
-def _dialect(path: Path, format_: TableFormat) -> dict[str, Any]:
+def _detect_csv_options(path: Path, format_: TableFormat) -> dict[str, Any]:
     """Return the options of pandas for a file of CSV or TSV."""
     if format_.separator not in _PLAIN:
         return {"sep": format_.separator}
@@ -270,7 +270,7 @@ def _unguard_frame(frame: pd.DataFrame, *, is_plain: bool) -> pd.DataFrame:
 
 
 @contextmanager
-def _translate_errors(path: Path) -> Iterator[None]:
+def _translate_read_errors(path: Path) -> Iterator[None]:
     """Translate the errors of reading a table file."""
     try:
         yield
@@ -286,7 +286,7 @@ def _translate_errors(path: Path) -> Iterator[None]:
         raise InvalidRequestError(message, parameter="source") from error
 
 
-def _read_batches(path: Path, rows: int) -> Iterator[pa.Table]:
+def _read_parquet_batches(path: Path, rows: int) -> Iterator[pa.Table]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

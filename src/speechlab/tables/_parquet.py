@@ -33,19 +33,19 @@ def check_parquet(source: Path | bytes) -> None:
 
     packed, name = (len(source), "it") if isinstance(source, bytes) else (source.stat().st_size, source.name)
     try:
-        with pq.ParquetFile(_to_file(source)) as file:
+        with pq.ParquetFile(_to_parquet_source(source)) as file:
             total, texts = _measure_columns(file.metadata)
         check_unpacked(name, total, packed)
         for column, bound in texts.items():
             if total + bound > max_unpacked(packed):  # a text may be repeated
-                for size in _measure_texts(source, column):
+                for size in _measure_text_bytes(source, column):
                     total += size
                     check_unpacked(name, total, packed)
     except pa.ArrowException as error:
         raise ValueError(f"it is no Parquet file: {error}") from error
 
 
-def _to_file(source: Path | bytes) -> Any:
+def _to_parquet_source(source: Path | bytes) -> Any:
     return BytesIO(source) if isinstance(source, bytes) else source
 
 
@@ -61,16 +61,16 @@ def _measure_columns(metadata: pq.FileMetaData) -> tuple[int, Counter[str]]:
     return total, texts
 
 
-def _measure_texts(source: Path | bytes, column: str) -> Iterator[int]:
+def _measure_text_bytes(source: Path | bytes, column: str) -> Iterator[int]:
     """Yield the bytes of the texts of a column, some rows at a time, of which each different text is read once."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     rows = _NESTED_ROWS if "." in column else _ROWS
-    with pq.ParquetFile(_to_file(source), read_dictionary=[column]) as file:
+    with pq.ParquetFile(_to_parquet_source(source), read_dictionary=[column]) as file:
         for batch in file.iter_batches(rows, columns=[column]):
-            for values in map(_flatten, batch.columns):
+            for values in map(_flatten_lists, batch.columns):
                 if pa.types.is_dictionary(values.type) and len(values.dictionary):
                     lengths = pc.binary_length(values.dictionary.cast(pa.binary()))
                     yield pc.sum(lengths.take(values.indices)).as_py() or 0
@@ -78,7 +78,7 @@ def _measure_texts(source: Path | bytes, column: str) -> Iterator[int]:
                     yield values.nbytes
 
 
-def _flatten(values: pa.Array) -> pa.Array:
+def _flatten_lists(values: pa.Array) -> pa.Array:
     """Return the innermost values of lists."""
     import pyarrow as pa
 

@@ -34,16 +34,16 @@ _MAX_DEPTH = 50
 
 def to_storable(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table with the same rows in the same order that a Parquet file can store, with unique names."""
-    names = _to_unique_texts(frame.columns)
-    columns = {name: _to_plain_column(frame.iloc[:, at]).array for at, name in enumerate(names)}
+    names = _labels_to_unique_texts(frame.columns)
+    columns = {name: _to_storable_column(frame.iloc[:, at]).array for at, name in enumerate(names)}
     storable = pd.DataFrame(columns, index=frame.index)
     if not isinstance(frame.index, pd.RangeIndex):
-        levels = [_to_plain_column(_get_index_level(frame.index, at)) for at in range(frame.index.nlevels)]
+        levels = [_to_storable_column(_get_index_level(frame.index, at)) for at in range(frame.index.nlevels)]
         if len(levels) > 1:
             storable.index = pd.MultiIndex.from_arrays(levels, names=list(frame.index.names))
         else:
             storable.index = pd.Index(levels[0], name=frame.index.name)
-    storable.attrs = {name: value for name, value in frame.attrs.items() if _is_json(name, value)}
+    storable.attrs = {name: value for name, value in frame.attrs.items() if _is_json_item(name, value)}
     return storable
 
 
@@ -66,7 +66,7 @@ def to_pandas_table(table: pa.Table) -> pd.DataFrame:
         frame = frame.astype(dict.fromkeys(texts, text_dtype()))
     noted = (table.schema.metadata or {}).get(_LABELS_KEY)
     if noted is not None:
-        frame.columns = _parse_labels(noted)
+        frame.columns = _parse_column_labels(noted)
     return frame
 
 
@@ -101,7 +101,7 @@ def cell_to_text(value: object) -> str | None:
         return f"<{type(value).__name__}>"
 
 
-def _parse_labels(noted: bytes) -> pd.Index[Any]:
+def _parse_column_labels(noted: bytes) -> pd.Index[Any]:
     header = orjson.loads(noted)
     names = header["names"]
     labels = [tuple(label) if isinstance(label, list) else label for label in header["labels"]]
@@ -123,7 +123,7 @@ def _label_to_json(label: Any) -> Any:
     return _label_to_text(label)
 
 
-def _to_unique_texts(columns: pd.Index[Any]) -> list[str]:
+def _labels_to_unique_texts(columns: pd.Index[Any]) -> list[str]:
     """Return the labels as unique texts: 1 and "1" are two columns."""
     unique: dict[str, None] = {}
     for label in columns.tolist():
@@ -144,7 +144,7 @@ def _get_index_level(index: pd.Index[Any], at: int) -> pd.Series[Any]:
     return pd.Series(index.get_level_values(at), index=pd.RangeIndex(len(index)))
 
 
-def _is_json(name: object, value: object) -> bool:
+def _is_json_item(name: object, value: object) -> bool:
     try:
         json.dumps({name: value})
     except (TypeError, ValueError, RecursionError):
@@ -152,12 +152,12 @@ def _is_json(name: object, value: object) -> bool:
     return isinstance(name, str)
 
 
-def _to_plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
+def _to_storable_column(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the first form of a column that a file keeps without loss."""
-    for form in _list_forms(column):
+    for form in _list_form_builders(column):
         try:
             converted = form()
-            fits = _is_lossless(converted)
+            fits = _is_lossless_column(converted)
         except Exception:  # noqa: BLE001 - from pandas, from Arrow, or from an object of any kind
             fits = False
         if fits:
@@ -165,21 +165,21 @@ def _to_plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series([cell_to_text(cell) for cell in column], dtype=text_dtype())
 
 
-def _is_object(column: pd.Series[Any]) -> bool:
+def _has_object_cells(column: pd.Series[Any]) -> bool:
     """Return whether the cells of a column are objects of any kind."""
     return str(column.dtype) == "object"
 
 
-def _list_forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
+def _list_form_builders(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
     dtype: Any = column.dtype
     if isinstance(dtype, pd.SparseDtype):
         sparse: Any = column.sparse
-        return [lambda: _to_plain_column(sparse.to_dense())]
-    if _is_object(column):
+        return [lambda: _to_storable_column(sparse.to_dense())]
+    if _has_object_cells(column):
         cells = column.tolist()
         if any(isinstance(cell, bytes | bytearray | memoryview | AudioClip) for cell in cells):
             return []  # recordings, which the store has already
-        if any(_is_deep(cell) for cell in cells):
+        if any(_is_too_deep(cell) for cell in cells):
             return []
         if pd.api.types.infer_dtype(column, skipna=True) == "integer":
             return [
@@ -192,13 +192,13 @@ def _list_forms(column: pd.Series[Any]) -> list[Callable[[], pd.Series[Any]]]:
         binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
         if "view" in str(dtype.pyarrow_dtype):
             return [lambda: column.astype(text_dtype())]  # which pandas cannot write to a CSV file
-        return [] if binary else [lambda: column, lambda: _to_plain_column(column.astype(object))]
+        return [] if binary else [lambda: column, lambda: _to_storable_column(column.astype(object))]
     if dtype.kind == "f" and getattr(dtype, "itemsize", 8) > 8:
         return [lambda: _to_exact_floats(column)]
     return [lambda: column]
 
 
-def _is_lossless(column: pd.Series[Any]) -> bool:
+def _is_lossless_column(column: pd.Series[Any]) -> bool:
     """Return whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -207,9 +207,11 @@ def _is_lossless(column: pd.Series[Any]) -> bool:
         return True
     table = pa.Table.from_pandas(column.to_frame("x"), preserve_index=False)
     kind = table.schema.field(0).type
-    if _is_object(column) and pa.types.is_timestamp(kind):  # Arrow drops zones where cells differ in them
+    if _has_object_cells(column) and pa.types.is_timestamp(
+        kind
+    ):  # Arrow drops zones where cells differ in them
         return len({str(cell.tzinfo) for cell in column if not is_missing(cell)}) < 2
-    if _is_simple_type(kind) and not isinstance(column.dtype, pd.ArrowDtype):
+    if _is_simple_arrow_type(kind) and not isinstance(column.dtype, pd.ArrowDtype):
         return True
     file = BytesIO()
     pq.write_table(table, file)
@@ -227,7 +229,7 @@ def _is_plain_type(dtype: Any) -> bool:
     return isinstance(dtype, pd.Int64Dtype | pd.Float64Dtype | pd.BooleanDtype)
 
 
-def _is_simple_type(kind: pa.DataType) -> bool:
+def _is_simple_arrow_type(kind: pa.DataType) -> bool:
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -235,11 +237,11 @@ def _is_simple_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _is_deep(cell: object, levels: int = _MAX_DEPTH) -> bool:
+def _is_too_deep(cell: object, levels: int = _MAX_DEPTH) -> bool:
     if not isinstance(cell, list | tuple | dict | set | frozenset):
         return False
     inner = [*cell.keys(), *cell.values()] if isinstance(cell, dict) else cell
-    return not levels or any(_is_deep(item, levels - 1) for item in inner)
+    return not levels or any(_is_too_deep(item, levels - 1) for item in inner)
 
 
 def _categories_to_text(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -30,7 +30,7 @@ def hash_function(function: object, *, module: bool = False) -> str:
     The contents of lists, dicts and sets do not count: they may be caches that grow with each text.
     """
     content = (function, _sort_items(_collect_global_values(function))) if module else function
-    return hashlib.sha256(repr(_identify(content)).encode("utf-8", "replace")).hexdigest()[:8]
+    return hashlib.sha256(repr(_identify_value(content)).encode("utf-8", "replace")).hexdigest()[:8]
 
 
 def list_unhashed_values(function: object) -> dict[str, str]:
@@ -46,7 +46,11 @@ def list_unhashed_values(function: object) -> dict[str, str]:
         held |= {name: _get_cell_value(cell) for name, cell in cells}
     else:
         held |= getattr(inner, "__dict__", {}) if not isinstance(inner, type) else {}
-    return {name: type(value).__qualname__ for name, value in sorted(held.items()) if not _is_plain(value)}
+    return {
+        name: type(value).__qualname__
+        for name, value in sorted(held.items())
+        if not _is_plain_or_function(value)
+    }
 
 
 def _collect_global_values(function: object) -> dict[str, Any]:
@@ -70,9 +74,9 @@ def _collect_global_values(function: object) -> dict[str, Any]:
     return values
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain_or_function(value: object) -> bool:
     if isinstance(value, tuple | frozenset):
-        return all(map(_is_plain, value))
+        return all(map(_is_plain_or_function, value))
     return isinstance(value, (*_PLAIN, *_BUILT_IN, FunctionType))
 
 
@@ -86,7 +90,7 @@ def _list_names(code: CodeType) -> list[str]:
     return [*code.co_names, *inner]
 
 
-def _identify(value: object, depth: int = _DEPTH) -> object:
+def _identify_value(value: object, depth: int = _DEPTH) -> object:
     """Return the identity of a function or value, equal in all processes."""
     if value is None or isinstance(value, str | bytes | int | float):
         return value
@@ -95,13 +99,13 @@ def _identify(value: object, depth: int = _DEPTH) -> object:
     if depth == 0:
         return type(value).__qualname__
     if isinstance(value, tuple):
-        return [_identify(cell, depth - 1) for cell in value]
+        return [_identify_value(cell, depth - 1) for cell in value]
     if isinstance(value, frozenset):
-        return sorted(repr(_identify(cell, depth - 1)) for cell in value)
-    return _identify(_list_parts(value), depth - 1)
+        return sorted(repr(_identify_value(cell, depth - 1)) for cell in value)
+    return _identify_value(_list_identity_parts(value), depth - 1)
 
 
-def _list_parts(value: object) -> tuple[object, ...]:
+def _list_identity_parts(value: object) -> tuple[object, ...]:
     if isinstance(value, ModuleType):
         return (value.__name__,)
     if isinstance(value, _BUILT_IN):

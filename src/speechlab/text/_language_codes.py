@@ -117,13 +117,16 @@ def join_texts(texts: Iterable[str], language: str = "") -> str:
         stripped = text.strip()
         if stripped:
             meeting = unspaced or (
-                not language and joined and _is_unspaced(joined[-1]) and _is_unspaced(stripped[0])
+                not language
+                and joined
+                and _is_chinese_or_japanese(joined[-1])
+                and _is_chinese_or_japanese(stripped[0])
             )
             joined += stripped if not joined or meeting else f" {stripped}"
     return joined
 
 
-def _is_unspaced(character: str) -> bool:
+def _is_chinese_or_japanese(character: str) -> bool:
     """Return whether a character is Chinese, Japanese (punctuation and full width too), but not Korean."""
     return "\u2e80" <= character < "\uac00" or "\uff00" <= character <= "\uffef"
 

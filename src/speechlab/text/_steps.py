@@ -70,7 +70,7 @@ _DIGIT_FORMS = re.compile(
 )
 
 
-def _normalize_width(text: str) -> str:
+def _normalize_to_nfkc(text: str) -> str:
     if unicodedata.is_normalized("NFKC", text):
         return text
     return unicodedata.normalize("NFKC", _DIGIT_FORMS.sub(" ", text.translate(_SPACING_MARKS)))
@@ -125,7 +125,7 @@ _INVISIBLE_TABLE = _ByCategory(
 # kana.
 WIDTH = Step(
     "width",
-    _normalize_width,
+    _normalize_to_nfkc,
     f"NFKC after U+309B/U+FF9E->U+3099, U+309C/U+FF9F->U+309A, blank at {_DIGIT_FORMS.pattern}",
 )
 
@@ -136,12 +136,12 @@ LOWER_TURKIC = Step(
 )
 
 
-def _remove_invisible(text: str) -> str:
+def _remove_invisible_characters(text: str) -> str:
     return text if text.isascii() and text.isprintable() else text.translate(_INVISIBLE_TABLE)
 
 
 # Removes zero-width characters, soft hyphens, bidirectional marks, control characters and emoji selectors.
-INVISIBLE = Step("invisible", _remove_invisible, "Cf, Cc, Me, variation selectors -> nothing")
+INVISIBLE = Step("invisible", _remove_invisible_characters, "Cf, Cc, Me, variation selectors -> nothing")
 
 # Replaces punctuation and symbols by spaces, except ``.`` and ``,`` between digits, and the signs %, ‰, ± and
 # −.

@@ -70,7 +70,7 @@ def loops(text: str, reference: str = "") -> bool:
     """
     check_text(text)
     check_text(reference, "reference")
-    letters, reference_letters = _select_letters(text), _select_letters(reference)
+    letters, reference_letters = _strip_case_and_signs(text), _strip_case_and_signs(reference)
     for rule in (_SHORT, _LONG):
         for match in rule.finditer(letters):
             unit = match[1]
@@ -79,5 +79,5 @@ def loops(text: str, reference: str = "") -> bool:
     return False
 
 
-def _select_letters(text: str) -> str:
+def _strip_case_and_signs(text: str) -> str:
     return _SIGNS.sub("", text.casefold())

@@ -72,18 +72,18 @@ def detect_format(data: bytes | bytearray | memoryview) -> AudioFormat:
             place = skip_tags(view, 0)
             behind = bytes(view[place : place + 12])
     if behind is head:
-        return _sniff_head(head)
+        return _detect_header_format(head)
     if is_mp3_header(behind) or not behind.strip(b"\0"):
         return AudioFormat.MP3
     try:
-        return _sniff_head(behind)
+        return _detect_header_format(behind)
     except UnsupportedAudioError as error:
-        if _name_stranger(behind):
+        if _name_unsupported_format(behind):
             raise UnsupportedAudioError(f"behind its tag, {error}") from None
     return AudioFormat.MP3
 
 
-def _sniff_head(head: bytes) -> AudioFormat:
+def _detect_header_format(head: bytes) -> AudioFormat:
     if head[:4] == b"RIFF" and head[8:12] == b"WAVE":
         return AudioFormat.WAV
     if head[:4] == b"OggS":
@@ -92,7 +92,7 @@ def _sniff_head(head: bytes) -> AudioFormat:
         return AudioFormat.FLAC
     if is_mp3_header(head[:4]):
         return AudioFormat.MP3
-    kind = f"this is {name}" if (name := _name_stranger(head)) else f"it starts with {head!r}"
+    kind = f"this is {name}" if (name := _name_unsupported_format(head)) else f"it starts with {head!r}"
     if not head:
         kind = "there are no bytes"
     raise UnsupportedAudioError(
@@ -109,7 +109,7 @@ def is_mp3_header(head: bytes) -> bool:
     return version != 1 and layer == 1 and bitrate != 15 and rate != 3
 
 
-def _name_stranger(head: bytes) -> str:
+def _name_unsupported_format(head: bytes) -> str:
     for offset, magic, name in _UNSUPPORTED_FORMATS:
         if head[offset : offset + len(magic)] == magic:
             return name
@@ -123,12 +123,12 @@ def skip_tags(data: Bytes | memoryview, position: int) -> int:
 
     A tag that says to be longer than the file ends with it.
     """
-    while size := _tag_size(bytes(data[position : position + 32]), data, position):
+    while size := _measure_tag(bytes(data[position : position + 32]), data, position):
         position = min(position + size, len(data))
     return position
 
 
-def _tag_size(head: bytes, data: Bytes | memoryview, position: int) -> int:
+def _measure_tag(head: bytes, data: Bytes | memoryview, position: int) -> int:
     """Return the size of the tag at a position; 0 if there is none."""
     if head[:3] == b"ID3" and len(head) >= 10:
         size = head[6] << 21 | head[7] << 14 | head[8] << 7 | head[9]
@@ -155,7 +155,7 @@ def starts_sound(data: Bytes, position: int) -> AudioFormat | None:
     """Return the format of the file that begins at a position in another one; None if there is none."""
     head = bytes(data[position : position + 12])
     try:
-        return None if is_mp3_header(head) else _sniff_head(head)
+        return None if is_mp3_header(head) else _detect_header_format(head)
     except UnsupportedAudioError:
         return None
 

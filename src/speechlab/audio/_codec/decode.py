@@ -137,7 +137,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
     is_plain = all(part.pcm for part in parts)
     blocks: _Blocks | None = None
     for part in parts:
-        for rate, block in _read_plain(part, data) if is_plain else read_part(part, data, source_format):
+        for rate, block in _read_plain_wav(part, data) if is_plain else read_part(part, data, source_format):
             found = (rate, block.shape[1])
             if blocks is None:
                 blocks = _Blocks(limits, *found, len(data), full_scale=32_768 if is_plain else 1)
@@ -152,7 +152,7 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
     return samples, blocks.sample_rate, source_format
 
 
-def _read_plain(part: SoundPart, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
+def _read_plain_wav(part: SoundPart, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
     """Yield the rate and a block of a WAV with 16-bit PCM, as services send it, in a fifth of soundfile's time."""
     assert part.pcm is not None
     channels, rate = part.pcm
@@ -175,15 +175,15 @@ def read_part(
         with suppress(soundfile.LibsndfileError), soundfile.SoundFile(BytesIO(part.read(data))) as file:
             yield from read_file(file, part)
             return
-    yield from _check_count(_read_with_av(part, data, source_format), part, source_format)
+    yield from _check_frame_count(_read_blocks_with_av(part, data, source_format), part, source_format)
 
 
 def read_file(file: soundfile.SoundFile, part: SoundPart) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part`."""
-    yield from _check_count(_read_blocks(file), part, file.format)
+    yield from _check_frame_count(_read_blocks(file), part, file.format)
 
 
-def _check_count(
+def _check_frame_count(
     blocks: Iterator[tuple[int, NDArray[np.float32]]], part: SoundPart, name: str
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the blocks; raise at the end if there are fewer frames than the container says."""
@@ -211,7 +211,7 @@ def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.fl
         raise AudioDecodeError(f"the {file.format} file is damaged: {error.error_string}") from error
 
 
-def _read_with_av(
+def _read_blocks_with_av(
     part: SoundPart, data: Bytes, source_format: AudioFormat
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     import av

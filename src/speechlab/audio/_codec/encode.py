@@ -148,13 +148,13 @@ class StreamEncoder(ABC):
         if self._closed:
             return b""
         self._closed = True
-        return self._close()
+        return self._write_end()
 
     @abstractmethod
     def _write(self, samples: Samples) -> bytes: ...
 
     @abstractmethod
-    def _close(self) -> bytes: ...
+    def _write_end(self) -> bytes: ...
 
 
 class _RawEncoder(StreamEncoder):
@@ -167,7 +167,7 @@ class _RawEncoder(StreamEncoder):
     def _write(self, samples: Samples) -> bytes:
         return self._take_header() + to_pcm16(samples)
 
-    def _close(self) -> bytes:
+    def _write_end(self) -> bytes:
         return self._take_header()
 
     def _take_header(self) -> bytes:
@@ -242,7 +242,7 @@ class _AvEncoder(StreamEncoder):
                 self._container.mux(packet)
         return self._sink.take()
 
-    def _close(self) -> bytes:
+    def _write_end(self) -> bytes:
         if self._frames:
             for packet in self._stream.encode(None):
                 self._container.mux(packet)
@@ -266,7 +266,7 @@ class _VorbisEncoder(StreamEncoder):
         self._file.write(samples)
         return self._sink.take()
 
-    def _close(self) -> bytes:
+    def _write_end(self) -> bytes:
         self._file.close()
         return self._sink.take()
 
@@ -311,7 +311,7 @@ def encode_blocks(
         case AudioFormat.OGG:
             yield _encode_with_soundfile(blocks, sample_rate, channels, ("OGG", "VORBIS"))
         case AudioFormat.MP3:
-            _check_mp3(sample_rate, shape[0])
+            _check_mp3_limits(sample_rate, shape[0])
             yield _encode_with_soundfile(blocks, sample_rate, channels, ("MP3", "MPEG_LAYER_III"))
 
 
@@ -339,7 +339,7 @@ def encode_small_opus(samples: Samples) -> bytes:
     return buffer.getvalue()
 
 
-def _check_mp3(sample_rate: int, frames: int) -> None:
+def _check_mp3_limits(sample_rate: int, frames: int) -> None:
     if sample_rate not in MP3_RATES_HZ:
         rates = ", ".join(str(rate) for rate in MP3_RATES_HZ)
         raise UnsupportedAudioError(f"MP3 does not exist at {sample_rate} Hz; resample to one of: {rates}")

@@ -28,8 +28,8 @@ _SMALL = 1 << 19
 
 def find_flac_streams(data: Bytes, position: int) -> list[SoundPart]:
     """Find the streams that stand behind each other, from a position on."""
-    total = _read_total(data, position)
-    if _read_ends(data, position, len(data))[-1:] == [total] and _is_one_stream(data, position):
+    total = _read_total_samples(data, position)
+    if _list_last_frame_ends(data, position, len(data))[-1:] == [total] and _is_one_stream(data, position):
         spans = ((position, len(data)),)
         return [SoundPart(position, spans, frames=total or None, is_file=position == 0)]
     starts = []
@@ -46,7 +46,7 @@ def find_flac_streams(data: Bytes, position: int) -> list[SoundPart]:
 
 def _build_part(data: Bytes, start: int, end: int, *, is_alone: bool) -> SoundPart:
     """Return a stream; its header gets the number of frames of its end, if its own is 0 or too small."""
-    total, ends = _read_total(data, start), _read_ends(data, start, end)
+    total, ends = _read_total_samples(data, start), _list_last_frame_ends(data, start, end)
     frames = total if total in ends or not ends else ends[-1]
     if frames < total:
         text = f"the FLAC file is cut short: it has {frames} of {total} frames, up to byte {end:,}"
@@ -58,12 +58,12 @@ def _build_part(data: Bytes, start: int, end: int, *, is_alone: bool) -> SoundPa
     return SoundPart(start, ((start + 26, end),), head, frames=frames)
 
 
-def _read_total(data: Bytes, start: int) -> int:
+def _read_total_samples(data: Bytes, start: int) -> int:
     """Return the number of frames in STREAMINFO; 0 if the writer did not know it."""
     return int.from_bytes(data[start + 18 : start + 26], "big") & _TOTAL
 
 
-def _read_ends(data: Bytes, start: int, end: int) -> list[int]:
+def _list_last_frame_ends(data: Bytes, start: int, end: int) -> list[int]:
     """Return the numbers of samples at the end of each of the last frames of a stream."""
     kind = _read_kind(data, start, end)
     if kind is None:
@@ -120,13 +120,13 @@ def _find_frames(data: Bytes, start: int, end: int, kind: _StreamKind) -> Iterat
     while at >= 0:
         head = window[at : at + 16]
         if len(head) > 5 and (head[2] & 15, head[3] & 15) == kind.codes:
-            frame = _read_frame(head, kind.block)
+            frame = _read_frame_header(head, kind.block)
             if frame is not None:
                 yield frame
         at = window.find(kind.sync, at + 1)
 
 
-def _read_frame(head: bytes, block: int) -> tuple[int, int] | None:
+def _read_frame_header(head: bytes, block: int) -> tuple[int, int] | None:
     """Read the first sample and the number of samples in the header of a frame; None if it is none."""
     ones = 0
     while ones < 7 and head[4] & 0x80 >> ones:
@@ -155,7 +155,7 @@ def _compute_crc8(data: bytes) -> int:
     return crc
 
 
-def _build_crc8() -> list[int]:
+def _build_crc8_table() -> list[int]:
     table = []
     for byte in range(256):
         crc = byte
@@ -170,4 +170,4 @@ _SIZES = (
     | {code: 576 << code - 2 for code in range(2, 6)}
     | {code: 256 << code - 8 for code in range(8, 16)}
 )
-_CRC8 = _build_crc8()
+_CRC8 = _build_crc8_table()

@@ -73,7 +73,9 @@ def find_mp3_streams(data: Bytes, position: int) -> list[SoundPart]:
     streams: list[_Stream] = []
     known: dict[bytes, tuple[int, _FrameKind]] = {}
     size = len(data)
-    at = span = position if is_mp3_header(data[position : position + 4]) else _find_first(data, position)
+    at = span = (
+        position if is_mp3_header(data[position : position + 4]) else _find_first_frame(data, position)
+    )
     while True:
         head = data[at : at + 4]
         found = known.get(head) or known.setdefault(head, _read_header(head))
@@ -87,7 +89,7 @@ def find_mp3_streams(data: Bytes, position: int) -> list[SoundPart]:
                 return [
                     SoundPart(each.start, tuple(each.spans)) for each in streams
                 ]  # a decoder has to count
-            at = span = _skip_gap(data, at)
+            at = span = _find_next_frame(data, at)
             if at >= size:
                 break
             continue
@@ -147,15 +149,15 @@ def _read_vbri(tag: bytes) -> _Header | None:
     return _Header(int.from_bytes(tag[14:18], "big"), 0, 0) if tag[:4] == b"VBRI" else None
 
 
-def _find_first(data: Bytes, position: int) -> int:
+def _find_first_frame(data: Bytes, position: int) -> int:
     """Return where the first frame begins, behind padding and what is left of tags."""
-    found = _find_frames(data, position, min(len(data), position + _MAX_LEAD))
+    found = _find_frame_pair(data, position, min(len(data), position + _MAX_LEAD))
     if found < 0:
         raise AudioDecodeError("the MP3 file has no frames behind its tag")
     return found
 
 
-def _find_frames(data: Bytes, position: int, end: int) -> int:
+def _find_frame_pair(data: Bytes, position: int, end: int) -> int:
     """Return where two frames of one kind follow each other; -1 if nowhere."""
     while (position := data.find(b"\xff", position, end)) >= 0:
         length, kind = _read_header(data[position : position + 4])
@@ -165,7 +167,7 @@ def _find_frames(data: Bytes, position: int, end: int) -> int:
     return -1
 
 
-def _skip_gap(data: Bytes, position: int) -> int:
+def _find_next_frame(data: Bytes, position: int) -> int:
     """Return where the next frame begins behind tags and zeros, or the end of the file; raise if some are damaged."""
     at = position
     while True:
@@ -185,7 +187,7 @@ def _skip_gap(data: Bytes, position: int) -> int:
         return zeros
     if other := starts_sound(data, at):
         raise AudioDecodeError(f"at byte {at:,} of the MP3 file begins another file ({other.upper()})")
-    following = _find_frames(data, at, len(data))
+    following = _find_frame_pair(data, at, len(data))
     if following >= 0:
         raise AudioDecodeError(
             f"the MP3 file is damaged at byte {at:,}: the next frame begins at byte {following:,}"

@@ -32,11 +32,11 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
     while at < size:
         if at + _PAGE.size > size:
             if data[at : at + 4] == b"OggS"[: size - at]:
-                raise _cut_short(size)
+                raise _build_truncation_error(size)
             break
         magic, flags, granule, serial, number, segments = _PAGE.unpack_from(data, at)
         if magic != b"OggS":
-            after = _skip_rest(data, at)
+            after = _find_next_page(data, at)
             if after == size:
                 break
             at = after
@@ -56,7 +56,7 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
         table = at + _PAGE.size
         end = table + segments + sum(data[table : table + segments])
         if table + segments > size or end > size:
-            raise _cut_short(size)
+            raise _build_truncation_error(size)
         if granule in {0, _NO_PACKET_ENDS}:  # a page of the header
             following.pop(serial, None)
         else:
@@ -68,11 +68,11 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
     ]
 
 
-def _cut_short(size: int) -> AudioDecodeError:
+def _build_truncation_error(size: int) -> AudioDecodeError:
     return AudioDecodeError(f"the OGG file is cut short: it ends within a page, {size} bytes in")
 
 
-def _skip_rest(data: Bytes, position: int) -> int:
+def _find_next_page(data: Bytes, position: int) -> int:
     """Return where the next page begins behind tags, or the end of the file; raise if pages are damaged."""
     at = skip_tags(data, position)
     if at == len(data) or data[at : at + 4] == b"OggS":

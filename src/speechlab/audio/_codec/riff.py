@@ -97,31 +97,31 @@ def _read_file(data: Bytes, position: int) -> tuple[SoundPart, int]:
         name, size = struct.unpack_from("<4sI", data, at)
         start = at + 8
         if name == b"data":
-            end, is_true_size = _find_end(data, start, size, riff)
+            end, is_true_size = _find_data_end(data, start, size, riff)
             is_true = is_true and is_true_size and not spans
             head = head or data[position : start - 4]
             spans.append((start, end))
             if end != start + size:  # its length was open, so that there are no chunks behind it
                 at = end
                 break
-        elif spans and not _is_chunk(data, at, size):
+        elif spans and not _has_chunk_at(data, at, size):
             break
         elif name == b"fmt " and not spans:
             layout = data[start : start + size] if size <= 64 else b""
-        at = _next_chunk(data, start + size, size)
+        at = _find_next_chunk(data, start + size, size)
     if not spans:
         raise AudioDecodeError("the WAV file ends before its sound: it has no data chunk")
     return _build_part(position, tuple(spans), head, layout, is_true=is_true), min(at, len(data))
 
 
-def _next_chunk(data: Bytes, end: int, size: int) -> int:
+def _find_next_chunk(data: Bytes, end: int, size: int) -> int:
     """Return where the next chunk begins: at an even place, unless the writer forgot to fill up an odd size."""
     if size % 2 and (data[end : end + 4] in _CHUNKS or is_wav(data, end)):
         return end
     return end + size % 2
 
 
-def _find_end(data: Bytes, start: int, declared: int, file_size: int) -> tuple[int, bool]:
+def _find_data_end(data: Bytes, start: int, declared: int, file_size: int) -> tuple[int, bool]:
     """Return where a data chunk ends, and whether libsndfile finds the same.
 
     A size of the whole file that is a placeholder says that the writer could not go back, and had to guess the other.
@@ -145,13 +145,13 @@ def _has_chunks_only(data: Bytes, position: int) -> bool:
         if position + 8 > len(data) or is_wav(data, position):
             return True
         size = int.from_bytes(data[position + 4 : position + 8], "little")
-        if not _is_chunk(data, position, size):
+        if not _has_chunk_at(data, position, size):
             return skip_tags(data, position) == len(data)
-        position = _next_chunk(data, position + 8 + size, size)
+        position = _find_next_chunk(data, position + 8 + size, size)
     return False
 
 
-def _is_chunk(data: Bytes, position: int, size: int) -> bool:
+def _has_chunk_at(data: Bytes, position: int, size: int) -> bool:
     """Return whether there is a chunk at a position: of a usual name, or of any name and complete."""
     name = data[position : position + 4]
     return (

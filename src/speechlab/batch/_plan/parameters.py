@@ -125,7 +125,7 @@ class Parameters:
         """Return the parameters of a row that are not None."""
         values = dict(self._common_values)
         for name, at in self.columns.items():
-            if (value := _check_cell(name, row[at], at)) is not None:
+            if (value := _normalize_cell(name, row[at], at)) is not None:
                 values[name] = value
         return values
 
@@ -139,7 +139,7 @@ def sort_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Coll
     same, columns = {}, {}
     for name, value in given.items():
         if isinstance(value, Value):
-            same[name] = _to_term_list(name, to_python_number(value.value))
+            same[name] = _normalize_terms_parameter(name, to_python_number(value.value))
         elif isinstance(value, Column) or (
             isinstance(value, str) and value in have and not _is_named_value(name, value)
         ):
@@ -149,8 +149,8 @@ def sort_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Coll
             columns[name] = column
         else:
             if isinstance(value, str):
-                _check_value(name, value, have, numbers)
-            same[name] = _to_term_list(name, to_python_number(value))
+                _check_text_value(name, value, have, numbers)
+            same[name] = _normalize_terms_parameter(name, to_python_number(value))
     return Parameters(same, columns)
 
 
@@ -161,7 +161,7 @@ def _is_named_value(name: str, value: str) -> bool:
     return (name == "format" and value in set(AudioFormat)) or (name == "vad" and value in set(VadMode))
 
 
-def _to_term_list(name: str, value: Any) -> Any:
+def _normalize_terms_parameter(name: str, value: Any) -> Any:
     if name not in _TERM_PARAMETERS or value is None:
         return value
     if isinstance(value, Mapping):
@@ -189,7 +189,7 @@ def check_text_cell(value: object, column: str) -> str:
     raise InvalidRequestError(message, parameter=column)
 
 
-def _check_cell(name: str, value: Any, column: str) -> Any:
+def _normalize_cell(name: str, value: Any, column: str) -> Any:
     if name == "voice" and isinstance(value, Voice):
         return value
     if name in _REQUIRED_PARAMETERS or isinstance(value, str):
@@ -203,7 +203,7 @@ def _check_cell(name: str, value: Any, column: str) -> Any:
         return None
     elif isinstance(value, float) and value.is_integer():
         value = int(value)  # pandas stores whole numbers as floats if a cell of the column is empty
-    return _to_term_list(name, value)
+    return _normalize_terms_parameter(name, value)
 
 
 # Parameters whose texts speechlab cannot check.
@@ -218,7 +218,7 @@ _MIN_SIMILARITY = 0.8
 _COLUMN_NAME = re.compile(r"[a-z][a-z0-9_]{2,39}")
 
 
-def _check_value(parameter: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
+def _check_text_value(parameter: str, value: str, have: Sequence[Any], numbers: Collection[str]) -> None:
     """Refuse a text that a parameter cannot have, or nearly the name of a column; warn if it looks like a name."""
     names = ", ".join(map(repr, have)) or "none"
     lacking_tag = parameter in _LANGUAGE_PARAMETERS and not _LANGUAGE_TAG.fullmatch(value)

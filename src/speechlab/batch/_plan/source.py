@@ -62,7 +62,7 @@ def open_source(source: Table, column: str) -> TableSource:
         return TableSource(whole=single, columns=_list_column_labels(single), series=True)
     frame = to_pandas_frame(source)
     if frame is not None:
-        polars = source if _is_polars(source) else None
+        polars = source if _is_polars_frame(source) else None
         return TableSource(whole=frame, columns=_list_column_labels(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
         path = expand_user_path(source)
@@ -71,7 +71,7 @@ def open_source(source: Table, column: str) -> TableSource:
     if is_dask(source):
         return TableSource(frames=Partitions(source), columns=tuple(source.columns))
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
-        return _open_iterable(source)
+        return _build_iterable_source(source)
     message = f"the table is a {type(source).__name__}; give {_TABLES_ALLOWED}"
     raise InvalidRequestError(message, parameter="source")
 
@@ -96,7 +96,7 @@ def to_pandas_frame(value: object) -> pd.DataFrame | None:
     if isinstance(value, pa.Table | pa.RecordBatch):
         frame: pd.DataFrame = table.to_pandas()
         return frame
-    if _is_polars(value):
+    if _is_polars_frame(value):
         table = table.collect() if hasattr(table, "collect") else table
         return pd.DataFrame(
             {name: _polars_column_to_pandas(table[name]) for name in table.columns}, index=range(table.height)
@@ -112,7 +112,7 @@ def _list_column_labels(frame: pd.DataFrame) -> tuple[Any, ...]:
     return tuple(label if any(level != "" for level in label[1:]) else label[0] for label in labels)
 
 
-def _is_polars(value: object) -> bool:
+def _is_polars_frame(value: object) -> bool:
     polars = sys.modules.get("polars")  # a polars table exists only if polars is loaded
     return polars is not None and isinstance(value, polars.DataFrame | polars.LazyFrame)
 
@@ -126,7 +126,7 @@ def _polars_column_to_pandas(column: Any) -> Any:
         return pd.Series(column.to_list(), dtype=object)
 
 
-def _open_iterable(source: Iterable[Any]) -> TableSource:
+def _build_iterable_source(source: Iterable[Any]) -> TableSource:
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:

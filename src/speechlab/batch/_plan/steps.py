@@ -239,9 +239,9 @@ class TranscriptionStep(RowStep):
         operation = cast("Transcribe", call.operation)
         if isinstance(operation.audio, bytes | AudioClip):  # neither changes
             return operation
-        return await asyncio.to_thread(self._reread_recording, operation, call)
+        return await asyncio.to_thread(self._reload_operation_audio, operation, call)
 
-    def _reread_recording(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
+    def _reload_operation_audio(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
         audio = operation.audio
         reread = replace(operation, audio=read_recording(audio, self._column))
         if reread.content != call.content:

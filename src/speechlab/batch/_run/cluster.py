@@ -150,7 +150,7 @@ class ClusterWorkers:
         """Watch the workers and the scheduler until cancelled."""
         self._executor.subscribe_topic(self.run, self._on_pause_event)
         while not self.trouble:
-            scheduler, listed = await asyncio.to_thread(self._list_workers)
+            scheduler, listed = await asyncio.to_thread(self._find_scheduler_and_workers)
             if listed and listed <= self._faults.keys():
                 self.trouble = f"no worker of the cluster can make calls: {self._faults[min(listed)]}"
             listed -= self._faults.keys()
@@ -175,7 +175,7 @@ class ClusterWorkers:
             await asyncio.sleep(_POLL_S)
         self.changed.set()
 
-    def _list_workers(self) -> tuple[str, set[str]]:
+    def _find_scheduler_and_workers(self) -> tuple[str, set[str]]:
         """Return the id of the scheduler and the addresses of the workers; empty while they are away."""
         executor = self._executor
         if executor.status in ("closed", "closing"):
@@ -248,19 +248,19 @@ class LeaseWindow(CallsUnderWay):
         crew, stop, loop = self._crew, self._rules.stop, asyncio.get_running_loop()
         crew.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stopped_at = None
-        async with self._watch_stop(crew.changed.set):
+        async with self._watch_stop_requests(crew.changed.set):
             while True:
                 crew.changed.clear()
-                self._lease_out_calls()
+                self._start_leases()
                 if not self._tasks and (stop.reason or not self._waiting):
                     break
                 if stop.reason and not stop.gently:
                     stopped_at = stopped_at or loop.time()
-                    await self._pass_stop_on(loop.time() - stopped_at)
+                    await self._forward_stop(loop.time() - stopped_at)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(crew.changed.wait(), _POLL_S)
 
-    async def _pass_stop_on(self, since_s: float) -> None:
+    async def _forward_stop(self, since_s: float) -> None:
         """Pass a stop on, and give up the leases that do not come back in time after an interrupt."""
         stop = self._rules.stop
         await self._crew.notify_workers(
@@ -274,7 +274,7 @@ class LeaseWindow(CallsUnderWay):
             for task in given_up:
                 task.cancel()
 
-    def _lease_out_calls(self) -> None:
+    def _start_leases(self) -> None:
         crew, rules = self._crew, self._rules
         if crew.trouble:
             rules.stop.set(crew.trouble)

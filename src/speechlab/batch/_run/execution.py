@@ -125,7 +125,7 @@ class Execution:
     async def run(self, store: Store, begin: BuildWindow, ready: WaitForService) -> None:
         """Make the calls and record their outcomes. A read-only store gets no records."""
         self.recorded = not store.read_only
-        self._save_record(self.record, store)
+        self._update_record(self.record, store)
         spending = Spending(self.options["budget"] or Budget())
         rules = RunRules(spending, self.options["max_error_share"], self.stop)
         try:
@@ -180,9 +180,9 @@ class Execution:
         except BaseException:
             # results received are written if possible; a full disk must not hide the reason
             with suppress(SpeechLabError):
-                self._add_chunk(chunk, outcomes | claimed.found | window.outcomes, store)
+                self._add_chunk_results(chunk, outcomes | claimed.found | window.outcomes, store)
             raise
-        self._add_chunk(chunk, outcomes | claimed.found | window.outcomes, store)
+        self._add_chunk_results(chunk, outcomes | claimed.found | window.outcomes, store)
 
     async def _make_calls(
         self, claimed: ClaimedCalls, window: CallWindow | LeaseWindow, rules: RunRules, ready: WaitForService
@@ -201,7 +201,7 @@ class Execution:
         finally:
             claimed.release_claims()
 
-    def _add_chunk(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
+    def _add_chunk_results(self, chunk: Chunk, outcomes: dict[str, Outcome], store: Store) -> None:
         reason = self.stop.reason or "the run ended before its turn came"
         unasked = Outcome("cancelled", error_text=f"not asked: {reason}")
         outcomes = {key: outcomes.get(key, unasked) for key in chunk.calls}
@@ -241,9 +241,9 @@ class Execution:
         }
         # a monotonic clock, which is never set back
         ended = self.record.started + time.monotonic() - self._began
-        self._save_record(replace(self.record, status=status, ended=ended, manifest=manifest), store)
+        self._update_record(replace(self.record, status=status, ended=ended, manifest=manifest), store)
 
-    def _save_record(self, record: RunRecord, store: Store) -> None:
+    def _update_record(self, record: RunRecord, store: Store) -> None:
         self.record = record
         if self.recorded:
             store.save_run(record)

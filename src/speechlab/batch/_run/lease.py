@@ -244,7 +244,7 @@ class _WorkerRun:
         """Make the calls of a lease."""
         stop, reported = StopSignal(), None
         self.stops.add(stop)
-        future = start_work(self._lab, lambda lab: self._make_calls(lab, lease, writer, stop))
+        future = start_work(self._lab, lambda lab: self._make_lease_calls(lab, lease, writer, stop))
         try:
             while wait([future], _POLL_S).not_done:
                 if not wanted():
@@ -259,7 +259,7 @@ class _WorkerRun:
             if reported is not None:
                 show(None)
 
-    async def _make_calls(
+    async def _make_lease_calls(
         self, lab: AsyncClient, lease: CallLease, writer: PartWriter, stop: StopSignal
     ) -> LeaseResult:
         options = self._options
@@ -313,7 +313,7 @@ def _open_worker_run(lease: CallLease) -> Iterator[_WorkerRun]:
 
 
 @atexit.register
-def _end_leases() -> None:
+def _interrupt_leases() -> None:
     """Let the calls under way end, which are paid for, where a worker ends in order, as without its scheduler."""
     until = time.monotonic() + GRACE_S
     while _worker_runs and time.monotonic() < until:

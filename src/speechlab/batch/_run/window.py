@@ -62,7 +62,7 @@ class ResultWriter:
         loop = asyncio.get_running_loop()
         written: asyncio.Future[StoredResult | None] = loop.create_future()
         if not self._waiting:
-            loop.call_soon(self._flush)
+            loop.call_soon(self._write_waiting_results)
         self._waiting.append(((call.key, result, attempt), written))
         return await written
 
@@ -86,7 +86,7 @@ class ResultWriter:
                 for key, result, attempt in made
             ]
 
-    def _flush(self) -> None:
+    def _write_waiting_results(self) -> None:
         batch, self._waiting = self._waiting, []
         try:
             results = self.write_results([entry for entry, _ in batch])
@@ -121,7 +121,7 @@ class CallsUnderWay:
             self._rules.stop.set(f"{type(error).__name__}: {error}", "failed")
 
     @asynccontextmanager
-    async def _watch_stop(self, stopped: Callable[[], object]) -> AsyncIterator[None]:
+    async def _watch_stop_requests(self, stopped: Callable[[], object]) -> AsyncIterator[None]:
         """Have the loop call a function at each request to stop; at the end, end the tasks and raise the error."""
         loop = asyncio.get_running_loop()
 
@@ -161,15 +161,15 @@ class CallWindow(CallsUnderWay):
             self._group.stop()
             stopped.set()
 
-        async with self._watch_stop(stop_calls):
-            self._group.on_repeat.add(self._begin_calls)
-            watch = asyncio.create_task(self._end_on_interrupt(stopped))
+        async with self._watch_stop_requests(stop_calls):
+            self._group.on_repeat.add(self._start_call_tasks)
+            watch = asyncio.create_task(self._cancel_tasks_after_interrupt(stopped))
             try:
-                self._begin_calls()
+                self._start_call_tasks()
                 while self._tasks:
                     await asyncio.wait([*self._tasks], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                self._group.on_repeat.discard(self._begin_calls)
+                self._group.on_repeat.discard(self._start_call_tasks)
                 watch.cancel()
 
     def _count_free_places(self) -> int:
@@ -177,11 +177,11 @@ class CallWindow(CallsUnderWay):
         most = min(self._width + self._group.repeating, _MAX_CALLS_PER_ATTEMPT * self._width)
         return most - len(self._tasks)
 
-    def _begin_calls(self) -> None:
+    def _start_call_tasks(self) -> None:
         while self._count_free_places() > 0 and not self._dry and not self._rules.stop.reason:
             self._start_task(self._make_calls())
 
-    async def _end_on_interrupt(self, stopped: asyncio.Event) -> None:
+    async def _cancel_tasks_after_interrupt(self, stopped: asyncio.Event) -> None:
         stop = self._rules.stop
         await stopped.wait()
         if stop.status != "interrupted":

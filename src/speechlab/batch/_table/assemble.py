@@ -168,7 +168,7 @@ def join_frames(
     """Join the pieces of a table to one with the types of a table that was never divided."""
     if len(frames) == 1 and not from_files:
         return frames[0]
-    joined = _concatenate(frames) if frames else pd.DataFrame()
+    joined = _concatenate_frames(frames) if frames else pd.DataFrame()
     added = {
         pad_label(prefix + name, joined.columns): kind for name, kind in collect_result_columns(step).items()
     }
@@ -186,7 +186,7 @@ def join_frames(
     return joined
 
 
-def _concatenate(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _concatenate_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate the pieces without ``attrs``, which pandas would compare and which may have arrays."""
     if len(frames) == 1:
         return frames[0]

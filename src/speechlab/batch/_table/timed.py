@@ -80,7 +80,7 @@ def to_segments(
     if words:
         table = table.rename(columns={"text": "word"})
     elif not len(table) and not faults:
-        _check_segments_requested(frame[f"{prefix}key"], store)
+        _check_transcript_results(frame[f"{prefix}key"], store)
     if faults:
         warnings.warn(
             f"no {kind} of {len(faults)} rows: {format_reasons(faults.values())}",
@@ -90,7 +90,7 @@ def to_segments(
     return table
 
 
-def _check_segments_requested(keys: pd.Series[Any], store: StoreLike) -> None:
+def _check_transcript_results(keys: pd.Series[Any], store: StoreLike) -> None:
     """Refuse results that are not transcripts, and warn about transcripts without segments."""
     with use_store(store) as open_store:
         results = open_store.get_many([key for key in keys.tolist() if isinstance(key, str)]).values()

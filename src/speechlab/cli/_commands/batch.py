@@ -126,8 +126,8 @@ def tts(
         "text": text,
         "voice": voice,
         "format": format,
-        "sample_rate": _parse_number(sample_rate),
-        "temperature": _parse_number(temperature),
+        "sample_rate": _parse_number_or_column(sample_rate),
+        "temperature": _parse_number_or_column(temperature),
     }
     _run_operation("synthesis", source, out, options, **shared)
 
@@ -218,7 +218,7 @@ def _parse_text_or_column(value: str | None) -> str | Value | None:
     return Value(value[1:]) if value is not None and value.startswith("=") else value
 
 
-def _parse_number(value: str | None) -> str | float | None:
+def _parse_number_or_column(value: str | None) -> str | float | None:
     """Read a number; other text is the name of a column."""
     try:
         figure = None if value is None else float(value)
@@ -251,7 +251,7 @@ def _run_operation(
     if out.exists() and not out.is_dir():
         raise InvalidRequestError(f"--out {out} is a file; name a folder", parameter="out")
     if segments is not None:  # reported before hours of work, not after
-        _check_target(segments, form)
+        _check_segments_target(segments, form)
     prices = _parse_prices(price)
     if max_cost is not None and prices is None:
         message = (
@@ -316,7 +316,7 @@ def _run_plan(plan: Plan, lab: Client, options: dict[str, Any]) -> Run:
             raise typer.Exit(130) from None
 
 
-def _check_target(path: str, form: str | None) -> None:
+def _check_segments_target(path: str, form: str | None) -> None:
     from speechlab.segments import choose_format_name, formats
 
     try:

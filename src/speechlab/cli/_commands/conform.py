@@ -54,7 +54,7 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-def _conform(
+def _check_deployment(
     base_url: str,
     api_key: str,
     ws_base_url: str | None,
@@ -94,7 +94,7 @@ def _conform(
     raise typer.Exit(0 if results.has_passed(strict=strict) else 1)
 
 
-conform = wrap_with_parameters(_conform, _OPTIONS)
+conform = wrap_with_parameters(_check_deployment, _OPTIONS)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ def doctor() -> None:
     checks: tuple[tuple[str, Callable[[], str]], ...] = (
         ("speechlab", lambda: f"{__version__} on Python {platform.python_version()}, {platform.platform()}"),
         ("engines", _check_engines),
-        ("model cache", _check_cache),
+        ("model cache", _check_model_cache),
         ("service", _check_service),
         *((("recognizer", _check_recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
     )
@@ -52,7 +52,7 @@ def _check_engines() -> str:
     return f"ready: {', '.join(ready)}"
 
 
-def _check_cache() -> str:
+def _check_model_cache() -> str:
     from speechlab import engines
 
     root = engines.ModelStore().root

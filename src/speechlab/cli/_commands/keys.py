@@ -57,11 +57,11 @@ def create(
 ) -> None:
     """Make a key and print it once on stdout; it cannot be shown again."""
     lifetime = None if expires is None else parse_duration_s(expires)
-    with _open_access(**shared) as access:
+    with _open_key_store(**shared) as access:
         stored, key = access.create_key(
-            name, expires_in_s=lifetime, providers=_check_providers(provider), recognition=asr
+            name, expires_in_s=lifetime, providers=_resolve_providers(provider), recognition=asr
         )
-    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_format_rights(stored))}")
+    errors.print(f"[green]✓[/] {stored.key_id}, {escape(stored.name)}: {escape(_format_key_rights(stored))}")
     errors.print("the key, which is shown only this once:")
     typer.echo(key)
 
@@ -84,17 +84,20 @@ def list_keys(**shared: Any) -> None:
             f"{key.prefix}…",
             escape(
                 "\n".join(
-                    [_format_rights(key, ",\n", all_=False), *_format_limits(limits.pop(key.key_id, None))]
+                    [
+                        _format_key_rights(key, ",\n", all_=False),
+                        *_format_limits(limits.pop(key.key_id, None)),
+                    ]
                 )
             ),
-            _format_times(key, now),
+            _format_key_times(key, now),
         )
     console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
     for key_id, key_limits in limits.items():  # of "all", services, and keys of the settings
         console.print(f"{key_id}: {', '.join(_format_limits(key_limits))}")
 
 
-def _format_times(key: StoredKey, now: float) -> str:
+def _format_key_times(key: StoredKey, now: float) -> str:
     lines = [f"made {format_local_time(key.created)}"]
     if key.last_used is not None:
         lines.append(f"used {format_local_time(key.last_used)}")
@@ -110,7 +113,7 @@ def _format_times(key: StoredKey, now: float) -> str:
 @register_command(app, "revoke", [DATA_DIR])
 def revoke(which: Which, **shared: Any) -> None:
     """Revoke a key permanently, with immediate effect, also in a running service."""
-    with _open_access(**shared) as access:
+    with _open_key_store(**shared) as access:
         key = access.revoke_key(which)
     console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: revoked {format_local_time(key.revoked)}")
 
@@ -136,15 +139,15 @@ def allow(
     **shared: Any,
 ) -> None:
     """Set the rights of a key. Rights without an option stay unchanged."""
-    with _open_access(**shared) as access:
+    with _open_key_store(**shared) as access:
         key_before = access.resolve_key(which)
         key = access.set_rights(
             key_before.key_id,
-            providers=key_before.providers if provider is None else _check_providers(provider),
+            providers=key_before.providers if provider is None else _resolve_providers(provider),
             recognition=key_before.recognition if asr is None else asr,
-            voices=key_before.voices if voice is None else _check_voices(voice),
+            voices=key_before.voices if voice is None else _resolve_voices(voice),
         )
-    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_format_rights(key))}")
+    console.print(f"[green]✓[/] {key.key_id}, {escape(key.name)}: {escape(_format_key_rights(key))}")
 
 
 @register_command(app, "limit", [DATA_DIR])
@@ -219,7 +222,7 @@ def format_local_time(moment: float | None) -> str:
 
 
 @contextmanager
-def _open_access(data_dir: Path | None) -> Iterator[KeyStore]:
+def _open_key_store(data_dir: Path | None) -> Iterator[KeyStore]:
     from speechlab.service import KeyStore
 
     with open_database(data_dir) as database:
@@ -233,7 +236,7 @@ def open_database(data_dir: Path | None) -> closing[Database]:
     return closing(Database(data_dir or resolve_default_data_dir()))
 
 
-def _check_providers(providers: list[str] | None) -> list[str] | None:
+def _resolve_providers(providers: list[str] | None) -> list[str] | None:
     """Check names of providers; None and ``all`` mean all of them."""
     from speechlab import engines
 
@@ -250,7 +253,7 @@ def _check_providers(providers: list[str] | None) -> list[str] | None:
     return providers
 
 
-def _check_voices(voices: list[str]) -> list[str] | None:
+def _resolve_voices(voices: list[str]) -> list[str] | None:
     """Check ids of voices; ``all`` means all of them."""
     if voices == ["all"]:
         return None
@@ -263,7 +266,7 @@ def _check_voices(voices: list[str]) -> list[str] | None:
     return checked
 
 
-def _format_rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
+def _format_key_rights(key: StoredKey, between: str = ", ", *, all_: bool = True) -> str:
     voices = "all voices" if key.providers is None else ", ".join(sorted(key.providers)) or "no voices"
     if key.voices is not None:
         voices += f" ({len(key.voices)} of their voices)"

@@ -44,7 +44,7 @@ _OPTIONS = [
 ]  # fmt: skip
 
 
-def _usage(
+def _show_usage(
     *,
     by: list[str] | None,
     since: str | None,
@@ -63,10 +63,10 @@ def _usage(
         usage_rows = ledger.list_rows(since=first, key_id=key) if rows else []
         totals = [] if rows else ledger.sum_usage(groups, since=first, key_id=key)
     if as_csv and rows:
-        _write_csv([field.name for field in fields(UsageRow)], map(astuple, usage_rows))
+        _print_csv([field.name for field in fields(UsageRow)], map(astuple, usage_rows))
     elif as_csv:
         _, *figures = [field.name for field in fields(UsageTotal)]
-        _write_csv([*groups, *figures], [[*total.group, *astuple(total)[1:]] for total in totals])
+        _print_csv([*groups, *figures], [[*total.group, *astuple(total)[1:]] for total in totals])
     elif rows:
         lines: list[tuple[tuple[str, ...], Any]] = []
         for row in usage_rows:
@@ -74,15 +74,15 @@ def _usage(
             ended = "" if row.status == "completed" else "\n" + row.status.replace("_", "\n")
             at = format_local_time(row.time).replace(" ", "\n")
             lines.append(((at, row.key_id, how + ended, row.model), row))
-        _print_table(_ROW_TEXTS, _ROW_FIGURES, lines)
+        _print_usage_table(_ROW_TEXTS, _ROW_FIGURES, lines)
     else:
-        _print_table(groups, _FIGURES, [(total.group, total) for total in totals])
+        _print_usage_table(groups, _FIGURES, [(total.group, total) for total in totals])
 
 
-usage = wrap_with_parameters(_usage, _OPTIONS)
+usage = wrap_with_parameters(_show_usage, _OPTIONS)
 
 
-def _print_table(
+def _print_usage_table(
     names: tuple[str, ...], figures: dict[str, str], lines: list[tuple[tuple[str, ...], Any]]
 ) -> None:
     """Print the columns that fit 80 characters; bytes are in the CSV only."""
@@ -107,7 +107,7 @@ def _format_figure(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
 
 
-def _write_csv(names: list[str], cells: Iterable[Iterable[object]]) -> None:
+def _print_csv(names: list[str], cells: Iterable[Iterable[object]]) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(names)
     writer.writerows(cells)

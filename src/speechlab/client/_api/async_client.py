@@ -114,7 +114,7 @@ class AsyncClient(Performer):
         """
 
         async def prepare() -> StreamSpeech:
-            return self._settings.adapt_operation(await self._resolve_voice(operation))
+            return self._settings.adapt_operation(await self._resolve_voice_in_options(operation))
 
         return AsyncSpeechStream(self._sender, prepare, self._build_stored_call)
 
@@ -172,7 +172,7 @@ class AsyncClient(Performer):
         """
 
         async def prepare() -> RealtimeConfig:
-            return (await self._resolve_voice(options)).build_config()
+            return (await self._resolve_voice_in_options(options)).build_config()
 
         settings = self._settings
         settings = replace(settings, timeout=resolve_timeout(options.timeout, settings.timeout))

@@ -35,17 +35,17 @@ class ClientBase(ABC):
                 "no service is configured; give base_url=, set SPEECHLAB_BASE_URL, or use connect(), which starts "
                 "the embedded service"
             )
-        self._set_up(settings)
+        self._set_up_client(settings)
 
     @abstractmethod
-    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+    def _set_up_client(self, settings: Settings, parent: Self | None = None) -> None:
         """Begin with these settings, with the connections of another client if there is one."""
 
     @classmethod
     def from_settings(cls, settings: Settings, parent: Self | None = None) -> Self:
         """Make a client from resolved settings, with the connections of another client if there is one."""
         client = cls.__new__(cls)
-        client._set_up(settings, parent)  # noqa: SLF001 - of the same class
+        client._set_up_client(settings, parent)  # noqa: SLF001 - of the same class
         return client
 
     @property
@@ -81,10 +81,10 @@ class ClientBase(ABC):
         return self.with_options()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._rebuild, (dump_settings(self._settings),)
+        return self._build_from_description, (dump_settings(self._settings),)
 
     @classmethod
-    def _rebuild(cls, description: Mapping[str, Any]) -> Self:
+    def _build_from_description(cls, description: Mapping[str, Any]) -> Self:
         return cls.from_settings(load_settings(description))
 
     def __repr__(self) -> str:

@@ -135,7 +135,7 @@ class Client(ClientBase, SyncWrapper[AsyncClient]):
         text is empty; it must hold something to translate
     """
 
-    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+    def _set_up_client(self, settings: Settings, parent: Self | None = None) -> None:
         self._settings = settings
         behind = None if parent is None else parent._async  # noqa: SLF001 - of the same class
         self._async = AsyncClient.from_settings(settings, behind)

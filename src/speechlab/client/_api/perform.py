@@ -79,7 +79,7 @@ class Performer(ClientBase, AsyncClosable):
     _raw = False
     """Whether calls return their replies as they came."""
 
-    def _set_up(self, settings: Settings, parent: Self | None = None) -> None:
+    def _set_up_client(self, settings: Settings, parent: Self | None = None) -> None:
         self._settings = settings
         self._memory = Memory.from_settings(settings)
         self._owner = parent is None
@@ -119,7 +119,7 @@ class Performer(ClientBase, AsyncClosable):
         client._raw = True  # noqa: SLF001 - of the same class
         return client
 
-    def _wrap_result(self, reply: RawResponse, result: T) -> T:
+    def _wrap_result_if_raw(self, reply: RawResponse, result: T) -> T:
         """Return what a call returns: its result, or its raw reply."""
         if not self._raw:
             return result
@@ -142,29 +142,29 @@ class Performer(ClientBase, AsyncClosable):
             APIConnectionError: No reply came.
             ContractError: The reply breaks the contract.
         """
-        return self._wrap_result(*await self._fetch_result(operation))
+        return self._wrap_result_if_raw(*await self._fetch_reply_and_result(operation))
 
-    async def _fetch_result(self, operation: Operation[R]) -> tuple[RawResponse, R]:
+    async def _fetch_reply_and_result(self, operation: Operation[R]) -> tuple[RawResponse, R]:
         """Return the reply to an operation, and its result."""
         if isinstance(operation, SpeechOptions):
-            operation = await self._resolve_voice(operation)
+            operation = await self._resolve_voice_in_options(operation)
         operation = self._settings.adapt_operation(operation)
         stored = await self._build_stored_call(operation)
         if stored is None:
-            return await self._request_result(operation, None)
+            return await self._request_reply_and_result(operation, None)
 
         async def look_up() -> tuple[RawResponse, R] | None:
             reply = await asyncio.to_thread(stored.load_reply, operation)
             return None if reply is None else (reply, await _parse_reply(operation, reply))
 
-        ask = partial(self._request_result, operation, stored)
+        ask = partial(self._request_reply_and_result, operation, stored)
         if not stored.memory.asks:
             return await look_up() or await ask()
-        return await self._share_equal_calls(
+        return await self._find_or_request_result(
             (str(stored.memory.store.path), stored.key), look_up, ask, operation.timeout
         )
 
-    async def _share_equal_calls(
+    async def _find_or_request_result(
         self,
         question: CallKey,
         look: Callable[[], Awaitable[T | None]],
@@ -206,7 +206,7 @@ class Performer(ClientBase, AsyncClosable):
                 left_s = TimeLeft(time_s - (clock.monotonic() - began), get_full_timeout(time_s))
         return await ask(left_s)
 
-    async def _request_result(
+    async def _request_reply_and_result(
         self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None
     ) -> tuple[RawResponse, R]:
         """Make a call within the rest of its timeout, count it, and keep its result."""
@@ -242,9 +242,9 @@ class Performer(ClientBase, AsyncClosable):
             APIConnectionError: No reply came.
             ContractError: The reply is not a catalogue.
         """
-        return self._wrap_result(*await self._list_voices(timeout))
+        return self._wrap_result_if_raw(*await self._fetch_reply_and_catalog(timeout))
 
-    async def _list_voices(self, timeout_s: float | None) -> tuple[RawResponse, VoiceCatalogue]:
+    async def _fetch_reply_and_catalog(self, timeout_s: float | None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.load_catalogue, home)
@@ -289,7 +289,7 @@ class Performer(ClientBase, AsyncClosable):
 
         async def request_identity(left_s: float | None) -> str:
             try:
-                return (await self._list_voices(left_s))[1].service or home
+                return (await self._fetch_reply_and_catalog(left_s))[1].service or home
             except APIError as error:
                 if error.status not in _NO_CATALOGUE_STATUSES:
                     raise
@@ -298,11 +298,11 @@ class Performer(ClientBase, AsyncClosable):
                 await asyncio.to_thread(memory.save_catalogue, home, home, None)
             return home
 
-        return await self._share_equal_calls(
+        return await self._find_or_request_result(
             (f"client {id(self)}", "voices"), look_up, request_identity, timeout
         )
 
-    async def _resolve_voice(self, options: V) -> V:
+    async def _resolve_voice_in_options(self, options: V) -> V:
         """Return the options with the voice of the catalogue, which is requested only to look up a description."""
         voice: object = options.voice
         if isinstance(voice, Voice):
@@ -320,7 +320,7 @@ class Performer(ClientBase, AsyncClosable):
         time_s = resolve_timeout(getattr(options, "timeout", None), self._settings.timeout)
         began = clock.monotonic()
         try:
-            _, catalogue = await self._list_voices(time_s)
+            _, catalogue = await self._fetch_reply_and_catalog(time_s)
         except ReplayMiss as missed:
             text = f"this {name} call is not kept: {missed.message}; the catalogue is needed to find {voice[:60]!r}"
         else:

@@ -78,7 +78,7 @@ _over = False
 
 def _ensure_loop() -> asyncio.AbstractEventLoop:
     global _portal  # noqa: PLW0603 - one for the process
-    _exit_if_program_over()
+    _exit_thread_if_over()
     with _lock:
         if _portal is None:
             _portal = _LoopThread()
@@ -104,13 +104,13 @@ def wait_for_result(future: Future[T]) -> T:
                 future.exception(_WAIT_S)
         return future.result()
     except BaseException:
-        _exit_if_program_over()
+        _exit_thread_if_over()
         raise
     finally:
         del future  # its error has a traceback that refers to this frame: a cycle
 
 
-def _exit_if_program_over() -> None:
+def _exit_thread_if_over() -> None:
     """End a daemon thread after the end of the program, when there is no loop any more."""
     if _over and threading.current_thread() is not threading.main_thread():
         raise SystemExit from None
@@ -146,7 +146,7 @@ def _stop_loop() -> None:
 
 
 @register_after_fork
-def _forget_after_fork() -> None:
+def _reset_loop_after_fork() -> None:
     # A fork does not copy the thread of the loop.
     global _lock, _over, _portal  # noqa: PLW0603 - a forked child needs its own
     _over = False

@@ -75,10 +75,10 @@ def launch_service(state: StateDir, before: EmbeddedService | None = None) -> Em
     if problem is not None:
         raise ServiceStartError(f"the embedded service could not be started: {problem}")
     try:
-        service = _wait_until_ready(process, state, log_start, before)
+        service = _wait_for_ready_service(process, state, log_start, before)
         service.write(state.service_file)  # without it, no process could find the service
     except BaseException:
-        _terminate(process)
+        _terminate_process(process)
         raise
     finally:
         # It outlives this process; a thread collects its status if it ends first.
@@ -118,12 +118,12 @@ def _build_command(state: StateDir) -> list[str]:
     return [*command, "--idle-exit-s", f"{idle_s:g}"]
 
 
-def _wait_until_ready(
+def _wait_for_ready_service(
     process: subprocess.Popen[bytes], state: StateDir, log_start: int, before: EmbeddedService | None
 ) -> EmbeddedService:
     lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     # A thread, because not every system can wait for a pipe with a timeout.
-    reader = threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True)
+    reader = threading.Thread(target=_queue_lines_until_ready, args=(process.stdout, lines), daemon=True)
     reader.start()
     deadline = time.monotonic() + _START_S
     try:
@@ -156,7 +156,7 @@ def _wait_until_ready(
     )
 
 
-def _read_lines(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
+def _queue_lines_until_ready(stdout: IO[bytes], lines: queue.SimpleQueue[bytes]) -> None:
     for line in stdout:
         lines.put(line)
         if line.startswith(b"ready "):
@@ -174,7 +174,7 @@ def _read_log_tail(state: StateDir, start: int) -> str:
     return redact(text[-_LOG_CHARS:].strip()) or "(empty)"
 
 
-def _terminate(process: subprocess.Popen[bytes]) -> None:
+def _terminate_process(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(10)
@@ -216,12 +216,12 @@ class Lease:
         if self.service.is_listening():
             return True
         restarted = EmbeddedService.read(self.state.service_file)
-        if restarted is None or not self._is_same(restarted) or not restarted.is_listening():
+        if restarted is None or not self._is_same_service(restarted) or not restarted.is_listening():
             return False
         self.service = restarted
         return True
 
-    def _is_same(self, other: EmbeddedService) -> bool:
+    def _is_same_service(self, other: EmbeddedService) -> bool:
         ours, theirs = self.service, other
         return (ours.base_url, ours.api_key.reveal()) == (theirs.base_url, theirs.api_key.reveal())
 
@@ -239,9 +239,9 @@ class Lease:
         try:
             # The start lock: of all calls, threads and notebooks one restarts it, and the others find it running.
             with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-                service = _find_running(state)
+                service = _find_running_service(state)
                 if service is None:
-                    if _is_taken(before.base_url):  # its key is never used there again
+                    if _is_address_taken(before.base_url):  # its key is never used there again
                         self._displaced, self.trouble = True, "another program has taken its port"
                         return False
                     if time.monotonic() - self.revived_at < _PAUSE_S:
@@ -258,7 +258,7 @@ class Lease:
             self.trouble = str(error)
             logger.warning("the embedded service could not be started again: %s", error)
             return False
-        if not self._is_same(service):
+        if not self._is_same_service(service):
             self.trouble = f"another one runs at {service.base_url}"
             return False
         self.service, self.trouble = service, ""
@@ -275,7 +275,7 @@ class Lease:
         )
 
 
-def _is_taken(base_url: str) -> bool:
+def _is_address_taken(base_url: str) -> bool:
     address = urlsplit(base_url)
     try:
         socket.create_connection((address.hostname, address.port), timeout=_LOOK_S).close()
@@ -300,7 +300,7 @@ def take_lease(engines: str) -> Lease:
             _holds[state.path].acquire()
         held = True
         with FileLock(state.start_lock, timeout=_LOCK_WAIT_S, mode=0o600):
-            lease = Lease(_find_running(state) or launch_service(state), state)
+            lease = Lease(_find_running_service(state) or launch_service(state), state)
             held = False
             return lease
     except Timeout:
@@ -314,7 +314,7 @@ def take_lease(engines: str) -> Lease:
     raise failure
 
 
-def _find_running(state: StateDir) -> EmbeddedService | None:
+def _find_running_service(state: StateDir) -> EmbeddedService | None:
     """Return the running service; an outdated description is deleted. The caller holds the start lock."""
     service = EmbeddedService.read(state.service_file)
     # Another version of speechlab, or one in another environment, may behave differently.
@@ -336,7 +336,7 @@ def _release_hold(state: StateDir) -> None:
 
 
 @atexit.register
-def _release_all() -> None:
+def _release_all_holds() -> None:
     with _holds_lock:
         while _holds:
             _release_lock(_holds.popitem()[1])
@@ -351,7 +351,7 @@ def _release_lock(hold: FileLock) -> None:
 
 
 @register_after_fork
-def _renew_after_fork() -> None:
+def _drop_holds_after_fork() -> None:
     """Drop the parent's lock in a forked child, which takes its own at its next use of the service."""
     global _holds_lock  # noqa: PLW0603 - a forked child needs its own
     _holds_lock = threading.Lock()

@@ -113,14 +113,14 @@ def _extract_message(fields: dict[Any, Any], text: str) -> str:
     for name in ("error", "message", "detail"):
         value = fields.get(name)
         if isinstance(value, str) and value.strip():
-            return _shorten(redact(value))
+            return _shorten_message(redact(value))
     if "<" in text:  # of an HTML page the visible text
         title = _TITLE.search(text)
         text = html.unescape(_TAG.sub(" ", title.group(1) if title else text))
-    return _shorten(text)
+    return _shorten_message(text)
 
 
-def _shorten(text: str) -> str:
+def _shorten_message(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _MESSAGE_CHARS else line[: _MESSAGE_CHARS - 1] + "…"
 

@@ -97,7 +97,7 @@ class Transcript:
         names = ["time_s", "text", "final"]
         if not isinstance(texts := _get_extra_fields(self.reply).get("partials"), list):
             return None
-        table = pd.DataFrame(_select_with_fields(texts, names), columns=names)
+        table = pd.DataFrame(_select_dicts_with_fields(texts, names), columns=names)
         return table.astype({"time_s": "float64", "text": "string", "final": "bool"})
 
     @property
@@ -304,7 +304,7 @@ def _collect_words(reply: RecognitionReply | None) -> list[dict[str, Any]]:
     if not lists[0]:
         lists = [(piece.model_extra or {}).get("words") for piece in reply.segments or ()]
     timed_words = []
-    for word in (word for listing in lists for word in _select_with_fields(listing, names)):
+    for word in (word for listing in lists for word in _select_dicts_with_fields(listing, names)):
         start, end = word["start"], word["end"]
         confidence = word.get("confidence", word.get("probability"))
         if is_number(start) and is_number(end):
@@ -315,7 +315,7 @@ def _collect_words(reply: RecognitionReply | None) -> list[dict[str, Any]]:
     return timed_words
 
 
-def _select_with_fields(values: object, names: Iterable[str]) -> list[dict[str, Any]]:
+def _select_dicts_with_fields(values: object, names: Iterable[str]) -> list[dict[str, Any]]:
     """Return the dicts of a list that have these fields; none of what is no list."""
     each = values if isinstance(values, list) else ()
     return [value for value in each if isinstance(value, dict) and value.keys() >= set(names)]

@@ -64,9 +64,9 @@ def compute_digest(recording: Recording) -> str:
 def read_recording(audio: AudioInput) -> Recording:
     """Read size, format and duration of a recording from its content."""
     if isinstance(audio, AudioClip):
-        return _read_clip(audio)
+        return _build_recording_from_clip(audio)
     if isinstance(audio, _DATA):
-        return _read_bytes(bytes(audio))
+        return _build_recording_from_bytes(bytes(audio))
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
@@ -79,15 +79,15 @@ def read_recording(audio: AudioInput) -> Recording:
         samples, rate = audio
         if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
             samples, rate = rate, samples
-        return _read_clip(AudioClip(samples, rate))
+        return _build_recording_from_clip(AudioClip(samples, rate))
     if callable(getattr(audio, "read", None)):
-        return _read_file(audio)
+        return _build_recording_from_file(audio)
     allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"
     message = f"audio is a {type(audio).__name__}; give {allowed}"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
-def _read_clip(clip: AudioClip) -> Recording:
+def _build_recording_from_clip(clip: AudioClip) -> Recording:
     if clip.frames == 0:
         raise InvalidRequestError(NO_AUDIO, parameter="audio", rule="7.1")
     encoded = getattr(clip, "encoded", b"")
@@ -97,7 +97,7 @@ def _read_clip(clip: AudioClip) -> Recording:
     return Recording(len(data), clip.duration_s, exact=True, open=partial(BytesIO, data))
 
 
-def _read_bytes(data: bytes) -> Recording:
+def _build_recording_from_bytes(data: bytes) -> Recording:
     return Recording(len(data), *_estimate_duration(data[:_HEAD], len(data)), open=partial(BytesIO, data))
 
 
@@ -105,14 +105,14 @@ def _open_path(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _read_file(file: IO[bytes]) -> Recording:
+def _build_recording_from_file(file: IO[bytes]) -> Recording:
     try:
         start = file.tell()
         size = file.seek(0, os.SEEK_END) - start
         file.seek(start)
     except (OSError, AttributeError):
-        return _read_bytes(_check_binary(file.read()))
-    head = _check_binary(file.read(_HEAD))
+        return _build_recording_from_bytes(_require_bytes(file.read()))
+    head = _require_bytes(file.read(_HEAD))
     file.seek(start)
 
     def reopen() -> IO[bytes]:
@@ -132,7 +132,7 @@ class _KeepOpen:
         """Leave the file open."""
 
 
-def _check_binary(data: object) -> bytes:
+def _require_bytes(data: object) -> bytes:
     if isinstance(data, bytes):
         return data
     message = "the audio file is open in text mode; open it in binary mode: open(path, 'rb')"

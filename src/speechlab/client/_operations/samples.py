@@ -46,7 +46,7 @@ class SampleReader:
     def close(self) -> AudioClip | None:
         """Return the sound that was held back because it could have been a header, or None."""
         is_sound = not self._in_header and self._left is None
-        return self._build_clip(self._take(len(self._rest)) if is_sound else b"")
+        return self._build_clip(self._take_frames(len(self._rest)) if is_sound else b"")
 
     def _build_clip(self, frames: bytes) -> AudioClip | None:
         if not frames or self._layout is None:
@@ -57,37 +57,37 @@ class SampleReader:
         except AudioError as error:
             raise ContractError(f"the service streams sound that is not usable: {error}") from error
 
-    def _take(self, count: int) -> bytes:
+    def _take_frames(self, count: int) -> bytes:
         """Remove and return whole frames from the rest, up to a number of bytes."""
         assert self._layout is not None
         count -= count % (2 * self._layout[0])
         taken = self._rest[:count]
-        self._skip(count)
+        self._skip_bytes(count)
         return taken
 
-    def _skip(self, count: int) -> None:
+    def _skip_bytes(self, count: int) -> None:
         self._rest = self._rest[count:]
         self._place += count
 
     def _read_sound(self, frames: list[bytes]) -> bool:
         """Move sound from the rest to ``frames``; True if a header or chunk follows it."""
         if self._left is not None:
-            sound = self._take(min(self._left, len(self._rest)))
+            sound = self._take_frames(min(self._left, len(self._rest)))
             self._left -= len(sound)
             frames.append(sound)
-            return self._left < 2 and self._read_behind()
+            return self._left < 2 and self._skip_trailing_chunks()
         following = _FILE.search(self._rest) if self._is_wav else None
         if following is not None:
             end = following.start()
-            frames.append(self._take(end))
-            self._skip(end - len(frames[-1]))
+            frames.append(self._take_frames(end))
+            self._skip_bytes(end - len(frames[-1]))
             self._in_header = True
             return True
         held = _PERHAPS_FILE.search(self._rest) if self._is_wav else None
-        frames.append(self._take(held.start() if held else len(self._rest)))
+        frames.append(self._take_frames(held.start() if held else len(self._rest)))
         return False
 
-    def _read_behind(self) -> bool:
+    def _skip_trailing_chunks(self) -> bool:
         """Skip the chunks behind the sound, which have none; True if another file begins."""
         while len(self._rest) >= _HEAD:
             if is_wav(self._rest, 0):
@@ -101,7 +101,7 @@ class SampleReader:
                 )
             if len(self._rest) < 8 + size:
                 return False
-            self._skip(8 + size + size % 2)
+            self._skip_bytes(8 + size + size % 2)
         return False
 
     def _read_header(self) -> bool:
@@ -116,9 +116,9 @@ class SampleReader:
             if name == b"data":
                 # Streams have an unknown length, and announce 0 or nearly the largest number instead.
                 self._left = None if is_placeholder(size) else size
-                self._skip(start)
+                self._skip_bytes(start)
                 self._in_header = False
-                self._check_layout(layout or (1, 0))
+                self._check_and_set_layout(layout or (1, 0))
                 return True
             if name == b"fmt " and start + 16 <= len(data):
                 kind, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", data, start)
@@ -131,7 +131,7 @@ class SampleReader:
             raise ContractError("the service streams a WAV file whose sound never begins")
         return False
 
-    def _check_layout(self, layout: tuple[int, int]) -> None:
+    def _check_and_set_layout(self, layout: tuple[int, int]) -> None:
         if self._layout is not None and layout != self._layout:
             raise ContractError(
                 f"at byte {self._place:,} of the stream begins a WAV file of {layout[1]} Hz and {layout[0]} "

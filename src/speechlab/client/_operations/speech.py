@@ -93,7 +93,7 @@ class ExpectedSpeech:
             raise ContractError("the service ended the speech as complete, but sent no byte of it")
         try:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
-                if not content_type.startswith("audio/") and _is_json(data):
+                if not content_type.startswith("audio/") and _is_json_object(data):
                     raise not_audio(content_type or "a JSON text", data[:2000].decode("utf-8", "replace"))
                 clip = AudioClip.from_pcm(data, parse_pcm_rate(content_type, self.sample_rate))
             else:
@@ -277,7 +277,7 @@ def parse_pcm_rate(content_type: str, default: int) -> int:
     return default
 
 
-def _is_json(data: bytes) -> bool:
+def _is_json_object(data: bytes) -> bool:
     """Return whether bytes of no stated type, which could be PCM of any kind, are a JSON object, such as an error."""
     if data[:1] != b"{" or len(data) > _MAX_TEXT:
         return False

@@ -47,7 +47,7 @@ class VoiceCatalogue(Sequence[Voice]):
         """The service's own identity, or None; see ``Client.identity``."""
         self.translates: tuple[str, ...] = ()
         """Codes of the languages between which the service translates; empty if it does not say."""
-        self._by_id = {_to_key(voice.id): voice for voice in self._voices}
+        self._by_id = {_normalize_voice_id(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
         return len(self._voices)
@@ -56,7 +56,7 @@ class VoiceCatalogue(Sequence[Voice]):
         return iter(self._voices)
 
     def __contains__(self, value: object) -> bool:
-        return value in self._voices or (isinstance(value, str) and _to_key(value) in self._by_id)
+        return value in self._voices or (isinstance(value, str) and _normalize_voice_id(value) in self._by_id)
 
     @overload
     def __getitem__(self, index: int | str) -> Voice: ...
@@ -77,7 +77,7 @@ class VoiceCatalogue(Sequence[Voice]):
     def get(self, id: str) -> Voice | None:  # noqa: A002 - the contract's name
         """Return the voice with this id, or None."""
         value: object = id
-        return self._by_id.get(_to_key(value)) if isinstance(value, str) else None
+        return self._by_id.get(_normalize_voice_id(value)) if isinstance(value, str) else None
 
     def one(self, name: str) -> Voice:
         """Return the one voice with this id, or with this text in its description (case is ignored).
@@ -95,7 +95,8 @@ class VoiceCatalogue(Sequence[Voice]):
         exact = [
             voice
             for voice in self._voices
-            if text == voice.description.strip().casefold() or text in _parse_names(voice.description)
+            if text == voice.description.strip().casefold()
+            or text in _parse_parenthesized_names(voice.description)
         ]
         matches = exact or [voice for voice in self._voices if text and text in voice.description.casefold()]
         if len(matches) == 1:
@@ -123,7 +124,7 @@ class VoiceCatalogue(Sequence[Voice]):
         by_name = {
             name: voice
             for voice in self._voices
-            for name in (*_parse_names(voice.description), voice.short_name.casefold())
+            for name in (*_parse_parenthesized_names(voice.description), voice.short_name.casefold())
         }
         near = get_close_matches(wanted, by_name, 1, _MIN_SIMILARITY)
         hint = f"; did you mean {by_name[near[0]].short_name!r}?" if near else "; give a name or an id."
@@ -160,7 +161,7 @@ class VoiceCatalogue(Sequence[Voice]):
         matches = VoiceCatalogue(
             voice
             for voice in self._voices
-            if all(_is_match(voice, name, criteria[name]) for name in criteria)
+            if all(_has_criterion_value(voice, name, criteria[name]) for name in criteria)
         )
         if not matches:
             matches._why_none = self._why_none or self._describe_unmet_criteria(criteria)
@@ -169,10 +170,13 @@ class VoiceCatalogue(Sequence[Voice]):
     def _describe_unmet_criteria(self, asked: dict[str, Any]) -> str:
         """Message for criteria without a match: those that no voice meets by itself, with the existing values."""
         alone = [
-            name for name in asked if not any(_is_match(voice, name, asked[name]) for voice in self._voices)
+            name
+            for name in asked
+            if not any(_has_criterion_value(voice, name, asked[name]) for voice in self._voices)
         ]
         known = {
-            name: {each for voice in self._voices for each in _list_values(voice, name)} for name in alone
+            name: {each for voice in self._voices for each in _list_criterion_values(voice, name)}
+            for name in alone
         }
         have = [
             f"{name} is one of {', '.join(sorted(map(repr, known[name])))}" for name in alone if known[name]
@@ -255,7 +259,7 @@ def _render_voice(voice: Voice) -> Html:
     return element("div", element("strong", voice.short_name, dir="auto"), about)
 
 
-def _list_values(voice: Voice, name: str) -> Iterable[Any]:
+def _list_criterion_values(voice: Voice, name: str) -> Iterable[Any]:
     """Return the values of a voice for one of the criteria."""
     if name == "language":
         from speechlab.text import find_languages
@@ -266,14 +270,14 @@ def _list_values(voice: Voice, name: str) -> Iterable[Any]:
     return voice.formats if name == "format" else (voice.streaming,)
 
 
-def _is_match(voice: Voice, name: str, value: Any) -> bool:
+def _has_criterion_value(voice: Voice, name: str, value: Any) -> bool:
     if name == "language":
         from speechlab.text import parse_primary_language
 
         value = parse_primary_language(value)
     elif name == "gender":
         value = value.casefold()
-    return value in _list_values(voice, name)
+    return value in _list_criterion_values(voice, name)
 
 
 def _build_type_error(what: str, value: object, advice: str) -> InvalidRequestError:
@@ -281,11 +285,11 @@ def _build_type_error(what: str, value: object, advice: str) -> InvalidRequestEr
     return InvalidRequestError(message, parameter="voice_id", rule="2.1")
 
 
-def _to_key(id: str) -> str:  # noqa: A002 - the contract's name
+def _normalize_voice_id(id: str) -> str:  # noqa: A002 - the contract's name
     return parse_uuid(id) or id
 
 
-def _parse_names(description: str) -> set[str]:
+def _parse_parenthesized_names(description: str) -> set[str]:
     match = re.search(r"\(([^()]+)\)\s*$", description.casefold())
     return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
 

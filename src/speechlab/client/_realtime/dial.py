@@ -86,7 +86,7 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
     received = 0
-    socket, deadline = await _connect(sender)
+    socket, deadline = await _open_socket(sender)
     within_s = _compute_time_left(sender.settings, deadline)
     until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
     try:
@@ -124,7 +124,7 @@ def _compute_time_left(settings: Settings, deadline: float | None) -> float:
     return TimeLeft(deadline - settings.clock.monotonic(), get_full_timeout(settings.timeout))
 
 
-async def _connect(sender: Sender) -> tuple[Socket, float | None]:
+async def _open_socket(sender: Sender) -> tuple[Socket, float | None]:
     """Return a connection, and the deadline of its timeout, if one was given."""
     settings = sender.settings
     if settings.mode == "replay":

@@ -67,7 +67,7 @@ class Job:
         self._ended: float | None = None
         self._time_s = time_s
         loop = asyncio.get_running_loop()
-        self._timer = None if time_s is None else loop.call_later(time_s, self._time_out)
+        self._timer = None if time_s is None else loop.call_later(time_s, self._fail_after_timeout)
 
     @property
     def left_s(self) -> float | None:
@@ -98,14 +98,14 @@ class Job:
 
     def complete(self) -> None:
         """Report to the reader that the text is complete."""
-        if self._finish():
+        if self._mark_over():
             if self.recorded is None:
                 self._sender.totals.add(**count_speech_usage(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
         """Report a failure to the reader."""
-        if self._finish():
+        if self._mark_over():
             self.events.put_nowait(error)
 
     def attach_facts(self, error: SpeechLabError) -> SpeechLabError:
@@ -152,7 +152,7 @@ class Job:
             self._timer.cancel()
         self._ended = self._clock.monotonic() if self._ended is None else self._ended
 
-    def _finish(self) -> bool:
+    def _mark_over(self) -> bool:
         was, self.over = self.over, True
         self.stop_clock()
         return not was
@@ -169,14 +169,14 @@ class Job:
     def cancel(self) -> None:
         """Cancel the text, which has no reader any more."""
         if not self.over:
-            self._fail_and_cancel(ConfigurationError("the events of this text were closed"))
+            self._fail_and_cancel_task(ConfigurationError("the events of this text were closed"))
 
-    def _time_out(self) -> None:
+    def _fail_after_timeout(self) -> None:
         """End the text after its timeout."""
         why = f"the time of {get_full_timeout(self._time_s or 0.0):g} s was up"
-        self._fail_and_cancel(self.attach_facts(self.build_timeout_error(why)))
+        self._fail_and_cancel_task(self.attach_facts(self.build_timeout_error(why)))
 
-    def _fail_and_cancel(self, error: SpeechLabError) -> None:
+    def _fail_and_cancel_task(self, error: SpeechLabError) -> None:
         self.fail(error)
         if self.task is not None:
             self.task.cancel()
@@ -190,7 +190,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         self._error: SpeechLabError | None = None
         self._ended = False
         # If the events are garbage-collected, cancel the synthesis.
-        weakref.finalize(self, _cancel_dropped, asyncio.get_running_loop(), job).atexit = False
+        weakref.finalize(self, _cancel_dropped_job, asyncio.get_running_loop(), job).atexit = False
 
     @property
     def partial(self) -> bytes:
@@ -249,7 +249,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         reader, position = None, 0
         async for _ in self:
             if reader is None:
-                reader = SampleReader(*self._build_expected())
+                reader = SampleReader(*self._build_expected_speech())
             came = self._job.synthesis.audio
             if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
@@ -267,10 +267,10 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         """
         async for _ in self:
             pass
-        expected, kind = self._build_expected()
+        expected, kind = self._build_expected_speech()
         return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
 
-    def _build_expected(self) -> tuple[ExpectedSpeech, str]:
+    def _build_expected_speech(self) -> tuple[ExpectedSpeech, str]:
         job, start = self._job, self._job.synthesis.start
         assert job.config is not None  # it is set before the first event
         settings = job.config.settings
@@ -287,7 +287,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         return f"{type(self).__name__}({state}, {len(self.partial):,} bytes)"
 
 
-def _cancel_dropped(loop: asyncio.AbstractEventLoop, job: Job) -> None:
+def _cancel_dropped_job(loop: asyncio.AbstractEventLoop, job: Job) -> None:
     if not job.over:
         with suppress(RuntimeError):  # the loop is closed, and the session with it
             loop.call_soon_threadsafe(job.cancel)

@@ -87,7 +87,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         check_process(self._pid, "realtime session")
         self._info = await self._tape.load_session(await self._ensure_config())
         if self._info is None:
-            await self._ensure_connected()
+            await self._ensure_socket()
 
     def speak(self, text: str, *, timeout: float | None = None) -> AsyncSpeechEvents:
         """Speak a text; it is sent after the texts before it.
@@ -172,7 +172,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         state = "closed" if self._closed else "open" if self.is_open else "not connected"
         return f"{type(self).__name__}({state}, {len(self._jobs)} waiting)"
 
-    async def _ensure_connected(self, job: Job | None = None) -> Socket:
+    async def _ensure_socket(self, job: Job | None = None) -> Socket:
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
         async with self._connecting:
@@ -189,7 +189,9 @@ class AsyncRealtimeSession(AsyncOpenable):
                 if not self._watched:
                     self._watched = True
                     loop = asyncio.get_running_loop()
-                    weakref.finalize(self, _close_dropped, loop, os.getpid(), self._line).atexit = False
+                    weakref.finalize(
+                        self, _close_dropped_socket, loop, os.getpid(), self._line
+                    ).atexit = False
                 await self._tape.save_session(config, info)
             return socket
 
@@ -263,7 +265,7 @@ class AsyncRealtimeSession(AsyncOpenable):
 
     async def _speak_job(self, job: Job) -> None:
         job.waits_for = "a connection"
-        socket = await self._ensure_connected(job)
+        socket = await self._ensure_socket(job)
         problem: SpeechLabError
         within_s = 0.0
         job.sent = True
@@ -289,7 +291,7 @@ class _Connection:
     socket: Socket | None = None
 
 
-def _close_dropped(loop: asyncio.AbstractEventLoop, pid: int, line: _Connection) -> None:
+def _close_dropped_socket(loop: asyncio.AbstractEventLoop, pid: int, line: _Connection) -> None:
     socket, line.socket = line.socket, None
     if socket is None or pid != os.getpid():
         return

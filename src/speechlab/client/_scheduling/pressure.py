@@ -157,7 +157,7 @@ class Pressure:
         if ended.end is End.OK:
             self.successes += 1
             self._lately.append((concurrent, True))
-            strained = self._is_strained(concurrent, ended.strain)
+            strained = self._record_strain(concurrent, ended.strain)
             # Only a width in use is evidence for a greater one.
             if at_once >= int(self.width) and not strained:
                 self._grow_width(concurrent, now)
@@ -184,7 +184,7 @@ class Pressure:
             self._shrink_width(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
             self._prolong_pause(pause, ended, now, old=began < pause.closed)
-        elif self._is_down(ended, began, now, borne, under_way):
+        elif self._count_failure_in_row(ended, began, now, borne, under_way):
             since = self._row_since
             self.pause = Pause(since, now, now, gone=ended.end is End.FAILED, reason=ended.reason)
             self._prolong_pause(self.pause, ended, now, old=False)
@@ -202,7 +202,7 @@ class Pressure:
         self.pause, self._row = None, 0
         self.width = min(self.width, max(_START, self.width / 2))
 
-    def _is_strained(self, concurrent: int, strain: float) -> bool:
+    def _record_strain(self, concurrent: int, strain: float) -> bool:
         """Learn a queue in the service from the times of calls, which are longer among more of them."""
         earlier = self._strains.get(concurrent, strain)
         self._strains[concurrent] = typical = (earlier + strain) / 2
@@ -234,12 +234,12 @@ class Pressure:
     def _shrink_width(self, count: int, known: list[tuple[int, bool]], held: float) -> None:
         """Shrink below a width that is refused more often than smaller ones, and hold it for a while."""
         self._fresh = False
-        self._refused = _compute_refused_width(known)
+        self._refused = _find_smallest_refused_width(known)
         if count >= self._refused:
             self._held = max(self._held, held)
             self.width = min(self.width, self._refused - 1.0)
 
-    def _is_down(
+    def _count_failure_in_row(
         self, ended: AttemptEnd, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
     ) -> bool:
         """Count failures in a row; a full width of them starts a pause, unless one since then counts as accepted."""
@@ -273,7 +273,7 @@ class Pressure:
             pause.gone, pause.reason = unreachable, ended.reason
 
 
-def _compute_refused_width(known: list[tuple[int, bool]]) -> float:
+def _find_smallest_refused_width(known: list[tuple[int, bool]]) -> float:
     """The smallest width that is refused mostly, and far more often than smaller ones, of (concurrent, accepted)."""
     for least in sorted({count for count, well in known if not well and count > 1}):
         wide = [well for count, well in known if count >= least]

@@ -125,13 +125,13 @@ class ScheduledCall(WaitingCall):
     def schedule_retry(self, failure: Failure, place: CallPlace) -> float | None:
         """Return a place after a failure, and give the wait before the next attempt."""
         place.end(failure.to_attempt_end(spared=self._spared))
-        delay_s = self._compute_delay(failure, place)
+        delay_s = self._record_and_compute_delay(failure, place)
         if delay_s is not None and self.group is not None:
             self._repeats = True
             self.group.count_repeats(1)
         return delay_s
 
-    def _compute_delay(self, failure: Failure, place: CallPlace) -> float | None:
+    def _record_and_compute_delay(self, failure: Failure, place: CallPlace) -> float | None:
         scheduler = self._scheduler
         now = scheduler.clock.monotonic()
         with scheduler.lock:

@@ -106,7 +106,7 @@ class Scheduler:
             if alarm is None:
                 alarm = self._alarms[loop] = Alarm(loop, self.clock, self.send_ready)
             alarm.waiters += 1
-            self._dispatch(now)
+            self._dispatch_calls(now)
         try:
             if waiter.place is not None:
                 return waiter.place
@@ -130,7 +130,9 @@ class Scheduler:
     def stop_group(self, group: CallGroup) -> None:
         """End the waiting calls of a run at once."""
         with self.lock:
-            self._fail_waiters(lambda call: _build_stopped_error() if call.group is group else None)
+            self._fail_waiters_with_problem(
+                lambda call: _build_stopped_error() if call.group is group else None
+            )
 
     def forget_group(self, group: CallGroup) -> None:
         """Drop the queue of a run that has ended."""
@@ -149,8 +151,8 @@ class Scheduler:
             self._free_place(place)
             pause = self.pressure.pause
             if pause is not None and pause.until != until:
-                self._fail_waiters(lambda call: self._find_reason_not_to_wait(call, pause.until))
-            self._dispatch(now)
+                self._fail_waiters_with_problem(lambda call: self._find_reason_not_to_wait(call, pause.until))
+            self._dispatch_calls(now)
 
     def mark_streaming(self, place: CallPlace) -> None:
         """Note that the headers of a stream have come: the service accepts this number of attempts."""
@@ -159,12 +161,12 @@ class Scheduler:
             place.idle_since = now
             self._streams.add(place)
             self.pressure.record_end(AttemptEnd(End.BEGUN), place, now, self._under_way)
-            self._dispatch(now)
+            self._dispatch_calls(now)
 
     def send_ready(self) -> None:
         """Send the calls that may be sent now."""
         with self.lock:
-            self._dispatch(self.clock.monotonic())
+            self._dispatch_calls(self.clock.monotonic())
 
     def is_beyond_patience(self, call: WaitingCall, until: float) -> bool:
         """Return whether a pause until then is longer than a call's patience."""
@@ -221,7 +223,7 @@ class Scheduler:
         most = min(self._width, call.ceiling)
         return f"it waited {call.time_s:g} s for one of {most} places, which {self.under_way} attempts under way have"
 
-    def _dispatch(self, now: float) -> None:
+    def _dispatch_calls(self, now: float) -> None:
         """Send the calls that may be sent now, and set the alarm for the next ones."""
         if not self.waiting:
             return
@@ -237,8 +239,8 @@ class Scheduler:
             self.waiting -= 1
             waiter.place = self._assign_place(queue, now, waiter.loop)
             if not waiter.wake():
-                self._undo_place(waiter.place)
-        if self.waiting and (when := self._compute_next_time(now)) < math.inf:
+                self._take_back_place(waiter.place)
+        if self.waiting and (when := self._compute_next_send_time(now)) < math.inf:
             for alarm in [*self._alarms.values()]:
                 alarm.set(when)
 
@@ -275,7 +277,7 @@ class Scheduler:
             queue.next_at = max(queue.next_at, now - _LATE_S) + queue.gap_s
         return place
 
-    def _undo_place(self, place: CallPlace) -> None:
+    def _take_back_place(self, place: CallPlace) -> None:
         """Take back a place that was not used."""
         place.given_back = True
         if place.probe and self.pressure.pause is not None:
@@ -302,13 +304,13 @@ class Scheduler:
     def _abandon_waiter(self, waiter: Waiter) -> None:
         with self.lock:
             if waiter.place is not None:  # admitted and cancelled at the same time: the place is free again
-                self._undo_place(waiter.place)
-                self._dispatch(self.clock.monotonic())
+                self._take_back_place(waiter.place)
+                self._dispatch_calls(self.clock.monotonic())
             elif not waiter.done:
                 waiter.done = True
                 self.waiting -= 1
 
-    def _fail_waiters(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
+    def _fail_waiters_with_problem(self, problem_of: Callable[[WaitingCall], NotSentError | None]) -> None:
         """End the waiting calls that have a problem."""
         waiters = [waiter for *_, waiter in self._delayed]
         waiters += [waiter for queue in self._queues.values() for _, waiter in queue.ready]
@@ -318,7 +320,7 @@ class Scheduler:
                 self.waiting -= 1
                 waiter.wake(problem)
 
-    def _compute_next_time(self, now: float) -> float:
+    def _compute_next_send_time(self, now: float) -> float:
         """Return the time at which the next call may be sent."""
         times = [self._delayed[0][0]] if self._delayed else []
         pause = self.pressure.pause
@@ -354,7 +356,7 @@ def get_scheduler(
 
 
 @register_after_fork
-def _forget_after_fork() -> None:
+def _reset_schedulers_after_fork() -> None:
     # Another thread may have held a lock when the process was forked; the parent's calls do not exist in the child.
     global _schedulers_lock  # noqa: PLW0603 - a forked child needs its own
     _schedulers_lock = threading.Lock()

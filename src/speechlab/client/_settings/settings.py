@@ -127,12 +127,12 @@ class Settings:
     def __post_init__(self) -> None:
         if self.api_key is not None:
             self.api_key.check()
-        headers = _check_headers(self.default_headers, beside_key=self.api_key is not None)
+        headers = _check_and_hide_headers(self.default_headers, beside_key=self.api_key is not None)
         object.__setattr__(self, "default_headers", headers)
         for name in ("base_url", "ws_base_url"):
             url = getattr(self, name)
             check_url(name, url)
-            self._check_secrecy(name, url)
+            self._check_url_secrecy(name, url)
         check_number("connect_timeout_s", self.connect_timeout_s, least=0, advice="give seconds above 0")
         if self.max_retries is not None:
             check_number("max_retries", self.max_retries, least=0, whole=True)
@@ -161,9 +161,9 @@ class Settings:
             )
         _check_methods("clock", self.clock, "monotonic", "time", "sleep")
         _check_methods("rng", self.rng, "uniform")
-        self._check_transport()
+        self._check_transport_and_adapter()
 
-    def _check_transport(self) -> None:
+    def _check_transport_and_adapter(self) -> None:
         """Refuse values that are not a transport or not an adapter."""
         if not isinstance(self.adapter, OpenAIAdapter | FunctionSystem | None):
             raise ConfigurationError(
@@ -179,7 +179,7 @@ class Settings:
         elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
-    def _check_secrecy(self, name: str, url: str) -> None:
+    def _check_url_secrecy(self, name: str, url: str) -> None:
         address = urlsplit(url)
         secret = self.api_key is not None or any(map(is_sensitive, self.default_headers))
         if not secret or self.allow_insecure or address.scheme in {"https", "wss"}:
@@ -303,7 +303,7 @@ def is_sensitive(name: str) -> bool:
     return _SENSITIVE.search(name) is not None
 
 
-def _check_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
+def _check_and_hide_headers(headers: object, *, beside_key: bool) -> dict[str, Secret]:
     """Headers with hidden values; those that were checked before stay. A key has ``Authorization`` for itself."""
     if not isinstance(headers, Mapping):
         raise ConfigurationError(f"default_headers is {format_setting(headers)}; give a dict of texts")
@@ -379,6 +379,6 @@ def build_not_replayable_error(operation: str) -> ReplayMiss:
 
 
 @register_after_fork
-def _forget_after_fork() -> None:
+def _renew_lock_after_fork() -> None:
     global _lock  # noqa: PLW0603 - a forked child needs its own
     _lock = threading.Lock()

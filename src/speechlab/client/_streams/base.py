@@ -151,7 +151,7 @@ class Stream(AsyncOpenable):
         return piece
 
     @contextmanager
-    def _spending(self) -> Iterator[None]:
+    def _count_time_spent(self) -> Iterator[None]:
         """Count the time of the block, in which the reader waits for the stream."""
         monotonic = self._sender.settings.clock.monotonic
         if self._resumed_at is not None:  # within another such block
@@ -164,14 +164,14 @@ class Stream(AsyncOpenable):
             self._spent_s += monotonic() - self._resumed_at
             self._resumed_at = None
 
-    def _check_time(self) -> float | None:
+    def _compute_time_left(self) -> float | None:
         """Return the rest of the call's timeout; WireError if there is none."""
         if self._time_s is None:
             return None
         now = self._sender.settings.clock.monotonic()
         left_s = self._time_s - self._spent_s - (0.0 if self._resumed_at is None else now - self._resumed_at)
         if left_s <= 0:
-            raise self._build_timeout()
+            raise self._build_timeout_error()
         return left_s
 
     async def _wait_for_bytes(self) -> bytes | None:
@@ -179,21 +179,21 @@ class Stream(AsyncOpenable):
         assert self._body is not None
         try:
             # The check as well: bytes that are there already come without a wait, which alone would end.
-            with self._spending(), wake_for_interrupts():
-                async with asyncio.timeout(self._check_time()):
+            with self._count_time_spent(), wake_for_interrupts():
+                async with asyncio.timeout(self._compute_time_left()):
                     return await self._body.next()
         except TimeoutError:
             pass
-        raise self._build_timeout()
+        raise self._build_timeout_error()
 
-    def _build_timeout(self) -> WireError:
+    def _build_timeout_error(self) -> WireError:
         given_s = get_full_timeout(self._time_s or 0.0)
         text = (
             f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
         )
         return WireError(text, sent=True, timed_out=True)
 
-    async def _save_and_count(self, spent: dict[str, float]) -> None:
+    async def _save_and_count_stream(self, spent: dict[str, float]) -> None:
         """Keep and count a complete stream; a stream from the store is not counted."""
         assert self._body is not None
         if self._tape is not None:

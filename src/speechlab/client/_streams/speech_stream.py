@@ -98,7 +98,7 @@ class AsyncSpeechStream(Playable, Stream):
                 else ""
             )
             if not lacks:
-                await self._finish()
+                await self._finish_stream()
                 raise StopAsyncIteration
             text = f"the audio was cut short after {len(self.partial):,} bytes: {lacks}"
         raise await self._close_with_error(StreamTruncatedError(text, partial=self.partial))
@@ -140,7 +140,7 @@ class AsyncSpeechStream(Playable, Stream):
         if copy is not None:
             copy.drop()
 
-    async def _finish(self) -> None:
+    async def _finish_stream(self) -> None:
         self._ended = True
         if self._copy is not None and self._audio:
             copy, self._copy = self._copy, None
@@ -149,7 +149,7 @@ class AsyncSpeechStream(Playable, Stream):
         if not self._audio:
             raise self._attach_facts(ContractError("the service answered 200 without a single byte of audio"))
         if self._expected is not None:
-            await self._save_and_count(count_speech_usage(self._expected.text, len(self.partial)))
+            await self._save_and_count_stream(count_speech_usage(self._expected.text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
         """Yield the sound in short clips as it arrives, for the formats pcm and wav.

@@ -72,13 +72,13 @@ class AsyncTranslationStream(Stream):
     async def _open_reply(self) -> None:
         body = await self._open_body(self._operation)
         if self._media_type == "application/json":
-            await self._read_whole(body)
+            await self._read_whole_translation(body)
         elif self._media_type != "text/event-stream":
             start, what = await read_start(body), self._media_type or "an untyped body"
             text = f"the service answered 200 with {what} instead of text/event-stream: {start[:200]!r}"
             raise await self._close_with_error(ContractError(text, body=start))
 
-    async def _read_whole(self, body: StreamBody) -> None:
+    async def _read_whole_translation(self, body: StreamBody) -> None:
         """Read a whole translation, as sent by services that do not stream."""
         content = b""
         try:
@@ -110,7 +110,7 @@ class AsyncTranslationStream(Stream):
                 ``partial`` contains the text so far.
             ContractError: An event is not a chunk.
         """
-        with self._spending():
+        with self._count_time_spent():
             await self._turns.give()
             return await self._read_chunk()
 
@@ -121,24 +121,24 @@ class AsyncTranslationStream(Stream):
             await self.open()
         if self._whole is not None:
             chunk, self._result = self._whole
-            await self._save_and_count(self._operation.spent(self._result))
+            await self._save_and_count_stream(self._operation.spent(self._result))
             self._chunks.append(chunk)
             return chunk
-        data = await self._read_event()
+        data = await self._read_event_data()
         if data is None or data.strip() == STREAM_END:
             self._complete = self._complete or data is not None
-            await self._finish()
+            await self._finish_stream()
             raise StopAsyncIteration
         chunk = await self._parse_chunk(data)
         self._complete = self._complete or chunk.finish_reason is not None
         self._chunks.append(chunk)
         return chunk
 
-    async def _read_event(self) -> str | None:
+    async def _read_event_data(self) -> str | None:
         """Data of the next event, or None at the end of the stream."""
         if self._waiting:
             try:
-                self._check_time()
+                self._compute_time_left()
             except WireError as error:
                 why = str(error)
             else:
@@ -176,7 +176,7 @@ class AsyncTranslationStream(Stream):
             problem = error
         raise await self._close_with_error(problem)
 
-    async def _finish(self) -> None:
+    async def _finish_stream(self) -> None:
         # The end of the body is no sign of a complete stream: a broken connection may look the same.
         if not self._complete:
             raise await self._close_as_truncated(self._fault or "it ends without [DONE]")
@@ -187,7 +187,7 @@ class AsyncTranslationStream(Stream):
                         pass
         await self.aclose()
         self._result = self._build_translation()
-        await self._save_and_count(self._operation.spent(self._result))
+        await self._save_and_count_stream(self._operation.spent(self._result))
 
     async def _close_as_truncated(
         self, why: str, what: str = "the translation was cut short"
@@ -244,16 +244,16 @@ class EventReader:
 
     def feed(self, data: bytes) -> Iterator[str]:
         """Add the next bytes, and give the data of each event that they complete."""
-        yield from self._split_lines(self._decode(data))
+        yield from self._iterate_events(self._decode(data))
 
     def close(self) -> Iterator[str]:
         """Give the data of the last event, which the end of the stream completes."""
-        yield from self._split_lines(self._decode(b"", final=True))
+        yield from self._iterate_events(self._decode(b"", final=True))
         if self._line:
-            yield from self._end_line()
-        yield from self._end_event()
+            yield from self._iterate_events_after_line()
+        yield from self._iterate_event_data()
 
-    def _split_lines(self, text: str) -> Iterator[str]:
+    def _iterate_events(self, text: str) -> Iterator[str]:
         if self._after_cr and text:
             text = text.removeprefix("\n")
             self._after_cr = False
@@ -263,28 +263,28 @@ class EventReader:
         self._after_cr = text.endswith("\r")
         *lines, tail = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
-            self._append(line)
-            yield from self._end_line()
-        self._append(tail)
+            self._append_to_line(line)
+            yield from self._iterate_events_after_line()
+        self._append_to_line(tail)
 
-    def _append(self, text: str) -> None:
+    def _append_to_line(self, text: str) -> None:
         if text:
             self._line.append(text)
             self._size += len(text)
             if self._size > _MAX_EVENT_CHARS:
                 raise ContractError(f"an event of the stream is larger than {_MAX_EVENT_CHARS:,} characters")
 
-    def _end_line(self) -> Iterator[str]:
+    def _iterate_events_after_line(self) -> Iterator[str]:
         line = "".join(self._line)
         self._line.clear()
         if not line:
-            yield from self._end_event()
+            yield from self._iterate_event_data()
             return
         name, _, value = line.partition(":")
         if name == "data":
             self._data.append(value.removeprefix(" "))
 
-    def _end_event(self) -> Iterator[str]:
+    def _iterate_event_data(self) -> Iterator[str]:
         data = "\n".join(self._data)
         self._data.clear()
         self._size = 0

@@ -65,9 +65,11 @@ def _iterate_transcript(result: Any) -> Iterator[dict[str, Any]]:
         words = result.words
         yield to_contract_fields(result) | ({} if words is None else {"words": words.to_dict("records")})
     elif isinstance(result, Mapping):
-        yield _add_language(_fill_segment_ends(transcript_of(result)), result.get("language"))
+        yield _add_language_if_given(_fill_segment_ends(transcript_of(result)), result.get("language"))
     elif isinstance(result, tuple) and len(result) == 2 and hasattr(result[1], "language"):
-        yield _add_language(_to_transcript(result[0]), result[1].language)  # as faster-whisper gives them
+        yield _add_language_if_given(
+            _to_transcript(result[0]), result[1].language
+        )  # as faster-whisper gives them
     elif isinstance(result, Iterable):
         yield _to_transcript(result)
     else:
@@ -89,7 +91,7 @@ def _iterate_partials(result: Any) -> Iterator[tuple[str, bool]]:
         yield piece[0], bool(piece[1])
 
 
-def _add_language(found: dict[str, Any], language: object) -> dict[str, Any]:
+def _add_language_if_given(found: dict[str, Any], language: object) -> dict[str, Any]:
     return {**found, "language": str(language)} if language else found
 
 
@@ -160,7 +162,7 @@ class FunctionRunner:
             if inspect.isawaitable(result) or hasattr(result, "__aiter__"):
                 with asyncio.Runner() as runner:
                     later = _iterate_async_pieces(call.operation, result)
-                    while (piece := runner.run(_fetch_next(later))) is not None:
+                    while (piece := runner.run(_fetch_next_piece(later))) is not None:
                         yield timed(piece)
             else:
                 yield from map(timed, _ITERATORS[call.operation](result))
@@ -206,7 +208,7 @@ class FunctionRunner:
         except SpeechLabError:
             raise
         except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+            if isinstance(error, asyncio.CancelledError) and _is_task_canceled():
                 raise
             frames = traceback.extract_tb(error.__traceback__)
             own = Path(__file__).parent
@@ -222,7 +224,7 @@ class FunctionRunner:
             raise failed from error
 
 
-def _is_cancelled() -> bool:
+def _is_task_canceled() -> bool:
     """Return whether the running task is asked to end, rather than its function having said so itself."""
     try:
         task = asyncio.current_task()
@@ -245,5 +247,5 @@ async def _iterate_async_pieces(operation: str, result: Any) -> AsyncGenerator[A
             yield piece
 
 
-async def _fetch_next(pieces: AsyncIterator[Any]) -> Any:
+async def _fetch_next_piece(pieces: AsyncIterator[Any]) -> Any:
     return await anext(pieces, None)

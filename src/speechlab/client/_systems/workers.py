@@ -188,7 +188,7 @@ def main() -> None:
         loaded = FunctionRunner(*pickle.loads(read_message(sys.stdin.buffer)))  # noqa: S301 - from our own process
     except Exception as error:  # noqa: BLE001 - the module of the function does not load here
         fault = f"the functions cannot be loaded in another process: {type(error).__name__}: {error}"
-    threading.Thread(target=_read_calls, args=(calls,), daemon=True).start()
+    threading.Thread(target=_queue_calls_from_input, args=(calls,), daemon=True).start()
     while True:
         call = calls.get()
         try:
@@ -205,7 +205,7 @@ def main() -> None:
             write_message(answers, ("error", error.with_traceback(None)))
 
 
-def _read_calls(calls: queue.SimpleQueue[Any]) -> None:
+def _queue_calls_from_input(calls: queue.SimpleQueue[Any]) -> None:
     """Read calls; the end of the input ends the process, also during a call."""
     try:
         while True:

@@ -35,7 +35,7 @@ class _WholeReply(Reply):
         self.headers = headers
         self._content: bytes | None = content
 
-    async def _next(self) -> bytes | None:
+    async def _read_next_piece(self) -> bytes | None:
         content, self._content = self._content, None
         return content
 
@@ -56,7 +56,7 @@ class AdaptedWire(Wire):
         """Send a request, and wait for the headers of the reply; the catalogue comes from the adapter."""
         call = attempt.call
         if call.path == VOICES_PATH:
-            return _build_catalogue_reply(self._service, self._adapter.catalogue)
+            return _build_catalog_reply(self._service, self._adapter.catalogue)
         attempt.call = await self._adapter.to_openai_call(call)
         reply = await self._wire.open(attempt)
         if not self._adapter.reads(call, reply.status):
@@ -75,7 +75,7 @@ class AdaptedWire(Wire):
         await self._wire.close()
 
 
-def _build_catalogue_reply(service: str, voices: list[dict[str, Any]]) -> Reply:
+def _build_catalog_reply(service: str, voices: list[dict[str, Any]]) -> Reply:
     headers = {"content-type": "application/json", "x-speechlab-service": service}
     return _WholeReply(200, headers, orjson.dumps({"voices": voices}))
 
@@ -92,7 +92,7 @@ class FunctionWire(Wire):
         """Call a function: wait for its result, or for the first piece of a stream."""
         call = attempt.call
         if call.path == VOICES_PATH:
-            return _build_catalogue_reply(self._system.identity, build_catalogue(self._system.voices))
+            return _build_catalog_reply(self._system.identity, build_catalogue(self._system.voices))
         function_call: FunctionCall | None = call.asked
         if function_call is None:
             name = self._system.name
@@ -108,7 +108,7 @@ class FunctionWire(Wire):
             *results, seconds = [piece async for piece in pieces]
         headers = {"server-timing": f"engine;dur={1000 * seconds:.3f}"}
         if function_call.operation == "synthesize":
-            content = await asyncio.to_thread(_encode_file, results, function_call.format)
+            content = await asyncio.to_thread(_encode_pieces_to_file, results, function_call.format)
             headers["content-type"] = CONTENT_TYPES[AudioFormat(function_call.format)]
             return _WholeReply(200, headers, content)
         if function_call.operation == "transcribe":
@@ -157,15 +157,15 @@ class _FunctionStream(Reply):
             text = f"the function of {self._name!r} gave nothing for {self._read_s:g} s"
             raise WireError(text, timed_out=True, final=True) from None
 
-    async def _next(self) -> bytes | None:
+    async def _read_next_piece(self) -> bytes | None:
         data = b""
         while not data and not self._over:
             piece, self._first = await self._wait_for_piece() if self._first is None else self._first, None
             self._over = piece is None or isinstance(piece, float)
             if not self._over:
-                data = self._encode_sound(piece) if self._speaks else self._encode_text(piece)
+                data = self._encode_sound(piece) if self._speaks else self._encode_translation_event(piece)
             elif not self._speaks:
-                data = self._encode_text("") + b"data: [DONE]\n\n"
+                data = self._encode_translation_event("") + b"data: [DONE]\n\n"
             elif self._encoder is not None:
                 data = self._encoder.close()
         return data or None
@@ -173,7 +173,7 @@ class _FunctionStream(Reply):
     def _encode_sound(self, piece: AudioClip | bytes) -> bytes:
         kind = self._asked.format
         if isinstance(piece, bytes):
-            if self._encoder is None and not _is_format(piece, kind):
+            if self._encoder is None and not _is_in_format(piece, kind):
                 raise ContractError(
                     f"the function streams bytes that do not begin a file of {kind}; let it yield (samples, rate)"
                 )
@@ -191,7 +191,7 @@ class _FunctionStream(Reply):
             piece = piece.resample(self._rate)
         return bytes(self._encoder.write(piece.samples))
 
-    def _encode_text(self, piece: str) -> bytes:
+    def _encode_translation_event(self, piece: str) -> bytes:
         ending = {} if piece else {"finish_reason": "stop"}
         languages = {name: self._asked.fields[name] for name in ("source_lang", "target_lang")}
         chunk = {
@@ -213,20 +213,20 @@ class _PassThrough:
         return b""
 
 
-def _is_format(data: bytes, kind: str) -> bool:
+def _is_in_format(data: bytes, kind: str) -> bool:
     try:
         return detect_format(data) == kind
     except AudioError:
         return kind == AudioFormat.PCM
 
 
-def _encode_file(pieces: list[AudioClip | bytes], kind: str) -> bytes:
+def _encode_pieces_to_file(pieces: list[AudioClip | bytes], kind: str) -> bytes:
     """Return the file of a result: as the function made it, if it has the format."""
     if not pieces:
         raise ContractError("the function of synthesize ended without any sound")
     if all(isinstance(piece, bytes) for piece in pieces):
         data = b"".join(pieces)  # type: ignore[arg-type]  # as seen
-        if _is_format(data, kind):
+        if _is_in_format(data, kind):
             return data
         pieces = [AudioClip.from_bytes(data)]
     clips = [AudioClip.from_bytes(piece) if isinstance(piece, bytes) else piece for piece in pieces]

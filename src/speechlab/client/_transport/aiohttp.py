@@ -137,7 +137,7 @@ class AiohttpWire(LibraryWire):
         try:
             response = await self._session.request(
                 call.method,
-                self._build_url(call.path, partial(URL, encoded=True)),
+                self._get_url(call.path, partial(URL, encoded=True)),
                 data=upload,
                 headers=self._build_headers(call) | self._proxy_headers,
                 timeout=_build_timeout(attempt.connect_s, attempt.read_s),

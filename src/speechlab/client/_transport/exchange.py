@@ -158,11 +158,11 @@ def wake_for_interrupts() -> contextlib.AbstractContextManager[None]:
     """Wake a kernel's loop regularly, because IPython's signal handler does not wake it on an interrupt."""
     if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
         return _NO_CONTEXT
-    return _wake_loop(asyncio.get_running_loop())
+    return _keep_loop_awake(asyncio.get_running_loop())
 
 
 @contextlib.contextmanager
-def _wake_loop(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+def _keep_loop_awake(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     next_turn: asyncio.TimerHandle | None = None
 
     def wake() -> None:

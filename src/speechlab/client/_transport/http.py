@@ -142,7 +142,7 @@ class Reply(ABC):
             return None
         self._broken_off = True
         await self._turns.give()
-        piece = await self._next()
+        piece = await self._read_next_piece()
         if piece is not None and self.limit is not None:
             self._size += len(piece)
             if self._size > self.limit:
@@ -152,7 +152,7 @@ class Reply(ABC):
         return piece
 
     @abstractmethod
-    async def _next(self) -> bytes | None:
+    async def _read_next_piece(self) -> bytes | None:
         """Return the next piece, or None at the end; WireError if the body is incomplete."""
 
     @abstractmethod
@@ -173,7 +173,7 @@ class Wire(ABC):
         self._reads_interim = settings.lease is not None
         self._urls: dict[str, Any] = {}
 
-    def _build_url(self, path: str, kind: Callable[[str], T]) -> T:
+    def _get_url(self, path: str, kind: Callable[[str], T]) -> T:
         """Return the address of a path in the library's own type, which is expensive to make."""
         url: T | None = self._urls.get(path)
         if url is None:
@@ -233,13 +233,13 @@ class LibraryReply(Reply):
     async def _read(self) -> bytes | None:
         """Return the next piece of the body as it came, or None at its end; the library's own errors."""
 
-    async def _next(self) -> bytes | None:
+    async def _read_next_piece(self) -> bytes | None:
         unpacker = self._unpacker
         if unpacker is None:
-            return await self._read_packed()
+            return await self._read_packed_piece()
         try:
             while not (piece := unpacker.take()):
-                packed = await self._read_packed()
+                packed = await self._read_packed_piece()
                 if packed is None:
                     unpacker.check_end()
                     return None
@@ -250,7 +250,7 @@ class LibraryReply(Reply):
             return piece
         raise failure
 
-    async def _read_packed(self) -> bytes | None:
+    async def _read_packed_piece(self) -> bytes | None:
         failure: WireError
         try:
             return await self._read()
@@ -357,12 +357,12 @@ def find_proxy(url: str) -> str | None:
     proxies = getproxies()
     scheme = {"ws": "http", "wss": "https"}.get(address.scheme, address.scheme)
     proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(address.netloc) or _is_in_network(host, proxies.get("no", "")):
+    if not proxy or proxy_bypass(address.netloc) or _is_in_excepted_networks(host, proxies.get("no", "")):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _is_in_network(host: str, excepted: str) -> bool:
+def _is_in_excepted_networks(host: str, excepted: str) -> bool:
     try:
         address = ip_address(host)
     except ValueError:

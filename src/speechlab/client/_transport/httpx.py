@@ -47,7 +47,7 @@ async def _iterate_upload(
 
 
 @coroutine
-def _collect_generators(
+def _await_and_collect_generators(
     generators: list[AsyncGenerator[Any, Any]], begin: Callable[[], Awaitable[T]]
 ) -> Generator[Any, Any, T]:
     """Start and await an object, and collect the asynchronous generators that start with it, the outermost first.
@@ -97,7 +97,7 @@ class HttpxReply(LibraryReply):
             return await anext(self._body, None)
         response = self._response
         self._body = response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
-        return await _collect_generators(self._generators, partial(anext, self._body, None))
+        return await _await_and_collect_generators(self._generators, partial(anext, self._body, None))
 
     async def close(self) -> None:
         for generator in self._generators:
@@ -114,7 +114,7 @@ class HttpxWire(LibraryWire):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
-        self._extensions = {} if settings.lease is None else {"trace": self._check_connection}
+        self._extensions = {} if settings.lease is None else {"trace": self._check_connection_peer}
         if settings.transport is None or isinstance(settings.transport, str):
             import httpx2
 
@@ -135,7 +135,7 @@ class HttpxWire(LibraryWire):
         else:
             self._transport = settings.transport
 
-    async def _check_connection(self, event: str, facts: dict[str, Any]) -> None:
+    async def _check_connection_peer(self, event: str, facts: dict[str, Any]) -> None:
         """Look at the peer of a new connection before anything is sent to it."""
         if event == "connection.connect_tcp.complete":
             try:
@@ -156,7 +156,7 @@ class HttpxWire(LibraryWire):
         }
         request = httpx2.Request(
             call.method,
-            self._build_url(call.path, httpx2.URL),
+            self._get_url(call.path, httpx2.URL),
             headers=self._build_headers(call),
             content=None if call.body is None else _iterate_upload(call.body.open(), attempt),
             extensions={"timeout": waits, **self._extensions},

@@ -94,13 +94,13 @@ class Sender:
 
     async def send(self, call: HttpCall) -> RawResponse:
         """Send a call, and read the whole reply."""
-        return cast("RawResponse", await self._send(call, stream=False))
+        return cast("RawResponse", await self._send_call(call, stream=False))
 
     async def open_stream(self, call: HttpCall) -> ReplyStream:
         """Send a call, and return at the headers of a successful reply."""
-        return cast("ReplyStream", await self._send(call, stream=True))
+        return cast("ReplyStream", await self._send_call(call, stream=True))
 
-    async def _send(self, call: HttpCall, *, stream: bool) -> RawResponse | ReplyStream:
+    async def _send_call(self, call: HttpCall, *, stream: bool) -> RawResponse | ReplyStream:
         settings = self.settings
         if settings.mode == "replay":
             raise build_not_replayable_error(call.operation)
@@ -171,7 +171,7 @@ class Sender:
                 return outcome
             last = outcome
             progress.possibly_metered |= last.sent and last.status is None and not progress.call.free
-            if await self._recover(last, progress, pid):
+            if await self._recover_from_failure(last, progress, pid):
                 place.end(AttemptEnd(End.UNKNOWN))
             else:
                 delay = scheduled.schedule_retry(last, place)
@@ -182,7 +182,7 @@ class Sender:
                 progress.report("retry", status=last.status, delay_s=delay, error=name)
             scheduled.deadline = None if self.group is not None else progress.deadline
 
-    async def _recover(self, failure: Failure, progress: Progress, pid: int) -> bool:
+    async def _recover_from_failure(self, failure: Failure, progress: Progress, pid: int) -> bool:
         """Restart a stopped service, or renew a refused key; True if the call may be sent again."""
         if failure.status == 401:
             key, most = self.settings.api_key, self.settings.max_retries

@@ -45,7 +45,7 @@ class Unpacker:
                 if self._members and not self._packed.startswith(_GZIP[: len(self._packed)]):
                     self._packed = b""  # what follows the last member is padding
                     break
-                self._member = self._open_member()
+                self._member = self._start_decompressor()
             try:
                 piece = self._member.decompress(self._packed, _PIECE)
             except zlib.error as error:
@@ -62,7 +62,7 @@ class Unpacker:
             message = "its compression ends early"
             raise ValueError(message)
 
-    def _open_member(self) -> zlib._Decompress:
+    def _start_decompressor(self) -> zlib._Decompress:
         """Start a part of the body, of which gzip may have several."""
         self._members += 1
         if self._is_gzip:

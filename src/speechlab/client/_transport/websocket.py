@@ -132,7 +132,7 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
     failure: Failure
     try:
         with wake_for_interrupts():
-            connection = await _connect(settings, url, within_s, proxy)
+            connection = await _open_connection(settings, url, within_s, proxy)
     except InvalidStatus as error:
         response = strip_traceback(error).response  # type: ignore[attr-defined]  # returns the same error
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
@@ -173,7 +173,9 @@ def _to_wire_error(error: Exception, proxy: str | None) -> WireError:
     return WireError(message)
 
 
-async def _connect(settings: Settings, url: str, within_s: float, proxy: str | None) -> ClientConnection:
+async def _open_connection(
+    settings: Settings, url: str, within_s: float, proxy: str | None
+) -> ClientConnection:
     from websockets.asyncio.client import ClientConnection, connect
 
     class _NoRedirect(connect):

@@ -50,7 +50,7 @@ def _check_key_needed(t: Target) -> None:
 
 
 @check("1-one-way-in", "keys in other headers or in cookies are ignored")
-def _check_keys_elsewhere(t: Target) -> None:
+def _check_misplaced_keys(t: Target) -> None:
     for name in ("X-API-Key", "Cookie", "Sec-WebSocket-Protocol"):
         value = f"api_key={t.build_unknown_key()}" if name == "Cookie" else t.build_unknown_key()
         reply = t.send_request("GET", VOICES_PATH, auth=None, headers=((name, value),))
@@ -72,7 +72,7 @@ def _check_401_body(t: Target) -> None:
 
 
 @advice("3-challenge", "401 carries WWW-Authenticate: Bearer; one body for all causes")
-def _check_challenge(t: Target) -> None:
+def _check_bearer_challenge(t: Target) -> None:
     replies = [
         t.send_request("GET", VOICES_PATH, auth=auth)
         for auth in (None, "Bearer x", f"Bearer {t.build_unknown_key()}")
@@ -89,7 +89,7 @@ def _check_expired_key(t: Target) -> None:
 
 
 @advice("4-context", "the context of a 401 identifies the service")
-def _check_401_context(t: Target) -> None:
+def _check_401_contexts_differ(t: Target) -> None:
     contexts = []
     for path in _OPERATIONS:
         reply = t.send_request("POST", path, auth=None)
@@ -127,7 +127,7 @@ def _check_key_before_body(t: Target) -> None:
 
 
 @advice("7-order", "a bad key is reported before an unknown path, voice or body")
-def _check_key_first(t: Target) -> None:
+def _check_401_precedence(t: Target) -> None:
     auth = f"Bearer {t.build_unknown_key()}"
     t.require_status(t.send_request("GET", "/no/such/path", auth=auth), 401, "401 before 404")
     reply = t.post_json(SPEECH_PATH, {"voice_id": t.build_unknown_id(), "text": "", "format": "?"}, auth=auth)
@@ -142,7 +142,7 @@ def _check_restricted_voice(t: Target) -> None:
 
 
 @check("8-no-asr", "403 for a key without recognition", metered=1, needs="--no-asr-key")
-def _check_key_without_recognition(t: Target) -> None:
+def _check_recognition_denied(t: Target) -> None:
     auth = f"Bearer {t.get_key('no_asr_key')}"
     t.skip_without_recognition()
     _require_403(
@@ -182,7 +182,7 @@ def _check_asr_error_body(t: Target) -> None:
 
 
 @advice("12-code-104", "the code 104 is for authentication only")
-def _check_code_104(t: Target) -> None:
+def _check_code_not_104(t: Target) -> None:
     for reply in (t.post_json(SPEECH_PATH, {}), t.post_json(SPEECH_PATH, b"{"), t.post_form([("text", "a")])):
         _require_code_not_104(t, reply, "a code other than 104")
 
@@ -197,7 +197,7 @@ def _check_unknown_paths(t: Target) -> None:
 
 
 @check("19-paths", "the four paths exist below the base URL, without a version")
-def _check_paths(t: Target) -> None:
+def _check_paths_exist(t: Target) -> None:
     for method, path in _ROUTES:
         reply = t.send_request(method, path, auth=None)
         t.require_that(reply.status not in {301, 302, 307, 308, 404, 405}, f"{method} {path} exists", reply)

@@ -36,17 +36,17 @@ def recognize_silence(t: Target, **fields: Any) -> Exchange:
     return t.recognize(build_silence(), **fields)
 
 
-def _build_message_step(message: str, *sounds: object, **fields: Any) -> Step:
+def _build_refusal_message_step(message: str, *sounds: object, **fields: Any) -> Step:
     """Each of these recordings is refused with 400 and exactly this message."""
 
     def require_messages(t: Target) -> None:
         for sound in sounds:
-            _require_message(t, t.recognize(sound, **fields), message)
+            _require_error_message(t, t.recognize(sound, **fields), message)
 
     return require_messages
 
 
-def _require_message(t: Target, reply: Exchange, message: str) -> None:
+def _require_error_message(t: Target, reply: Exchange, message: str) -> None:
     if t.require_status(reply, 400, f"400 with error {message!r}"):
         body = reply.parse_json()
         t.require_that(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
@@ -54,7 +54,7 @@ def _require_message(t: Target, reply: Exchange, message: str) -> None:
 
 def require_accepted_fields(t: Target, **fields: Any) -> None:
     """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
-    _require_message(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
+    _require_error_message(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
 def recognize_speech(t: Target) -> Exchange:
@@ -89,16 +89,18 @@ _AVI = b"RIFF" + struct.pack("<I", 100) + b"AVI LIST" + bytes(100)
 _W64, _RF64 = b"riff\x2e\x91\xcf\x11" + bytes(200), b"RF64\xff\xff\xff\xffWAVE" + bytes(200)
 _ADTS = b"\xff\xf1P\x80" * 50
 
-check("55-no-audio", "audio missing or empty: No audio data provided")(_build_message_step(NO_AUDIO, ..., ""))
-advice("55-null-audio", "null audio is no audio")(_build_message_step(NO_AUDIO, None))
+check("55-no-audio", "audio missing or empty: No audio data provided")(
+    _build_refusal_message_step(NO_AUDIO, ..., "")
+)
+advice("55-null-audio", "null audio is no audio")(_build_refusal_message_step(NO_AUDIO, None))
 check("56-no-base64", "audio that is not base64: Invalid base64 audio data")(
-    _build_message_step(INVALID_BASE64, "@@@@", "not base64!", "あいう")
+    _build_refusal_message_step(INVALID_BASE64, "@@@@", "not base64!", "あいう")
 )
 advice("56-no-string", "audio that is not a string is not base64")(
-    _build_message_step(INVALID_BASE64, 5, ["QUJD"], {"a": 1}, True)
+    _build_refusal_message_step(INVALID_BASE64, 5, ["QUJD"], {"a": 1}, True)
 )
 advice("57-raw-base64", "no data URI, URL-safe alphabet, line ends or missing padding")(
-    _build_message_step(
+    _build_refusal_message_step(
         INVALID_BASE64,
         f"data:audio/wav;base64,{_GOOD}",
         "--__",
@@ -108,10 +110,10 @@ advice("57-raw-base64", "no data URI, URL-safe alphabet, line ends or missing pa
     )
 )
 check("58-no-format", "neither WAV nor OGG, MP3 or FLAC by its header: Unsupported audio format")(
-    _build_message_step(UNSUPPORTED_AUDIO, NOT_AUDIO, _AIFF, _AVI, b".snd" + bytes(100), bytes(200))
+    _build_refusal_message_step(UNSUPPORTED_AUDIO, NOT_AUDIO, _AIFF, _AVI, b".snd" + bytes(100), bytes(200))
 )
 advice("58-no-cousin", "W64, RF64 and ADTS are refused as well", also=(59,))(
-    _build_message_step(UNSUPPORTED_AUDIO, _W64, _RF64, _ADTS)
+    _build_refusal_message_step(UNSUPPORTED_AUDIO, _W64, _RF64, _ADTS)
 )
 
 
@@ -125,10 +127,10 @@ def _check_audio_formats(t: Target) -> None:
 
 
 advice("61-damaged", "a valid header without decodable audio is 400")(
-    _build_message_step(UNSUPPORTED_AUDIO, b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60)
+    _build_refusal_message_step(UNSUPPORTED_AUDIO, b"fLaC" + b"\x81" * 60, b"OggS" + b"\xa5" * 60)
 )
 advice("62-no-samples", "a file without samples is no audio")(
-    _build_message_step(NO_AUDIO, build_silence(0.0))
+    _build_refusal_message_step(NO_AUDIO, build_silence(0.0))
 )
 
 
@@ -148,7 +150,7 @@ advice("64-session-id", "session_id is a string", metered=2)(
 
 @advice("65-order", "JSON, audio, other fields, base64, header: in this order")
 def _check_error_order(t: Target) -> None:
-    _require_message(t, t.recognize("", top_p=7), NO_AUDIO)
+    _require_error_message(t, t.recognize("", top_p=7), NO_AUDIO)
     reply = t.recognize("@@@@", top_p=7)
     right = reply.status == 400 and INVALID_BASE64.encode() not in reply.body
     t.require_that(right, "top_p is reported first", reply)
@@ -179,7 +181,7 @@ check("68-hotwords", "hotwords is an array of strings, which may be empty")(
 
 
 @check("69-ranges", "temperature, top_p and the penalties have ranges that include their ends")
-def _check_ranges(t: Target) -> None:
+def _check_option_ranges(t: Target) -> None:
     for name, (low, high) in _RANGES.items():
         build_refusal_step(
             recognize_silence, f"{name} is {low:g} to {high:g}", **{name: (low - 0.01, high + 0.01)}
@@ -195,7 +197,7 @@ def _check_range_ends(t: Target) -> None:
 
 
 @check("70-numbers", "integers are numbers; booleans, strings and NaN are not")
-def _check_numbers(t: Target) -> None:
+def _check_number_types(t: Target) -> None:
     for name in _RANGES:
         build_refusal_step(recognize_silence, f"{name} is not a number", **{name: (True, "1.0", [1])})(t)
         require_accepted_fields(t, **{name: 1})
@@ -227,20 +229,23 @@ def _check_silence(t: Target) -> None:
     t.require_that(body.get("text") == "" and body.get("confidence") == 0, "no text for silence", reply)
 
 
-def _build_messages(data: bytes, kind: str) -> list[dict[str, Any]]:
+def _build_legacy_messages(data: bytes, kind: str) -> list[dict[str, Any]]:
     audio = {"data": base64.b64encode(data).decode(), "format": kind}
     return [{"role": "user", "content": [{"type": "input_audio", "input_audio": audio}]}]
 
 
 @advice("83-legacy", "the messages form is accepted; model is ignored", also=(84,), metered=2, quick=False)
 def _check_legacy_messages(t: Target) -> None:
-    fields = {"messages": _build_messages(request_speech(t).encode("wav"), "mp3"), "model": "any/model"}
+    fields = {
+        "messages": _build_legacy_messages(request_speech(t).encode("wav"), "mp3"),
+        "model": "any/model",
+    }
     shown = '{"messages": [… input_audio …], "model": "any/model"}'
     require_default_form(t, t.post_json(RECOGNITION_PATH, fields, shown=shown))
 
 
 advice("84-legacy-empty", "messages without audio: No audio data provided")(
-    _build_message_step(
+    _build_refusal_message_step(
         NO_AUDIO, ..., messages=[{"role": "user", "content": [{"type": "text", "text": "a"}]}]
     )
 )
@@ -248,6 +253,6 @@ advice("84-legacy-empty", "messages without audio: No audio data provided")(
 
 @advice("85-legacy-both", "audio takes precedence over messages")
 def _check_audio_precedence(t: Target) -> None:
-    fields = {"audio": "@@@@", "messages": _build_messages(build_silence(), "wav")}
+    fields = {"audio": "@@@@", "messages": _build_legacy_messages(build_silence(), "wav")}
     reply = t.post_json(RECOGNITION_PATH, fields, shown='{"audio": "@@@@", "messages": […]}')
-    _require_message(t, reply, INVALID_BASE64)
+    _require_error_message(t, reply, INVALID_BASE64)

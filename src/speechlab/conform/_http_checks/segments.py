@@ -62,7 +62,7 @@ def _check_reply_form(t: Target) -> None:
 
 
 @advice("79-sorted", "segments are sorted, without overlap, and within the recording", metered=2)
-def _check_sorted(t: Target) -> None:
+def _check_segment_order(t: Target) -> None:
     reply, end = _recognize_late_speech(t), 0.0
     for each in _insist_segments(t, reply):
         t.require_that(each["start"] >= end, "segments are in order and do not overlap", reply)
@@ -88,7 +88,7 @@ def _check_pre_roll(t: Target) -> None:
 
 
 @check("81-gaps", "a silence splits only if it is longer than min_silence_gap", metered=3, quick=False)
-def _check_gaps(t: Target) -> None:
+def _check_silence_gap(t: Target) -> None:
     clip = insert_silence(request_speech(t), 0.5, 1.5)
     options = {"vad": "segments", "min_segment_duration": 0.0}
     apart = t.recognize(clip, **options, min_silence_gap=400)
@@ -102,7 +102,7 @@ def _check_gaps(t: Target) -> None:
 
 
 @check("74-gap-values", "min_silence_gap, speech_pad_ms and min_segment_duration are numbers")
-def _check_gap_values(t: Target) -> None:
+def _check_gap_types(t: Target) -> None:
     for name in _GAPS:
         _build_segment_refusal_step(f"{name} is not a number", **{name: ("long",)})(t)
         require_accepted_fields(t, vad="segments", **{name: 300})
@@ -114,7 +114,7 @@ advice("74-negative", "… and at least 0", metered=3)(
 
 
 @check("75-padding", "segment_padding and initial_segment_padding_ms are 0 to 5000")
-def _check_padding(t: Target) -> None:
+def _check_padding_range(t: Target) -> None:
     for name in ("segment_padding", "initial_segment_padding_ms"):
         _build_segment_refusal_step(f"{name} is 0 to 5000", **{name: (-1, 5_001)})(t)
         build_each_step(partial(require_accepted_fields, vad="segments"), **{name: (0, 5_000)})(t)

@@ -31,7 +31,7 @@ check, advice = build_decorators(__name__)
 _build_speech_refusal_step = partial(build_refusal_step, Target.speak)
 
 
-def _require_rate(t: Target, reply: Exchange, wanted: int) -> None:
+def _require_wav_rate(t: Target, reply: Exchange, wanted: int) -> None:
     clip = decode_clip(t.insist_success(reply).body, "wav", wanted)
     t.insist_that(clip is not None, "the audio decodes", reply)
     assert clip is not None
@@ -56,7 +56,7 @@ def _check_unknown_voice(t: Target) -> None:
 
 
 @advice("27-id-case", "voice ids are accepted in any case", metered=1, quick=False)
-def _check_id_case(t: Target) -> None:
+def _check_voice_id_case(t: Target) -> None:
     t.require_status(t.speak(voice_id=t.voice["id"].upper()), 200)
 
 
@@ -69,13 +69,13 @@ advice("28-blank", "an empty or blank text is 400")(
 
 
 @check("29-too-long", "a text over the limit is 400", also=(30,))
-def _check_too_long(t: Target) -> None:
+def _check_text_too_long(t: Target) -> None:
     over = ("a " * t.options.text_limit)[: t.options.text_limit + 1]
     require_refusal(t, t.speak(text=over), "one code point over the limit")
 
 
 @check("29-code-points", "the limit counts code points, not UTF-16 units or bytes", metered=2, quick=False)
-def _check_code_points(t: Target) -> None:
+def _check_longest_text(t: Target) -> None:
     reply = t.speak(text=t.longest_text, stream=True, format=t.stream_format, first_only=True)
     t.require_status(reply, 200, "a text of exactly the maximum of code points is spoken")
 
@@ -109,7 +109,7 @@ advice("32-stream-type", "stream must be a boolean; null counts as absent", mete
 
 
 @check("33-mute-stream", "stream=true on a voice that does not stream is 400", needs="such a voice")
-def _check_mute_stream(t: Target) -> None:
+def _check_unstreamable_voice(t: Target) -> None:
     voice = t.choose_voice(lambda each: each.get("streaming") is False, "with streaming false")
     for name in list_formats(voice):
         require_refusal(
@@ -118,7 +118,7 @@ def _check_mute_stream(t: Target) -> None:
 
 
 @check("33-unstreamable", "a format that cannot stream is 400 with stream=true, and valid without", metered=6)
-def _check_unstreamable(t: Target) -> None:
+def _check_unstreamable_formats(t: Target) -> None:
     for name in t.list_unstreamable_formats(lambda status: status != 200):
         require_refusal(t, t.speak(format=name, stream=True), "the provider cannot stream it")
         t.require_status(t.speak(format=name), 200, "200 without stream, because the voice lists the format")
@@ -128,16 +128,16 @@ def _check_unstreamable(t: Target) -> None:
 def _check_default_rate(t: Target) -> None:
     _skip_without_wav(t)
     for value in (..., 0):
-        _require_rate(t, t.speak(format="wav", sample_rate=value), DEFAULT_SAMPLE_RATE)
+        _require_wav_rate(t, t.speak(format="wav", sample_rate=value), DEFAULT_SAMPLE_RATE)
 
 
 @advice("34-null-rate", "sample_rate null counts as omitted", metered=1, quick=False)
 def _check_null_rate(t: Target) -> None:
     _skip_without_wav(t)
-    _require_rate(t, t.speak(format="wav", sample_rate=None), DEFAULT_SAMPLE_RATE)
+    _require_wav_rate(t, t.speak(format="wav", sample_rate=None), DEFAULT_SAMPLE_RATE)
 
 
-def _check_single_rate(t: Target, *, same: bool) -> None:
+def _check_single_rate_override(t: Target, *, same: bool) -> None:
     voice = t.choose_voice(has_one_rate, "with one sample rate")
     rate = list_rates(voice)[0] if same else choose_unlisted_rate(voice)
     reply = t.speak(voice_id=voice["id"], format=list_formats(voice)[0], sample_rate=rate)
@@ -145,14 +145,14 @@ def _check_single_rate(t: Target, *, same: bool) -> None:
 
 
 check("35-single-rate", "a voice with one rate accepts no other", needs="a voice with one rate")(
-    partial(_check_single_rate, same=False)
+    partial(_check_single_rate_override, same=False)
 )
 advice(
     "35-single-rate-same",
     "a voice with one rate refuses even this rate, if it is given",
     metered=1,
     needs="a voice with one rate",
-)(partial(_check_single_rate, same=True))
+)(partial(_check_single_rate_override, same=True))
 check("36-odd-rate", "a rate that is not listed, negative or not an integer is 400")(
     _build_speech_refusal_step(
         "not a rate of the voice", sample_rate=(_ODD_RATE, -1, -24_000, 22_050.5, True, "16000")
@@ -173,11 +173,11 @@ def _check_rate_override(t: Target) -> None:
     )
     rate_hz = find_other_rate(voice) or 0
     text = t.text if voice is t.voice else _BILINGUAL
-    _require_rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=rate_hz), rate_hz)
+    _require_wav_rate(t, t.speak(voice_id=voice["id"], text=text, format="wav", sample_rate=rate_hz), rate_hz)
 
 
 @check("37-q-ogg", "provider Q accepts a rate, but not with ogg", metered=2, needs="--q-voice")
-def _check_ogg_rate_of_provider_q(t: Target) -> None:
+def _check_q_ogg_rate(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or not {"ogg", "wav"} <= set(list_formats(voice)):
@@ -187,11 +187,11 @@ def _check_ogg_rate_of_provider_q(t: Target) -> None:
         t, t.speak(**fields, format="ogg", sample_rate=rate), "provider Q rejects an override with ogg"
     )
     t.require_status(t.speak(**fields, format="ogg", sample_rate=0), 200, "0 is not an override")
-    _require_rate(t, t.speak(**fields, format="wav", sample_rate=rate), rate)
+    _require_wav_rate(t, t.speak(**fields, format="wav", sample_rate=rate), rate)
 
 
 @advice("37-q-ogg-24000", "provider Q rejects 24,000 with ogg", metered=1, needs="--q-voice")
-def _check_default_ogg_rate_of_provider_q(t: Target) -> None:
+def _check_q_default_rate(t: Target) -> None:
     reply = t.speak(voice_id=t.q_voice["id"], text=_BILINGUAL, format="ogg", sample_rate=24_000)
     require_refusal(t, reply, "24,000 is an override, too")
 
@@ -227,7 +227,7 @@ def _check_hostile_bodies(t: Target) -> None:
 
 
 @advice("41-odd-json", "a byte-order mark, NaN and lone surrogates are 400", metered=3)
-def _check_odd_json(t: Target) -> None:
+def _check_invalid_json(t: Target) -> None:
     start = f'{{"voice_id": "{t.voice["id"]}", "format": "{t.format}", "text": "{t.text}'.encode()
     for body in (b"\xef\xbb\xbf" + start + b'"}', start + b'", "sample_rate": NaN}', start + b'\\ud800"}'):
         require_refusal(t, t.post_json(SPEECH_PATH, body), "not valid JSON by RFC 8259")

@@ -74,7 +74,7 @@ def _check_reply_form(t: Target) -> None:
 
 
 @advice("100-role", "role is assistant, finish_reason is stop", metered=1)
-def _check_role(t: Target) -> None:
+def _check_role_and_finish(t: Target) -> None:
     choice, message = get_first_choice(insist_json_object(t, translate_source(t)), "message")
     t.require_that(message.get("role") == "assistant", "role is assistant", translate_source(t))
     t.require_that(choice.get("finish_reason") == "stop", "finish_reason is stop", translate_source(t))
@@ -110,12 +110,12 @@ def _check_usage(t: Target) -> None:
 
 
 @check("89-slash", "the path with the slash works without a redirect")
-def _check_path_with_slash(t: Target) -> None:
+def _check_trailing_slash(t: Target) -> None:
     t.require_status(t.post_form([("text", "a")]), 400, "400 for an incomplete form, and no redirect")
 
 
 @advice("89-no-slash", "the path without the slash works too")
-def _check_path_without_slash(t: Target) -> None:
+def _check_missing_slash(t: Target) -> None:
     t.require_status(
         t.post_form([("text", "a")], path=TRANSLATION_PATH.rstrip("/")), 400, "the same as with the slash"
     )
@@ -162,7 +162,7 @@ def _check_keyword_limits(t: Target) -> None:
 
 
 @check("94-keywords-fit", "20 keywords, one of 99 bytes, are accepted", also=(95,), metered=1, quick=False)
-def _check_keywords_fit(t: Target) -> None:
+def _check_keywords_at_limit(t: Target) -> None:
     terms = ["あ" * 33, ",".join(["term"] * 20), *(f"k{number}" for number in range(18))]
     reply = t.translate(*[("keywords", term) for term in terms])
     t.require_status(reply, 200, "20 keywords of at most 100 bytes each")
@@ -181,7 +181,7 @@ check("96-context", "context has at most 2,000 code points")(
     metered=1,
     quick=False,
 )
-def _check_context_fits(t: Target) -> None:
+def _check_context_at_limit(t: Target) -> None:
     reply = t.translate(context="\U0001f600" * LIMITS.translation_context_chars)
     right = insist_json_object(t, reply).get("transcription") == "Hello."
     t.require_that(right, "transcription is the text alone", reply)
@@ -193,7 +193,7 @@ advice("98-model", "an unknown model is 400", metered=1)(
 
 
 @advice("99-broken-form", "repeated fields, files, invalid UTF-8 and truncated forms are 400", metered=4)
-def _check_broken_form(t: Target) -> None:
+def _check_invalid_forms(t: Target) -> None:
     form, _ = encode_form([("source_lang", "en"), ("target_lang", "ja"), ("text", "Hello.")], "b")
     file = form.replace(b'name="text"', b'name="text"; filename="a.txt"')
     require_refusal(t, t.translate(("text", "Again.")), "text is given twice")

@@ -19,7 +19,7 @@ class _VoiceEvidence(NamedTuple):
     came: str
 
 
-def _list_voices(t: Target) -> list[tuple[Any, _VoiceEvidence]]:
+def _pair_voices_with_evidence(t: Target) -> list[tuple[Any, _VoiceEvidence]]:
     reply = t.catalogue
     body = reply.parse_json()
     listed = body.get("voices") if isinstance(body, dict) else body
@@ -29,7 +29,7 @@ def _list_voices(t: Target) -> list[tuple[Any, _VoiceEvidence]]:
 
 
 def _iterate_voice_objects(t: Target) -> Iterator[tuple[Any, _VoiceEvidence]]:
-    for voice, evidence in _list_voices(t):
+    for voice, evidence in _pair_voices_with_evidence(t):
         t.insist_that(isinstance(voice, dict), "each voice is an object", evidence)
         yield voice, evidence
 
@@ -39,12 +39,12 @@ def _check_catalogue(t: Target) -> None:
     reply = t.catalogue
     t.require_status(reply, 200)
     t.require_that(reply.media_type == "application/json", "application/json", reply)
-    for voice, evidence in _list_voices(t):
+    for voice, evidence in _pair_voices_with_evidence(t):
         t.require_that(isinstance(voice, dict), "each voice is an object", evidence)
 
 
 @check("22-fields", "a voice has id, description, language, gender, formats and streaming")
-def _check_fields(t: Target) -> None:
+def _check_required_fields(t: Target) -> None:
     ids: set[str] = set()
     for voice, evidence in _iterate_voice_objects(t):
         identity = voice.get("id")
@@ -57,7 +57,7 @@ def _check_fields(t: Target) -> None:
 
 
 @check("23-values", "gender, formats and sample_rates have the values that the contract lists")
-def _check_values(t: Target) -> None:
+def _check_field_values(t: Target) -> None:
     genders, formats = {str(each) for each in Gender}, {str(each) for each in AudioFormat}
     for voice, evidence in _iterate_voice_objects(t):
         t.require_that(voice.get("gender") in genders, "gender is Male, Female or Neutral", evidence)
@@ -76,8 +76,8 @@ def _check_values(t: Target) -> None:
 
 
 @advice("23-useful", "formats are not empty, without duplicates, and 24,000 Hz is a rate")
-def _check_useful_values(t: Target) -> None:
-    for voice, evidence in _list_voices(t):
+def _check_formats_and_rates(t: Target) -> None:
+    for voice, evidence in _pair_voices_with_evidence(t):
         formats, rates = list_formats(voice), voice.get("sample_rates")
         right = formats and len(set(formats)) == len(formats)
         t.require_that(right, "at least one format, and none twice", evidence)

@@ -175,7 +175,7 @@ def send_request(
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             connection.sendall(request)
         reader = SocketReader(connection, started + timeout_s)
-        status, headers = _read_head(reader, shown)
+        status, headers = _read_final_head(reader, shown)
         reply = Exchange(shown, status, headers, b"", "length", complete=True)
         if first_only:
             reader.wait_for_bytes()
@@ -183,10 +183,10 @@ def send_request(
             return replace(
                 reply, body=reader.held, framing=framing, complete=False, first_s=seconds, seconds=seconds
             )
-        return _read_body(reader, reply, started, head_only=request.startswith(b"HEAD "))
+        return _attach_body(reader, reply, started, head_only=request.startswith(b"HEAD "))
 
 
-def _read_head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
+def _read_final_head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
     status = 100
     headers: list[tuple[str, str]] = []
     while status in {100, 102, 103}:
@@ -212,7 +212,7 @@ def _is_chunked(reply: Exchange) -> bool:
     return "chunked" in (reply.find_header("transfer-encoding") or "").lower()
 
 
-def _read_body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
+def _attach_body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
     if head_only or reply.status in {101, 204, 304}:
         return reply
     reader.wait_for_bytes()
@@ -220,7 +220,7 @@ def _read_body(reader: SocketReader, reply: Exchange, started: float, *, head_on
     framing, chunks, complete = "close", 1, True
     if _is_chunked(reply):
         framing = "chunked"
-        body, chunks, complete = _read_chunks(reader)
+        body, chunks, complete = _read_chunked_body(reader)
     elif (length := reply.find_header("content-length")) is not None and length.isdigit():
         framing, body = "length", reader.read_exactly(int(length))
         complete = len(body) == int(length)
@@ -243,7 +243,7 @@ def _read_body(reader: SocketReader, reply: Exchange, started: float, *, head_on
     )
 
 
-def _read_chunks(reader: SocketReader) -> tuple[bytes, int, bool]:
+def _read_chunked_body(reader: SocketReader) -> tuple[bytes, int, bool]:
     chunks: list[bytes] = []
     while True:
         size = (reader.read_line() or b"").partition(b";")[0].strip()

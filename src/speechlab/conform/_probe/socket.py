@@ -127,11 +127,11 @@ class Talk:
 
     @property
     def sent(self) -> str:
-        return _join_both_ends(self.lines)
+        return _join_abridged_lines(self.lines)
 
     @property
     def came(self) -> str:
-        return _join_both_ends(self.came_lines) or "nothing"
+        return _join_abridged_lines(self.came_lines) or "nothing"
 
     def send_raw(self, data: Any, *, text: bool | None = None) -> None:
         """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
@@ -250,7 +250,7 @@ class Talk:
         self.target.insist_that(came == code, f"close code {code}, and not {came}", self)
 
 
-def _join_both_ends(lines: list[str]) -> str:
+def _join_abridged_lines(lines: list[str]) -> str:
     """Join lines; of very many, only the first and the last ones, because a fault may be at either end."""
     left_out = len(lines) - 2 * _MAX_LINES
     if left_out > 0:

@@ -287,12 +287,12 @@ class Target:
         return voice
 
     def skip_without_recognition(self) -> None:
-        self._skip_without("recognition", self.recognize)
+        self._skip_if_unavailable("recognition", self.recognize)
 
     def skip_without_translation(self) -> None:
-        self._skip_without("translation", lambda: self.post_form([("target_lang", "ja")]))
+        self._skip_if_unavailable("translation", lambda: self.post_form([("target_lang", "ja")]))
 
-    def _skip_without(self, what: str, ask: Callable[[], Exchange]) -> None:
+    def _skip_if_unavailable(self, what: str, ask: Callable[[], Exchange]) -> None:
         reply = self.get_or_make(f"{what} exists", ask)
         if reply.status in {403, 404} or reply.status >= 500:
             raise CheckSkipped(f"{what} is not available here: {shorten(reply.came, 120)}")

@@ -15,7 +15,7 @@ check, advice = build_decorators(__name__)
 _BINARY, _TOO_LARGE, _BAD_DATA, _BROKEN = 1003, 1009, 1007, 1006
 
 
-def _ask_raw(talk: Talk, data: Any) -> dict[str, Any]:
+def _send_raw_and_receive(talk: Talk, data: Any) -> dict[str, Any]:
     talk.send_raw(data)
     return talk.receive_message()
 
@@ -29,17 +29,17 @@ def _check_router_errors(t: Target) -> None:
             ("{}", "missing_message_type"),
             ('{"type": "conform.unknown"}', "unknown_message_type"),
         ):
-            talk.require_error(_ask_raw(talk, data), code, "router.error")
+            talk.require_error(_send_raw_and_receive(talk, data), code, "router.error")
         talk.configure_session()
-        talk.require_error(_ask_raw(talk, "no json"), "invalid_json", "router.error")
+        talk.require_error(_send_raw_and_receive(talk, "no json"), "invalid_json", "router.error")
         talk.require_error(talk.ask_update(), "session_already_configured")
 
 
 @advice("157-router-types", "not an object, or a type that is not a string: missing_message_type")
-def _check_router_types(t: Target) -> None:
+def _check_missing_message_type(t: Target) -> None:
     with Talk(t) as talk:
         for data in ("[]", "5", "null", '{"type": 5}', '{"type": null}'):
-            talk.require_error(_ask_raw(talk, data), "missing_message_type", "router.error")
+            talk.require_error(_send_raw_and_receive(talk, data), "missing_message_type", "router.error")
 
 
 @check("158-binary", "a binary frame, even an empty one, closes with 1003 in any state")
@@ -82,25 +82,25 @@ def _check_huge_message(t: Target) -> None:
 
 
 @check("159-legal-size", "a text of the maximum length is not too large, even escaped as surrogate pairs")
-def _check_legal_size(t: Target) -> None:
+def _check_longest_text(t: Target) -> None:
     with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
-        answer = _ask_raw(talk, f'{{"type": "tts.speak", "text": {text}}}')
+        answer = _send_raw_and_receive(talk, f'{{"type": "tts.speak", "text": {text}}}')
         talk.require_error(answer, "session_not_configured")
 
 
 @advice("159-large", "129 KiB: tts_control_frame_too_large, and the connection stays open")
-def _check_large_message(t: Target) -> None:
+def _check_oversized_message(t: Target) -> None:
     with Talk(t) as talk:
-        answer = _ask_raw(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
+        answer = _send_raw_and_receive(talk, json.dumps({"type": "tts.speak", "text": "a" * 129 * 1024}))
         talk.require_error(answer, "tts_control_frame_too_large")
         talk.configure_session()
 
 
 @check("160-fragments", "a message in fragments is one message")
-def _check_fragments(t: Target) -> None:
+def _check_fragmented_message(t: Target) -> None:
     with Talk(t) as talk:
-        answer = _ask_raw(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
+        answer = _send_raw_and_receive(talk, ['{"type": "tts', ".speak", '", "text": "あ"}'])
         talk.require_error(answer, "session_not_configured")
 
 

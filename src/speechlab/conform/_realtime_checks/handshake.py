@@ -46,7 +46,7 @@ def _send_handshake(
     return send_request(t.ws, raw, summary, t.options.timeout_s)
 
 
-def _find_code(reply: Exchange) -> str | None:
+def _find_refusal_code(reply: Exchange) -> str | None:
     """Return the code of a refusal, from any of its places in the body."""
     if reply.media_type != "application/json":
         return None
@@ -56,7 +56,7 @@ def _find_code(reply: Exchange) -> str | None:
 
 
 def _require_handshake_refusal(t: Target, reply: Exchange, code: HandshakeCode) -> None:
-    t.require_that(_find_code(reply) == code, f"an HTTP error with the code {code}", reply)
+    t.require_that(_find_refusal_code(reply) == code, f"an HTTP error with the code {code}", reply)
 
 
 def _build_handshake_refusal_step(code: HandshakeCode, *wrong: dict[str, Any]) -> Step:
@@ -79,11 +79,11 @@ def _check_structured_refusal(t: Target) -> None:
         reply = _send_handshake(t, auth=auth)
         t.insist_that(reply.status != 101, "no upgrade", reply)
         t.require_status(reply, 401)
-        t.require_that(_find_code(reply), "application/json with one of the ten codes", reply)
+        t.require_that(_find_refusal_code(reply), "application/json with one of the ten codes", reply)
 
 
 @advice("116-name", "the string code is the name; the code is an integer, 104 for tokens")
-def _check_code_name(t: Target) -> None:
+def _check_name_and_code(t: Target) -> None:
     for auth, code in (
         (None, HandshakeCode.AUTH_TOKEN_REQUIRED),
         ("Bearer x", HandshakeCode.INVALID_TOKEN_FORMAT),
@@ -96,7 +96,7 @@ def _check_code_name(t: Target) -> None:
 
 
 @advice("117-statuses", "each refusal has its status; an unknown path is unknown_service")
-def _check_statuses(t: Target) -> None:
+def _check_refusal_statuses(t: Target) -> None:
     reply = _send_handshake(t, path=_NO_SERVICE)
     _require_handshake_refusal(t, reply, HandshakeCode.UNKNOWN_SERVICE)
     t.require_status(reply, 404)
@@ -129,7 +129,7 @@ advice("119-http-1.0", "a handshake over HTTP/1.0 is invalid")(
 
 
 @advice("120-tokens", "each fault of a token has its code")
-def _check_tokens(t: Target) -> None:
+def _check_token_refusals(t: Target) -> None:
     _require_handshake_refusal(t, _send_handshake(t, auth=None), HandshakeCode.AUTH_TOKEN_REQUIRED)
     for auth in ("Basic Y29uZm9ybTpj", "Bearer nocolon"):
         _require_handshake_refusal(t, _send_handshake(t, auth=auth), HandshakeCode.INVALID_TOKEN_FORMAT)
@@ -158,7 +158,7 @@ check("121-origin", "an Origin that is not listed, null included: ws_origin_deni
 
 
 @advice("160-no-deflate", "compression is not negotiated")
-def _check_no_compression(t: Target) -> None:
+def _check_compression_declined(t: Target) -> None:
     reply = _send_handshake(t, change=[("Sec-WebSocket-Extensions", "permessage-deflate")])
     t.insist_that(reply.status == 101, "101", reply)
     t.require_that(reply.find_header("sec-websocket-extensions") is None, "no extension in the reply", reply)

@@ -27,12 +27,12 @@ def _build_setting_refusal_step(code: str, **wrong: Iterable[Any]) -> Step:
 
     def require_refusals(t: Target) -> None:
         with Talk(t) as talk:
-            _require_errors(talk, *(({name: value}, code) for name in wrong for value in wrong[name]))
+            _require_update_errors(talk, *(({name: value}, code) for name in wrong for value in wrong[name]))
 
     return require_refusals
 
 
-def _require_errors(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
+def _require_update_errors(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
     for number, (session, code) in enumerate(rows):
         answer = talk.ask_update(f"wrong-{number}", **session)
         if talk.require_error(answer, code):
@@ -42,7 +42,7 @@ def _require_errors(talk: Talk, *rows: tuple[dict[str, Any], str]) -> None:
 
 
 @check("114-open", "the path accepts a valid handshake without an Origin", also=(121,))
-def _check_open(t: Target) -> None:
+def _check_connection_opens(t: Target) -> None:
     with Talk(t) as talk:
         t.require_that(talk.socket.protocol.state.name == "OPEN", "the connection is open", talk)
 
@@ -95,7 +95,7 @@ def _check_rate_override(t: Target) -> None:
 @check("127-id-on-errors", "a failed update changes nothing; its id is on the error", also=(129,))
 def _check_id_on_errors(t: Target) -> None:
     with Talk(t) as talk:
-        _require_errors(talk, ({"voice_id": ...}, "missing_voice_id"))
+        _require_update_errors(talk, ({"voice_id": ...}, "missing_voice_id"))
         talk.require_error(
             talk.ask_message(type="tts.speak", id="s-1", text=t.text), "session_not_configured"
         )
@@ -111,7 +111,7 @@ def _check_second_update(t: Target) -> None:
 
 
 @check("130-voice", "missing_voice_id and unknown_voice_id")
-def _check_voice(t: Target) -> None:
+def _check_voice_refusals(t: Target) -> None:
     _build_setting_refusal_step("missing_voice_id", voice_id=(...,))(t)
     _build_setting_refusal_step("unknown_voice_id", voice_id=(t.build_unknown_id(),))(t)
 
@@ -123,7 +123,7 @@ advice("130-voice-form", "a malformed voice_id is unknown, a null one missing")(
 
 
 @check("131-format", "unsupported_audio_format: missing, unknown, or not a format of the voice")
-def _check_format(t: Target) -> None:
+def _check_format_refusals(t: Target) -> None:
     lacking = sorted({str(each) for each in AudioFormat} - set(list_formats(t.voice)))
     _build_setting_refusal_step("unsupported_audio_format", format=(..., "aac", "", *lacking))(t)
 
@@ -131,7 +131,7 @@ def _check_format(t: Target) -> None:
 @check(
     "131-streaming-format", "unsupported_streaming_format if HTTP refuses to stream", also=(33,), metered=5
 )
-def _check_streaming_format(t: Target) -> None:
+def _check_streaming_format_refusal(t: Target) -> None:
     _build_setting_refusal_step(
         "unsupported_streaming_format", format=t.list_unstreamable_formats(lambda status: status == 400)
     )(t)
@@ -143,14 +143,14 @@ check("132-rate", "unsupported_sample_rate: not listed, or negative")(
 
 
 @check("132-q-ogg", "unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
-def _check_ogg_rate_of_provider_q(t: Target) -> None:
+def _check_q_ogg_rate(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or "ogg" not in list_formats(voice):
         raise CheckSkipped("needs a voice of provider Q with ogg and several rates")
     session = {"voice_id": voice["id"], "format": "ogg", "sample_rate": rate}
     with Talk(t) as talk:
-        _require_errors(talk, (session, "unsupported_sample_rate"))
+        _require_update_errors(talk, (session, "unsupported_sample_rate"))
         talk.configure_session(**session | {"sample_rate": 0})
 
 
@@ -160,7 +160,7 @@ def _check_ogg_rate_of_provider_q(t: Target) -> None:
     also=(35,),
     needs="such a voice",
 )
-def _check_single_rate(t: Target) -> None:
+def _check_single_rate_override(t: Target) -> None:
     voice = t.choose_voice(has_one_rate, "with one sample rate")
     session = {
         "voice_id": voice["id"],
@@ -168,7 +168,7 @@ def _check_single_rate(t: Target) -> None:
         "sample_rate": choose_unlisted_rate(voice),
     }
     with Talk(t) as talk:
-        _require_errors(talk, (session, "unsupported_sample_rate"))
+        _require_update_errors(talk, (session, "unsupported_sample_rate"))
 
 
 check("133-transport", "unsupported_audio_transport: neither binary nor base64_json")(
@@ -192,7 +192,7 @@ def _check_access_denied(t: Target) -> None:
 
 
 @advice("136-no-session", "no session object: invalid_message")
-def _check_no_session(t: Target) -> None:
+def _check_invalid_session_field(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, [], "a")
     with Talk(t) as talk:
         for value in values:
@@ -220,7 +220,7 @@ def _check_id_length(t: Target) -> None:
 def _check_error_order(t: Target) -> None:
     with Talk(t) as talk:
         talk.require_error(talk.ask_message(type="tts.speak", id=5, text=t.text), "invalid_id")
-        _require_errors(
+        _require_update_errors(
             talk,
             ({"voice_id": t.build_unknown_id(), "format": "aac"}, "unknown_voice_id"),
             ({"format": "aac", "sample_rate": _ODD_RATE}, "unsupported_audio_format"),

@@ -34,12 +34,12 @@ class _SpokenPair:
         return self.first, self.second
 
 
-def _speak_pair(t: Target, transport: str) -> _SpokenPair:
+def _get_spoken_pair(t: Target, transport: str) -> _SpokenPair:
     return t.get_or_make(f"spoken {transport}", lambda: _SpokenPair(t, transport))
 
 
 def _collect_attempts(t: Target) -> list[tuple[_SpokenPair, SpeakAttempt, str]]:
-    sessions = [(_speak_pair(t, transport), transport) for transport in ("binary", "base64_json")]
+    sessions = [(_get_spoken_pair(t, transport), transport) for transport in ("binary", "base64_json")]
     return [(session, attempt, transport) for session, transport in sessions for attempt in session.attempts]
 
 
@@ -58,7 +58,7 @@ def _check_early_speak(t: Target) -> None:
 
 
 @check("140-sequence", "tts.audio.start, audio, tts.audio.done, tts.usage: in this order", metered=4)
-def _check_sequence(t: Target) -> None:
+def _check_event_order(t: Target) -> None:
     for _, attempt, transport in _collect_attempts(t):
         kinds, sound = _list_event_types(attempt), "audio" if transport == "binary" else "tts.audio.delta"
         right = kinds[:1] == ["tts.audio.start"] and kinds[-2:] == ["tts.audio.done", "tts.usage"]
@@ -68,7 +68,7 @@ def _check_sequence(t: Target) -> None:
 
 
 @check("141-start", "tts.audio.start has all its fields with the right values", metered=4)
-def _check_start(t: Target) -> None:
+def _check_start_fields(t: Target) -> None:
     name = t.stream_format
     for session, attempt, transport in _collect_attempts(t):
         start = attempt.require_one_message("tts.audio.start")
@@ -86,7 +86,7 @@ def _check_start(t: Target) -> None:
 
 
 @check("142-transports", "binary frames or base64 deltas that join to the audio", metered=4)
-def _check_transports(t: Target) -> None:
+def _check_audio_transports(t: Target) -> None:
     name = t.stream_format
     for _, attempt, transport in _collect_attempts(t):
         deltas = attempt.select_messages("tts.audio.delta")
@@ -101,8 +101,8 @@ def _check_transports(t: Target) -> None:
 
 
 @check("143-seq", "seq increases by one with each delta", metered=4)
-def _check_seq(t: Target) -> None:
-    for attempt in _speak_pair(t, "base64_json").attempts:
+def _check_seq_increments(t: Target) -> None:
+    for attempt in _get_spoken_pair(t, "base64_json").attempts:
         numbers = [delta.get("seq") for delta in attempt.select_messages("tts.audio.delta")]
         t.insist_that(numbers and all(type(each) is int for each in numbers), "seq is an integer", attempt)
         counted = [int(numbers[0] or 0) + place for place in range(len(numbers))]
@@ -110,14 +110,14 @@ def _check_seq(t: Target) -> None:
 
 
 @advice("143-seq-zero", "seq begins with 0 for each text", metered=4)
-def _check_seq_zero(t: Target) -> None:
-    for attempt in _speak_pair(t, "base64_json").attempts:
+def _check_first_seq(t: Target) -> None:
+    for attempt in _get_spoken_pair(t, "base64_json").attempts:
         numbers = [delta.get("seq") for delta in attempt.select_messages("tts.audio.delta")]
         t.require_that(numbers[:1] == [0], "the first seq is 0", attempt)
 
 
 @check("144-done", "tts.audio.done has the numbers of bytes and pieces sent", metered=4)
-def _check_done(t: Target) -> None:
+def _check_done_totals(t: Target) -> None:
     for _, attempt, _ in _collect_attempts(t):
         summary, frames = attempt.require_one_message("tts.audio.done"), attempt.audio_pieces
         total = sum(map(len, frames))
@@ -161,8 +161,8 @@ def _check_request_ids(t: Target) -> None:
 
 
 @check("142-base64", "deltas are padded, standard base64", metered=2, quick=False)
-def _check_base64(t: Target) -> None:
-    for attempt in _speak_pair(t, "base64_json").attempts:
+def _check_base64_deltas(t: Target) -> None:
+    for attempt in _get_spoken_pair(t, "base64_json").attempts:
         for delta in attempt.select_messages("tts.audio.delta"):
             try:
                 right = bool(base64.b64decode(delta.get("audio", ""), validate=True))
@@ -177,7 +177,7 @@ def _check_base64(t: Target) -> None:
     also=(164,),
     metered=1,
 )
-def _check_busy(t: Target) -> None:
+def _check_second_text_refused(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session()
         talk.send_message(type="tts.speak", id="first", text=t.several_sentences)
@@ -195,7 +195,7 @@ def _check_busy(t: Target) -> None:
 
 
 @check("150-one-error", "a refused text gives one tts.error, and nothing else", metered=1, quick=False)
-def _check_one_error(t: Target) -> None:
+def _check_error_count(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session()
         for text in ("", "a" * (t.options.text_limit + 1)):
@@ -212,7 +212,7 @@ def _check_one_error(t: Target) -> None:
 
 
 @check("151-texts", "empty_text, and tts_text_too_long over the limit", also=(30,))
-def _check_text_errors(t: Target) -> None:
+def _check_text_length_errors(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session()
         talk.require_error(talk.ask_message(type="tts.speak", text=""), "empty_text")
@@ -222,7 +222,7 @@ def _check_text_errors(t: Target) -> None:
 
 
 @advice("151-odd-texts", "a missing or blank text: empty_text; not a string: invalid_message")
-def _check_odd_texts(t: Target) -> None:
+def _check_invalid_texts(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session()
         for text in (..., " \n　"):

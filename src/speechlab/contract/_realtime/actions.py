@@ -27,7 +27,7 @@ from speechlab.errors import InvalidRequestError
 CANCELLED = "cancelled"
 
 
-def _accept_any(_format: str, _sample_rate: int) -> bool:
+def _accept_any_format(_format: str, _sample_rate: int) -> bool:
     return True
 
 
@@ -40,7 +40,7 @@ class SessionVoice:
     rules: VoiceRules
     allowed: bool = True
     temperature: float | None = None
-    streams: Callable[[str, int], bool] = _accept_any
+    streams: Callable[[str, int], bool] = _accept_any_format
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,7 +227,7 @@ class RealtimeProtocol:
         if attempt is None:
             return []
         self._attempt = None
-        return [build_tts_error(code, message, attempt.client_id), *self._close_if_asked()]
+        return [build_tts_error(code, message, attempt.client_id), *self._close_session_if_asked()]
 
     # Events of the backend
 
@@ -271,7 +271,7 @@ class RealtimeProtocol:
         return [
             to_send_message(done),
             *self._record_usage(attempt, UsageStatus.COMPLETED),
-            *self._close_if_asked(),
+            *self._close_session_if_asked(),
         ]
 
     def on_failed(self, message: str) -> list[SessionAction]:
@@ -281,7 +281,7 @@ class RealtimeProtocol:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
         error = build_tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
-        return [error, *self._record_usage(attempt, status), *self._close_if_asked()]
+        return [error, *self._record_usage(attempt, status), *self._close_session_if_asked()]
 
     # Timeouts, and events of the operator
 
@@ -297,13 +297,13 @@ class RealtimeProtocol:
 
     def drain(self) -> list[SessionAction]:
         """The service is about to stop: finish the text under way, then close."""
-        return self._close_when_idle(
+        return self._close_session_when_idle(
             CloseCode.SERVICE_RESTART, "the service is stopping; connect again later"
         )
 
     def grew_old(self) -> list[SessionAction]:
         """The session has reached its maximum duration: finish the text under way, then close."""
-        return self._close_when_idle(
+        return self._close_session_when_idle(
             CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
         )
 
@@ -377,9 +377,9 @@ class RealtimeProtocol:
             actions.append(RecordUsage(self._build_record(attempt, CANCELLED)))
         return [*actions, CloseSession(code, reason)]
 
-    def _close_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
+    def _close_session_when_idle(self, code: CloseCode, reason: str) -> list[SessionAction]:
         self._ending = self._ending or CloseSession(code, reason)
-        return [] if self.busy else self._close_if_asked()
+        return [] if self.busy else self._close_session_if_asked()
 
-    def _close_if_asked(self) -> list[SessionAction]:
+    def _close_session_if_asked(self) -> list[SessionAction]:
         return [] if self._ending is None else self._close_session(self._ending.code, self._ending.reason)

@@ -209,7 +209,7 @@ class TimedWord:
 
 def merge_brief_spans(spans: Sequence[Span], minimum: float) -> list[Span]:
     """Merge spans shorter than a minimum with the neighbor that is nearer in time."""
-    first, last = merge_short_spans(*_to_arrays(spans), minimum)
+    first, last = merge_short_spans(*_split_starts_and_ends(spans), minimum)
     return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
@@ -222,11 +222,11 @@ def pad_spans(
     """
     before = np.full(len(spans), margin)
     before[:1] = margin if leading is None else leading
-    starts, ends = widen_spans(*_to_arrays(spans), before, margin, duration)
+    starts, ends = widen_spans(*_split_starts_and_ends(spans), before, margin, duration)
     return [Span(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
-def _to_arrays(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _split_starts_and_ends(spans: Sequence[Span]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.array([span.start for span in spans]), np.array([span.end for span in spans])
 
 

@@ -153,7 +153,7 @@ class WhisperEngine:
                 has_repetition(transcript) or len(transcript) < spoken_s * _MIN_CHARS_PER_S[language == "en"]
             )
             if unsure or is_doubtful:
-                second = self._decode_pieces(shortened, options)
+                second = self._decode_if_several_pieces(shortened, options)
                 second_text = "".join(segment.text for segment in second[0]) if second else ""
                 if second and (
                     is_doubtful
@@ -163,7 +163,7 @@ class WhisperEngine:
                     result, language, certainty = second
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
-        text = self._to_simplified("".join(segment.text for segment in result).strip(), language)
+        text = self._simplify_if_chinese("".join(segment.text for segment in result).strip(), language)
         if not text:
             return Recognition("", language, 0.0)
         segments: tuple[RecognitionSegment, ...] = ()
@@ -191,7 +191,7 @@ class WhisperEngine:
         segments = list(whisper.generate_segments(features, tokenizer, settings, False, first))
         return segments, language, certainty
 
-    def _decode_pieces(
+    def _decode_if_several_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
     ) -> tuple[list[Any], str, float] | None:
         """Decode each piece in its own language; None if there is only one piece.
@@ -254,12 +254,14 @@ class WhisperEngine:
         padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
         return tuple(
             RecognitionSegment(
-                round(span.start, 3), min(round(span.end, 3), duration), self._to_simplified(text, language)
+                round(span.start, 3),
+                min(round(span.end, 3), duration),
+                self._simplify_if_chinese(text, language),
             )
             for span, (_, text) in zip(padded, owned, strict=True)
         )
 
-    def _to_simplified(self, text: str, language: str) -> str:
+    def _simplify_if_chinese(self, text: str, language: str) -> str:
         if language != "zh" or not self._simplified or not text:
             return text
         if self._converter is None:

@@ -83,7 +83,7 @@ _models: weakref.WeakValueDictionary[str, KokoroModel] = weakref.WeakValueDictio
 _models_lock = threading.Lock()
 
 
-def _load_model(paths: dict[str, Path], threads: int) -> KokoroModel:
+def _load_shared_model(paths: dict[str, Path], threads: int) -> KokoroModel:
     key = f"{paths['kokoro-v1.0.int8.onnx']}|{threads}"
     with _models_lock:
         model = _models.get(key)
@@ -140,7 +140,7 @@ class KokoroEngine:
             self._styles = {
                 name: bundled[name].reshape(-1, _STYLE_SIZE).astype(np.float32) for name in bundled.files
             }
-        self._model = _load_model(paths, self._threads)
+        self._model = _load_shared_model(paths, self._threads)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""

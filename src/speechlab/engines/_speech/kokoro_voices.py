@@ -82,8 +82,8 @@ def remove_damaged_voices(store: ModelStore) -> list[str]:
 
 def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str, ...]:
     with tempfile.TemporaryDirectory(prefix="speechlab-") as scratch:
-        path = Path(source).expanduser() if source is not None else _fetch_by_npm(Path(scratch))
-        tables = dict(_read_tarball(path) if path.is_file() else _read_folder(path))
+        path = Path(source).expanduser() if source is not None else _fetch_package_by_npm(Path(scratch))
+        tables = dict(_iterate_tarball_voices(path) if path.is_file() else _iterate_folder_voices(path))
     if not tables:
         raise ModelError(
             f"no voice of Kokoro was found in {path}; it needs files such as af_heart.bin, from the folder 'voices' "
@@ -108,7 +108,7 @@ def add_voices(store: ModelStore, source: Path | str | None = None) -> tuple[str
     return tuple(voice.name for voice, _ in list_installed_voices(store))
 
 
-def _fetch_by_npm(scratch: Path) -> Path:
+def _fetch_package_by_npm(scratch: Path) -> Path:
     npm = shutil.which("npm")
     remedy = (
         f"run 'npm pack {NPM_PACKAGE}' on a machine with npm, and give the file that it makes as the source"
@@ -133,7 +133,7 @@ def _fetch_by_npm(scratch: Path) -> Path:
     return packed[0]
 
 
-def _read_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
+def _iterate_tarball_voices(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(path) as archive:
             for member in archive:
@@ -149,7 +149,7 @@ def _read_tarball(path: Path) -> Iterator[tuple[str, bytes]]:
         ) from error
 
 
-def _read_folder(path: Path) -> Iterator[tuple[str, bytes]]:
+def _iterate_folder_voices(path: Path) -> Iterator[tuple[str, bytes]]:
     for folder in (path, path / "voices", path / "package" / "voices"):
         for name in VOICE_SHA256:
             file = folder / f"{name}.bin"

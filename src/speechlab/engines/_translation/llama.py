@@ -193,15 +193,15 @@ class LlamaEngine:
                 continue
             used_terms = terms.list_used_terms(text)
             if used_terms:
-                translation = self._translate_with_terms(text, used_terms, terms, job, counts)
+                translation = self._translate_keeping_terms(text, used_terms, terms, job, counts)
                 lost.update(dict.fromkeys(word for word in used_terms if word not in translation))
                 yield TranslationDelta(translation)
             else:
-                for delta in strip_stream(self._generate_piece(text, job, (), counts)):
-                    yield TranslationDelta(self._to_simplified(delta, job.target))
+                for delta in strip_stream(self._stream_piece_text(text, job, (), counts)):
+                    yield TranslationDelta(self._simplify_if_chinese(delta, job.target))
         yield TranslationDelta("", counts[0], counts[1], tuple(lost))
 
-    def _translate_with_terms(
+    def _translate_keeping_terms(
         self, text: str, wanted: Sequence[str], terms: Terms, job: TranslationJob, counts: list[int]
     ) -> str:
         """Translate a piece with terms: with placeholders first, and with the terms themselves if that fails."""
@@ -211,8 +211,8 @@ class LlamaEngine:
         marks = tuple(terms.hide_terms(word) for word in wanted)
         best, best_score = "", -1
         for source, copied in ((hidden, marks), (text, tuple(wanted))):
-            raw = "".join(strip_stream(self._generate_piece(source, job, copied, counts)))
-            text_shown = terms.restore_terms(self._to_simplified(raw, job.target))
+            raw = "".join(strip_stream(self._stream_piece_text(source, job, copied, counts)))
+            text_shown = terms.restore_terms(self._simplify_if_chinese(raw, job.target))
             score = sum(word in text_shown for word in wanted)
             if score > best_score:
                 best, best_score = text_shown, score
@@ -220,7 +220,7 @@ class LlamaEngine:
                 break
         return best
 
-    def _generate_piece(
+    def _stream_piece_text(
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
         """Yield the text of one piece as the model generates it, and add its tokens to ``counts``."""
@@ -266,7 +266,7 @@ class LlamaEngine:
             pass
         self._primed = key
 
-    def _to_simplified(self, text: str, target: str) -> str:
+    def _simplify_if_chinese(self, text: str, target: str) -> str:
         if target != "zh" or not self._simplified:
             return text
         if self._converter is None:

@@ -89,13 +89,17 @@ class ModelStore:
         absent_files: list[ModelFile] = []
         for file in spec.files:
             path = (
-                self._resolve_in_package(spec, file)
+                self._find_packaged_file(spec, file)
                 if file.in_place
                 else self.resolve_folder(spec) / file.name
             )
             paths[file.name] = path
             # A file without a marker is hashed here, outside the lock, so that a read-only cache works too.
-            if not file.in_place and not _is_marked_good(path, file) and not _check_and_mark_good(path, file):
+            if (
+                not file.in_place
+                and not _has_valid_marker(path, file)
+                and not _verify_and_mark_file(path, file)
+            ):
                 absent_files.append(file)
         if not absent_files:
             return paths
@@ -108,7 +112,7 @@ class ModelStore:
                 stale.unlink(missing_ok=True)
             for file in absent_files:
                 target = folder / file.name
-                if not (_is_marked_good(target, file) or _check_and_mark_good(target, file)):
+                if not (_has_valid_marker(target, file) or _verify_and_mark_file(target, file)):
                     self._join_parts(spec, file, target)
         return paths
 
@@ -117,7 +121,7 @@ class ModelStore:
         return all(
             _find_part(file.parts[0]) is not None
             if file.in_place
-            else _is_marked_good(self.resolve_folder(spec) / file.name, file)
+            else _has_valid_marker(self.resolve_folder(spec) / file.name, file)
             for file in spec.files
         )
 
@@ -132,7 +136,7 @@ class ModelStore:
         for file in spec.files:
             path = self.resolve_folder(spec) / file.name
             if not file.in_place and path.is_file() and file_sha256(path) != file.sha256:
-                _to_marker_path(path).unlink(missing_ok=True)
+                _build_marker_path(path).unlink(missing_ok=True)
                 result[file.name] = "rebuilt"
             else:
                 result[file.name] = "good" if file.in_place or path.is_file() else "rebuilt"
@@ -159,19 +163,19 @@ class ModelStore:
         finally:
             lock.release()
 
-    def _resolve_in_package(self, spec: ModelSpec, file: ModelFile) -> Path:
+    def _find_packaged_file(self, spec: ModelSpec, file: ModelFile) -> Path:
         path = _find_part(file.parts[0])
         if path is None:
-            raise _build_missing_error(spec, (file.parts[0].package,))
+            raise _build_missing_packages_error(spec, (file.parts[0].package,))
         actual = file_sha256(path)
         if actual != file.sha256:
-            raise _build_damaged_error(spec, file, path, actual)
+            raise _build_damaged_file_error(spec, file, path, actual)
         return path
 
     def _join_parts(self, spec: ModelSpec, file: ModelFile, target: Path) -> None:
         absent = tuple(dict.fromkeys(part.package for part in file.parts if _find_part(part) is None))
         if absent:
-            raise _build_missing_error(spec, absent, damaged=target if target.exists() else None)
+            raise _build_missing_packages_error(spec, absent, damaged=target if target.exists() else None)
         what = f"the file {file.name!r} of the model {spec.name!r}"
         free = shutil.disk_usage(target.parent).free
         if free < file.size:
@@ -180,18 +184,18 @@ class ModelStore:
             digest = hashlib.sha256()
             with write_atomically(target) as draft:
                 with draft.open("wb") as out:
-                    for block in _read_blocks(file.parts):
+                    for block in _iterate_part_blocks(file.parts):
                         digest.update(block)
                         out.write(block)
                     out.flush()
                     os.fsync(out.fileno())
                 if digest.hexdigest() != file.sha256:
-                    raise _build_damaged_error(spec, file, None, digest.hexdigest())
+                    raise _build_damaged_file_error(spec, file, None, digest.hexdigest())
                 draft.chmod(0o644)
-            _mark_good(target, file)
+            _write_marker(target, file)
 
 
-def _read_blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
+def _iterate_part_blocks(parts: tuple[Part, ...]) -> Iterator[bytes]:
     for part in parts:
         path = _find_part(part)
         if path is None:
@@ -214,7 +218,7 @@ def _find_part(part: Part) -> Path | None:
     return None
 
 
-def _to_marker_path(path: Path) -> Path:
+def _build_marker_path(path: Path) -> Path:
     return path.with_name(path.name + ".verified.json")
 
 
@@ -225,33 +229,33 @@ def _build_marker(path: Path, file: ModelFile) -> dict[str, object]:
     return {"sha256": file.sha256, "size": status.st_size, **times}
 
 
-def _is_marked_good(path: Path, file: ModelFile) -> bool:
+def _has_valid_marker(path: Path, file: ModelFile) -> bool:
     try:
-        noted = json.loads(_to_marker_path(path).read_text(encoding="utf-8"))
+        noted = json.loads(_build_marker_path(path).read_text(encoding="utf-8"))
         return bool(noted == _build_marker(path, file) and noted["size"] == file.size)
     except (OSError, ValueError):
         return False
 
 
-def _check_and_mark_good(path: Path, file: ModelFile) -> bool:
+def _verify_and_mark_file(path: Path, file: ModelFile) -> bool:
     """Hash a file without a valid marker; if the hash is right, write the marker and return True."""
     try:
         if path.stat().st_size != file.size or file_sha256(path) != file.sha256:
             return False
     except OSError:
         return False
-    _mark_good(path, file)
+    _write_marker(path, file)
     return True
 
 
-def _mark_good(path: Path, file: ModelFile) -> None:
-    marker = _to_marker_path(path)
+def _write_marker(path: Path, file: ModelFile) -> None:
+    marker = _build_marker_path(path)
     # Without a marker, only the time for hashing is lost.
     with suppress(OSError), write_atomically(marker) as draft:
         draft.write_text(json.dumps(_build_marker(path, file)), encoding="utf-8")
 
 
-def _build_missing_error(
+def _build_missing_packages_error(
     spec: ModelSpec, packages: tuple[str, ...], *, damaged: Path | None = None
 ) -> ModelError:
     names = ", ".join(name.replace("_", "-") for name in packages)
@@ -262,7 +266,7 @@ def _build_missing_error(
     )
 
 
-def _build_damaged_error(spec: ModelSpec, file: ModelFile, path: Path | None, actual: str) -> ModelError:
+def _build_damaged_file_error(spec: ModelSpec, file: ModelFile, path: Path | None, actual: str) -> ModelError:
     packages = " ".join(dict.fromkeys(part.package.replace("_", "-") for part in file.parts))
     where = path if path is not None else "joined from its packages"
     return ModelError(

@@ -101,15 +101,15 @@ class _Choice:
             alone = f"{self.items} cannot tell {join_names([self.best, *self.rivals])} apart; take {ENOUGH} or more"
             return _Advice(self.best, f"take {quote_name(self.best)}", (alone,), "none", ENOUGH - self.count)
         return (
-            self._weigh_failures()
-            or self._weigh_runaway()
-            or (self._settle() if not self.rivals else self._leave_open())
+            self._advise_on_failures()
+            or self._advise_on_runaway_row()
+            or (self._advise_on_winner() if not self.rivals else self._advise_on_open_lead())
         )
 
     def list_remarks(self, advice: _Advice) -> list[str]:
         """Return what else a reader of the answer has to know: who failed, and whose outputs were empty."""
         evidence, told = self.evidence, f"{advice.lead}; {'; '.join(advice.clauses)}"
-        remarks = [f"{quote_name(name)} {self._count_answers(name)}" for name in evidence.absent]
+        remarks = [f"{quote_name(name)} {self._format_answer_count(name)}" for name in evidence.absent]
         for name, (count, share) in evidence.empty.items():
             if share > _EMPTY_SHARE and name in self.rates and "came back empty" not in told:
                 remarks.append(f"{quote_name(name)} came back empty on {count} of {evidence.counts[name]}")
@@ -120,11 +120,11 @@ class _Choice:
         ]
         return remarks
 
-    def _count_answers(self, name: str) -> str:
+    def _format_answer_count(self, name: str) -> str:
         failed, count = self.evidence.failed.get(name, 0), self.evidence.counts.get(name, 0)
         return f"answered {count - failed} of {count}"
 
-    def _weigh_failures(self) -> _Advice | None:
+    def _advise_on_failures(self) -> _Advice | None:
         """Return the advice where a system that is ahead lacks more rows than another, in both readings."""
         evidence, best = self.evidence, self.best
         second = evidence.penalized
@@ -141,8 +141,8 @@ class _Choice:
         rates = _collect_rates(second)
         rival = winner if winner != best else next(other for other in self.rates if other != best)
         readings = (
-            f"where all answered, {self._describe_pair(best, rival, evidence.order)}",
-            f"with failures as all wrong {_format_rates(best, rival, rates)}",
+            f"where all answered, {self._describe_pair_rates(best, rival, evidence.order)}",
+            f"with failures as all wrong {_format_pair_rates(best, rival, rates)}",
         )
         if winner == best:
             return _Advice(best, f"{name} is ahead, but {failed}", readings)
@@ -150,7 +150,7 @@ class _Choice:
             return _Advice(winner, f"take {quote_name(winner)}: {name} {failed}", readings)
         return _Advice(best, f"no clear choice: {name} makes fewer errors, but {failed}", readings)
 
-    def _weigh_runaway(self) -> _Advice | None:
+    def _advise_on_runaway_row(self) -> _Advice | None:
         """Return the advice where one row decides, with it and without it."""
         row = self.evidence.runaway
         if row is None or row.order is None or row.order.tied == self.tied:
@@ -161,8 +161,10 @@ class _Choice:
             f"{row.errors:,} of {row.of_errors:,}" if row.errors < row.of_errors else f"all {row.errors:,}"
         )
         makes = f"one {self.what} makes {share} errors of {quote_name(row.system)}"
-        only = f"without it {self._describe_pair(without, rest[0], row.order)}"
-        within = f"with it {self._describe_pair(self.best, next(n for n in self.rates if n != self.best))}"
+        only = f"without it {self._describe_pair_rates(without, rest[0], row.order)}"
+        within = (
+            f"with it {self._describe_pair_rates(self.best, next(n for n in self.rates if n != self.best))}"
+        )
         if row.order.tied == [without]:
             return _Advice(
                 without, f"{quote_name(without)} is better but for one {self.what}", (makes, only, within)
@@ -173,34 +175,36 @@ class _Choice:
             (makes, only, within),
         )
 
-    def _settle(self) -> _Advice:
+    def _advise_on_winner(self) -> _Advice:
         """Return the advice where one system is significantly better than all others."""
         best, name = self.best, quote_name(self.best)
         if self.evidence.about:
-            lead = f"{name} makes fewer errors with {_refer_to(self.evidence.about)}"
-            pair = f"{self._describe_pair(best, self.losers[0])} on {format_count(self.count, self.what)}"
-            return _Advice(best, lead, (pair, self._warn_of_few_speakers()))
-        p = _find_p(self.evidence.order, self.losers[0])
+            lead = f"{name} makes fewer errors with {_add_demonstrative(self.evidence.about)}"
+            pair = (
+                f"{self._describe_pair_rates(best, self.losers[0])} on {format_count(self.count, self.what)}"
+            )
+            return _Advice(best, lead, (pair, self._describe_few_speakers()))
+        p = _format_p_value(self.evidence.order, self.losers[0])
         clause = (
             f"it makes significantly fewer errors than {join_names(self.losers)} on {self.items}"
-            f" ({', '.join(filter(None, [_format_rates(best, self.losers[0], self.rates), p]))})"
+            f" ({', '.join(filter(None, [_format_pair_rates(best, self.losers[0], self.rates), p]))})"
         )
         sooner = describe_speed(best, self.losers, self.starts)
         return _Advice(best, f"take {name}", (clause, sooner), "settled")
 
-    def _leave_open(self) -> _Advice:
+    def _advise_on_open_lead(self) -> _Advice:
         """Return the advice where errors do not decide between the first systems."""
         best, rivals = self.best, self.rivals
         equals = [name for name in rivals if self.rates[name] == self.rates[best]]
-        lead, clauses, more = self._describe_lead(equals), [], None
+        lead, clauses, more = self._describe_open_lead(equals), [], None
         if self.losers:
-            p = _find_p(self.evidence.order, self.losers[0])
+            p = _format_p_value(self.evidence.order, self.losers[0])
             rate = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
             clauses.append(f"significantly more errors: {join_names(self.losers)} ({rate})")
         if self.blocks < MIN_PAIRS:
             few, more = self._describe_small_sample()
             clauses.append(few)
-        elif (level := self._find_level(rivals)) is not None:
+        elif (level := self._describe_equivalence(rivals)) is not None:
             clauses.append(level)
         elif equals and len(equals) == len(rivals):
             both = "both" if len(rivals) == 1 else "all"
@@ -209,15 +213,15 @@ class _Choice:
             )
         else:
             rival = next(name for name in rivals if name not in equals)
-            pair = self._describe_pair(best, rival, with_p=False)
-            p = _find_p(self.evidence.order, rival)
+            pair = self._describe_pair_rates(best, rival, with_p=False)
+            p = _format_p_value(self.evidence.order, rival)
             clauses.append(f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}")
-            settling, more = self._describe_settling(rival)
+            settling, more = self._describe_blocks_needed(rival)
             clauses += [self._describe_wins(rival), settling]
-        clauses += [self._warn_of_few_speakers()] if self.evidence.about else []
+        clauses += [self._describe_few_speakers()] if self.evidence.about else []
         return _Advice(best, lead, tuple(clauses), "open", more)
 
-    def _describe_lead(self, equals: list[str]) -> str:
+    def _describe_open_lead(self, equals: list[str]) -> str:
         """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
         best, rivals, name = self.best, self.rivals, quote_name(self.best)
         slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
@@ -227,7 +231,7 @@ class _Choice:
             return f"keep {quote_name(self.baseline)}"
         if self.losers:
             return f"take {join_names(self.tied, 'or', _MAX_NAMES)}, not {join_names(self.losers, 'or', _MAX_NAMES)}"
-        if self._find_level(rivals) is not None:
+        if self._describe_equivalence(rivals) is not None:
             return f"{join_names([best, *rivals], most=_MAX_NAMES)} are level"
         if len(equals) == len(rivals):
             return f"no difference seen between {join_names([best, *rivals], most=_MAX_NAMES)}"
@@ -246,7 +250,7 @@ class _Choice:
         )
         return lead if sooner is None else f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
 
-    def _find_level(self, rivals: list[str]) -> str | None:
+    def _describe_equivalence(self, rivals: list[str]) -> str | None:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""
         if self.evidence.about or self.losers:
             return None
@@ -278,7 +282,7 @@ class _Choice:
             ENOUGH - self.blocks, 1
         )
 
-    def _describe_settling(self, rival: str) -> tuple[str, int | None]:
+    def _describe_blocks_needed(self, rival: str) -> tuple[str, int | None]:
         """Return how many more blocks would show a difference of this size, where the number means something."""
         systems = self.evidence.order.systems.set_index("system")
         needed, p = systems["needed"].get(rival), systems["p_best"].get(rival)
@@ -303,17 +307,17 @@ class _Choice:
             f"{quote_name(rival)} makes fewer errors with {wins} of {format_count(self.blocks, self.block)}"
         )
 
-    def _warn_of_few_speakers(self) -> str:
+    def _describe_few_speakers(self) -> str:
         return f"of other speakers that says nothing, from {MIN_PAIRS} on it would"
 
-    def _describe_pair(
+    def _describe_pair_rates(
         self, first: str, second: str, order: Ranking | None = None, *, with_p: bool = True
     ) -> str:
         """Return the rates of two systems in one order, and the p-value of their difference."""
         ranking = self.evidence.order if order is None else order
         rates = _collect_rates(ranking)
-        p = _find_p(ranking, second) if with_p and ranking.systems["system"].iloc[0] == first else ""
-        return f"{_format_rates(first, second, rates)}{f' ({p})' if p else ''}"
+        p = _format_p_value(ranking, second) if with_p and ranking.systems["system"].iloc[0] == first else ""
+        return f"{_format_pair_rates(first, second, rates)}{f' ({p})' if p else ''}"
 
 
 def _collect_rates(order: Ranking) -> dict[str, float]:
@@ -321,7 +325,7 @@ def _collect_rates(order: Ranking) -> dict[str, float]:
     return dict(zip(order.systems["system"], map(float, order.systems["error_rate"]), strict=True))
 
 
-def _find_p(order: Ranking, name: str) -> str:
+def _format_p_value(order: Ranking, name: str) -> str:
     """Return the p-value of a system against the first, for a sentence; empty if there is none."""
     p = order.systems.set_index("system")["p_best"].get(name)
     return "" if is_missing(p) else describe_p(p)
@@ -332,11 +336,11 @@ def _format_rate(rate: float) -> str:
     return format_percent(rate) if rate <= 1 else "more errors than words"
 
 
-def _format_rates(first: str, second: str, rates: dict[str, float]) -> str:
+def _format_pair_rates(first: str, second: str, rates: dict[str, float]) -> str:
     return f"{quote_name(first)} {_format_rate(rates[first])}, {quote_name(second)} {_format_rate(rates[second])}"
 
 
-def _refer_to(about: str) -> str:
+def _add_demonstrative(about: str) -> str:
     return f"{'this' if about.startswith('one ') else 'these'} {about}"
 
 

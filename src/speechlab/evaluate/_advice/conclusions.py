@@ -28,35 +28,35 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         lead = "nothing can be advised"
     elif len(leads) == 1 and len(decided) == len(rows):
         (lead,) = leads
-    elif all(_is_taken(row) for row in decided):
+    elif all(_is_recommended(row) for row in decided):
         choices = [f"{quote_name(row['name'])} for {format_language(row['language'])}" for row in decided]
         lead = f"take {join_with_and(choices)}"
     else:
         lead = _join_leads(decided)
     lines = [
-        f"{format_language(row['language'])}: {_drop_stop(row['advice'])}."
+        f"{format_language(row['language'])}: {_remove_final_period(row['advice'])}."
         if len(rows) > 1
-        else f"{begin_sentence(_drop_stop(row['advice']), names)}."
+        else f"{begin_sentence(_remove_final_period(row['advice']), names)}."
         for row in rows
     ]
     first = f"{where}, {lead}." if where else f"{begin_sentence(lead, names)}."
     return Conclusion(first, "\n".join(lines))
 
 
-def _drop_stop(words: object) -> str:
+def _remove_final_period(words: object) -> str:
     return str(words).rstrip(".")
 
 
-def _is_taken(row: dict[Any, Any]) -> bool:
+def _is_recommended(row: dict[Any, Any]) -> bool:
     return str(row["lead"]) == f"take {quote_name(row['name'])}"
 
 
 def _join_leads(rows: Sequence[dict[Any, Any]]) -> str:
     """Return what to do in each language in one sentence: what is taken first, then who is ahead."""
     clauses = []
-    for row in sorted(rows, key=_is_taken, reverse=True):
+    for row in sorted(rows, key=_is_recommended, reverse=True):
         name, language = quote_name(row["name"]), format_language(row["language"])
-        if _is_taken(row):
+        if _is_recommended(row):
             clauses.append(f"take {name} for {language}")
         elif str(row["lead"]).startswith(f"{name} is ahead of "):
             clauses.append(f"in {language}, {name} is ahead")

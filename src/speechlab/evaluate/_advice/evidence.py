@@ -110,7 +110,9 @@ def weigh_evidence(
     placed = rows[rows[system].isin(order.systems["system"])]
     lacking = find_lacking(placed, system, item)
     options = {"system": system, "utterance": item, "groups": block, "draws": 1}
-    penalized = _rank_or_none(_count_failures_as_wrong(placed, item), options) if lacking else None
+    penalized = (
+        _rank_systems_if_possible(_score_failures_as_wrong(placed, item), options) if lacking else None
+    )
     alive = placed[placed["errors"].notna()]
     by_system = rows.groupby(system, sort=False)
     return AnswerEvidence(
@@ -120,7 +122,7 @@ def weigh_evidence(
         empty=count_empty_outputs(alive, system),
         lacking=lacking,
         penalized=penalized,
-        runaway=_find_runaway(alive, order, text, item, system, options),
+        runaway=_find_runaway_row(alive, order, text, item, system, options),
         wins=_count_wins(alive, order, system, item, block or item),
         **facts,
     )
@@ -143,7 +145,7 @@ def qualify_verdicts(differences: pd.DataFrame, evidence: AnswerEvidence) -> pd.
     return differences.assign(verdict=pd.array(verdicts, dtype="string"))
 
 
-def _rank_or_none(rows: pd.DataFrame, options: dict[str, Any]) -> Ranking | None:
+def _rank_systems_if_possible(rows: pd.DataFrame, options: dict[str, Any]) -> Ranking | None:
     """Return an order, or None where nothing is left to be ranked."""
     try:
         order: Ranking = rank(rows, by=None, **options)
@@ -164,14 +166,14 @@ def find_lacking(rows: pd.DataFrame, system: str, item: str) -> tuple[str, ...]:
         others = [other for other in shares.index if shares[other] < shares[name]]
         if any(
             shares[name] - shares[other] >= MAX_LACK - 1e-9
-            or _test_failures(failed[name], failed[other]) < _LEVEL
+            or _compute_failure_p_value(failed[name], failed[other]) < _LEVEL
             for other in others
         ):
             lacking.append(str(name))
     return tuple(lacking)
 
 
-def _test_failures(one: pd.Series[float], other: pd.Series[float]) -> float:
+def _compute_failure_p_value(one: pd.Series[float], other: pd.Series[float]) -> float:
     """Return the p-value of the exact test of McNemar (1947), two-sided."""
     more, fewer = int((one > other).sum()), int((one < other).sum())
     count = more + fewer
@@ -179,7 +181,7 @@ def _test_failures(one: pd.Series[float], other: pd.Series[float]) -> float:
     return float(min(1.0, 2 * tail / 2**count))
 
 
-def _count_failures_as_wrong(rows: pd.DataFrame, item: str) -> pd.DataFrame:
+def _score_failures_as_wrong(rows: pd.DataFrame, item: str) -> pd.DataFrame:
     """Return rows in which a failure is a text of which every word is missing."""
     known = ["unit", "signature", "reference_normalized", "reference_length"]
     scored = rows[rows["errors"].notna()].drop_duplicates(item).set_index(item)
@@ -227,7 +229,7 @@ def find_runaway_row(rows: pd.DataFrame) -> Any | None:
     return errors.idxmax()
 
 
-def _find_runaway(
+def _find_runaway_row(
     rows: pd.DataFrame, order: Ranking, text: str, item: str, system: str, options: dict[str, Any]
 ) -> Runaway | None:
     """Return the row that decides about one of the first two systems, and the order without it."""
@@ -241,7 +243,7 @@ def _find_runaway(
         return None
     _, name, row, own = max(candidates, key=lambda candidate: candidate[0])
     left = rows[rows[item].astype(str) != str(row[item])]
-    remaining = _rank_or_none(left, options)
+    remaining = _rank_systems_if_possible(left, options)
     return Runaway(
         name,
         name_row(row, text),

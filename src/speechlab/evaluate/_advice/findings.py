@@ -54,13 +54,13 @@ def list_row_findings(table: pd.DataFrame, text: str, language: str) -> Iterator
         label = f"{', '.join(filter(None, where))}: "
         about: dict[str, Any] = {"language": str(facts[language]), "condition": condition}
         about["systems"] = tuple(filter(None, [system]))
-        if words := _describe_empty(part):
+        if words := _describe_empty_outputs(part):
             yield Finding(f"{label}{words[0]}.", numbers=words[1], **about)
-        if words := _describe_runaway(part.reset_index(drop=True), text):
+        if words := _describe_runaway_row(part.reset_index(drop=True), text):
             yield Finding(f"{label}{words[0]}.", numbers=words[1], **about)
 
 
-def _describe_empty(rows: pd.DataFrame) -> tuple[str, dict[str, Any]] | None:
+def _describe_empty_outputs(rows: pd.DataFrame) -> tuple[str, dict[str, Any]] | None:
     """Return how many outputs came back empty, and the rate of the others."""
     is_empty = find_empty_outputs(rows)
     empty, others = rows[is_empty], rows[~is_empty]
@@ -80,7 +80,7 @@ def describe_rate(rows: pd.DataFrame) -> str:
     return f"{rate:.1f} errors in 100"
 
 
-def _describe_runaway(rows: pd.DataFrame, text: str) -> tuple[str, dict[str, Any]] | None:
+def _describe_runaway_row(rows: pd.DataFrame, text: str) -> tuple[str, dict[str, Any]] | None:
     """Return the row that makes over a third of the errors, and the rate of the others."""
     place = find_runaway_row(rows)
     if place is None:
@@ -99,7 +99,7 @@ def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tu
     findings, shares = [], [0.0]
     recordings = rows["recording"] if "recording" in rows.columns else pd.Series(rows.index, rows.index)
     of = recordings.nunique()
-    unlike = _find_unlike_rows(rows, recordings)
+    unlike = _select_mismatched_rows(rows, recordings)
     if (count := recordings[unlike.index].nunique()) >= _MIN_UNLIKE:
         words = f"{count:,} of {of:,} recordings came out wholly unlike their references"
         findings.append(
@@ -107,7 +107,7 @@ def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tu
         )
         shares.append(float(unlike["errors"].sum()) / max(float(rows["errors"].sum()), 1.0))
     if "system" in rows.columns and rows["system"].nunique() > 1:
-        count, share = _suspect_references(rows, text, language)
+        count, share = _count_suspect_references(rows, text, language)
         if count > _SHARED_MODEL * of:
             words = f"On {count:,} of {format_count(of, 'recording')} all systems err alike: the references are wrong"
             findings.append(
@@ -122,7 +122,7 @@ def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tu
     return findings, max(shares) > _DECISIVE
 
 
-def _find_unlike_rows(rows: pd.DataFrame, recordings: pd.Series[Any]) -> pd.DataFrame:
+def _select_mismatched_rows(rows: pd.DataFrame, recordings: pd.Series[Any]) -> pd.DataFrame:
     """Return rows of recordings that came out wholly unlike their reference with all systems, if most did not."""
     lengths = rows["reference_length"].astype("Float64")
     hits = rows["hits"].astype("Float64") / lengths.clip(lower=1)
@@ -132,7 +132,7 @@ def _find_unlike_rows(rows: pd.DataFrame, recordings: pd.Series[Any]) -> pd.Data
     return rows[is_unlike.groupby(recordings).transform("all")]
 
 
-def _suspect_references(rows: pd.DataFrame, text: str, language: str) -> tuple[int, float]:
+def _count_suspect_references(rows: pd.DataFrame, text: str, language: str) -> tuple[int, float]:
     """Return how many references all systems agree against, and the share of a system's errors that they make."""
     err_all = (rows["errors"] > 0).groupby(rows["recording"]).transform("all")
     left = rows[err_all]

@@ -70,7 +70,7 @@ def build_rates_conclusion(
         summary["ranking_rate"].notna()
     ]
     if not len(rated):
-        return Conclusion("Nothing could be scored.", _describe_unscored(table))
+        return Conclusion("Nothing could be scored.", _describe_unscored_rows(table))
     words = {
         str(code): _describe_language(str(code), lines, table[table[language] == code], text, language)
         for code, lines in rated.groupby("language", sort=False)
@@ -88,7 +88,7 @@ def build_rates_conclusion(
     return Conclusion(f"{lead}{more}.", "\n".join(certainty))
 
 
-def _describe_unscored(table: pd.DataFrame) -> str:
+def _describe_unscored_rows(table: pd.DataFrame) -> str:
     count = int(table["errors"].isna().sum())
     if not count:
         return ""
@@ -105,8 +105,10 @@ def _describe_language(code: str, lines: pd.DataFrame, table: pd.DataFrame, text
     rows = rows.assign(**count_ranking_errors(rows)[["errors", "reference_length"]])
     who = "" if line["voice"] == NO_SPEAKER else f" of {quote_name(line['voice_name'])}"
     rate = f"{100 * line['common_rate']:.1f} errors in 100"
-    left = _describe_left_out(table, text)
-    words = _describe_empty(language, rows, unit, left) or _describe_runaway(language, rows, unit, text, left)
+    left = _list_unscored_notes(table, text)
+    words = _describe_empty_outputs(language, rows, unit, left) or _describe_runaway_recording(
+        language, rows, unit, text, left
+    )
     if words is not None:
         return words
     certainty = _describe_interval(line, table)
@@ -120,7 +122,7 @@ def _describe_language(code: str, lines: pd.DataFrame, table: pd.DataFrame, text
     )
 
 
-def _describe_left_out(table: pd.DataFrame, text: str) -> list[str]:
+def _list_unscored_notes(table: pd.DataFrame, text: str) -> list[str]:
     """Return how many recordings failed, and how many have no reference."""
     failed = int(mark_failures(table, text).sum())
     unknown = int((table[text].isna() & table["hypothesis"].notna()).sum())
@@ -132,7 +134,7 @@ def _describe_left_out(table: pd.DataFrame, text: str) -> list[str]:
     return words
 
 
-def _describe_empty(language: str, rows: pd.DataFrame, unit: str, left: list[str]) -> _Words | None:
+def _describe_empty_outputs(language: str, rows: pd.DataFrame, unit: str, left: list[str]) -> _Words | None:
     """Return that outputs were empty, where these make much of the errors."""
     is_empty = find_empty_outputs(rows)
     empty, others = rows[is_empty], rows[~is_empty]
@@ -145,7 +147,7 @@ def _describe_empty(language: str, rows: pd.DataFrame, unit: str, left: list[str
     return _Words(lead, lead, [rest, lengths, *left] if rest else [lengths, *left])
 
 
-def _describe_runaway(
+def _describe_runaway_recording(
     language: str, rows: pd.DataFrame, unit: str, text: str, left: list[str]
 ) -> _Words | None:
     """Return that one recording makes over a third of the errors, and the rate of the others."""
@@ -224,9 +226,9 @@ def _describe_voices(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: 
     best, worst, language = lines.iloc[0], lines.iloc[-1], format_language(code)
     unit = UNITS.get(str(best["unit"]), "words")
     rate = _format_rate(best["common_rate"])
-    rows = table.assign(**{_END_COLUMN: _name_rows(table, lines)})
-    remarks = _list_remarks(rows, text)
-    extremes = _describe_extremes(lines, rows, text, column)
+    rows = table.assign(**{_END_COLUMN: _build_voice_names(table, lines)})
+    remarks = _list_voice_problems(rows, text)
+    extremes = _describe_extreme_voices(lines, rows, text, column)
     if worst["common_rate"] == best["common_rate"]:
         words = f"{rate} errors in 100 {unit} with each of {len(lines)} voices"
         return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
@@ -244,14 +246,14 @@ def _format_rate(rate: float) -> str:
     return f"{100 * rate:.1f}" if rate <= 1 else "over 100"
 
 
-def _name_rows(table: pd.DataFrame, lines: pd.DataFrame) -> pd.Series[Any]:
+def _build_voice_names(table: pd.DataFrame, lines: pd.DataFrame) -> pd.Series[Any]:
     """Return the full name of the voice of each row."""
     names = [name for name in (*SIDES, "voice") if name in lines.columns]
     full = dict(zip(lines[names].apply(tuple, axis=1), lines["voice_name"].astype(str), strict=True))
     return table[names].apply(tuple, axis=1).map(full)
 
 
-def _list_remarks(rows: pd.DataFrame, text: str) -> list[str]:
+def _list_voice_problems(rows: pd.DataFrame, text: str) -> list[str]:
     """Return which voices failed or came back empty, and on how many of their rows."""
     failed, counts = mark_failures(rows, text), rows[_END_COLUMN].value_counts().to_dict()
     remarks = [
@@ -267,7 +269,7 @@ def _list_remarks(rows: pd.DataFrame, text: str) -> list[str]:
     return remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
 
 
-def _describe_extremes(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
+def _describe_extreme_voices(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
     """Return whether the best and the worst voice differ beyond chance, on the sentences that both have.
 
     They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.

@@ -58,7 +58,7 @@ def build_speech_report(
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
-    shared = " on the same clips" if _has_values(lines, "common_utterances") else ""
+    shared = " on the same clips" if _has_column_values(lines, "common_utterances") else ""
     with_intervals = ", with 95% intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars = {"by": by, "rates": "ranking_rate"}
     drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
@@ -72,7 +72,7 @@ def build_speech_report(
     ):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
-    if _has_values(calls, "rtf"):
+    if _has_column_values(calls, "rtf"):
         keys = ["system"] if "system" in calls.columns else []
         start = choose_start_column(calls)
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
@@ -93,7 +93,7 @@ def build_speech_report(
         columns={"text": text, "language": language},
         views=(
             build_rates_view(lines),
-            *([build_speed_view(lines)] if _has_values(lines, choose_start_column(lines)) else []),
+            *([build_speed_view(lines)] if _has_column_values(lines, choose_start_column(lines)) else []),
             *build_load_views(calls),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
@@ -125,13 +125,13 @@ def describe_speech_methods(
     ]
     has_intervals = summary["ranking_rate_low"].notna().any() or summary["error_rate_low"].notna().any()
     methods += ["pooled", *(["intervals"] if has_intervals else [])]
-    methods += ["calls"] if _has_values(speed, "total_s") else []
+    methods += ["calls"] if _has_column_values(speed, "total_s") else []
     return describe_methods(
         title, *methods, *further, signatures=list_values(table, "signature"), noise=noise
     )
 
 
-def _has_values(table: pd.DataFrame, column: str) -> bool:
+def _has_column_values(table: pd.DataFrame, column: str) -> bool:
     """Return whether a table has values in a column."""
     return column in table.columns and bool(table[column].notna().any())
 

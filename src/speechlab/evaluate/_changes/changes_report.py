@@ -50,7 +50,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
             "the recordings of both into one ListeningTest, as systems of their own, and look at its differences"
         )
         raise InvalidRequestError(message, parameter="earlier")
-    called = first, second = _check_names(names)
+    called = first, second = _check_report_names(names)
     translated = now.study == earlier.study == "translation"
     table, rows = compare_report_rows(now, earlier)
     timed = compare_speed(now, earlier)
@@ -70,7 +70,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
     compared = {name: report.to_study_rows() for name, report in reports.items()}
     compared["earlier"] = compared["earlier"].drop(columns=[*SOUNDS], errors="ignore")
     compared |= {f"speed_{name}": report.speed for name, report in reports.items() if len(report.speed)}
-    steps = _list_methods(summary, timed=bool(timed), translated=translated)
+    steps = _list_method_steps(summary, timed=bool(timed), translated=translated)
     return Contents(
         title,
         table,
@@ -84,7 +84,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
         drawings=(build_differences_drawing(tested, "Differences", "tested"),) if len(tested) else (),
         shown=shown,
         said=describe_methods(title, *steps, signatures=list_values(table, "signature")),
-        facts=_collect_facts(record, called),
+        facts=_collect_report_facts(record, called),
         record=record,
     )
 
@@ -167,7 +167,7 @@ def _build_shown_rows(
     return table, ShownRows("table" if names == DEFAULT_NAMES else "rows", options=options)
 
 
-def _list_methods(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
+def _list_method_steps(summary: pd.DataFrame, *, timed: bool, translated: bool) -> list[str]:
     scores = summary[summary["unit"] != "row"]
     tested, low = bool(scores["p"].notna().any()), bool(scores["low"].notna().any())
     steps = ["chrf"] if translated else ["pooled"]
@@ -176,7 +176,7 @@ def _list_methods(summary: pd.DataFrame, *, timed: bool, translated: bool) -> li
     return [*steps, *(["ratios"] if timed else []), *(["holm"] if summary["p"].notna().any() else [])]
 
 
-def _collect_facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
+def _collect_report_facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
     """When both reports were made, and of which services."""
     facts = {"speechlab": package_version()}
     for key, name in zip(DEFAULT_NAMES, names, strict=True):
@@ -190,7 +190,7 @@ def _collect_facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[st
     return facts
 
 
-def _check_names(names: Sequence[str]) -> tuple[str, str]:
+def _check_report_names(names: Sequence[str]) -> tuple[str, str]:
     """Return the names of two reports."""
     texts: list[Any] = [] if isinstance(names, str) or not isinstance(names, list | tuple) else list(names)
     if len(texts) != 2 or not all(isinstance(text, str) and text.strip() for text in texts):
@@ -242,10 +242,10 @@ def select_timed_calls(report: Contents) -> pd.DataFrame:
         words = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         words.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = words[0].str.cat(pd.DataFrame(dict(enumerate(words[1:]))), sep=", ") if words[1:] else words[0]
-    return _average_by_turn(calls.assign(_group=group).reset_index(drop=True))
+    return _average_calls_by_turn(calls.assign(_group=group).reset_index(drop=True))
 
 
-def _average_by_turn(calls: pd.DataFrame) -> pd.DataFrame:
+def _average_calls_by_turn(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
     callers = calls.get("concurrency", pd.Series(1, calls.index))
     at_once = (callers > 1).fillna(value=False)

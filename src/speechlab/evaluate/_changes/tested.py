@@ -191,13 +191,15 @@ def _compare_errors(pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFr
     blocks = merge_labels(
         pd.Series(range(len(pairs))), [pairs[name].reset_index(drop=True) for name in names]
     )
-    comparison = compare(*_split_scores(pairs), groups=None if blocks.is_unique else blocks.tolist())
+    comparison = compare(
+        *_split_scores_by_report(pairs), groups=None if blocks.is_unique else blocks.tolist()
+    )
     ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
     tests = {name: value for name, value in comparison.row().items() if name in DIFFERENCES}
     return {**tests, **facts, **ends, "blocks": comparison.blocks}
 
 
-def _split_scores(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split_scores_by_report(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the scores of both reports for :func:`speechlab.metrics.compare`; Japanese by readings."""
     texts = scored[["text", "language"]]
     sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]

@@ -60,7 +60,7 @@ def build_listening_report(
     who = "simulated listener" if simulated else "listener"
     conclusion = _build_conclusion(method, summary, differences, who, smallest)
     if len(differences) and (unusual := _find_unusual_listeners(listeners)):
-        clauses = [f"{_format_listeners(names)} {what}" for what, names in unusual.items()]
+        clauses = [f"{_format_listener_names(names)} {what}" for what, names in unusual.items()]
         remark = f" {'; '.join(clauses)}."
         typical = answers[~answers["listener"].isin([name for names in unusual.values() for name in names])]
         without = compare_systems(typical, method, smallest) if len(typical) else differences[:0]
@@ -145,7 +145,7 @@ def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -
         build_interval_column("low", "high", digits),
         build_p_value_column(),
         build_number_column("smallest to be found", "detectable", digits),
-        DisplayColumn("needs more", _format_more_needed),
+        DisplayColumn("needs more", _format_additions_needed),
     ]
     note = (
         f"{METHODS[method].difference.capitalize()}. Needs more: who or what else it takes for a difference of "
@@ -200,7 +200,7 @@ def _format_system(row: Mapping[Any, Any]) -> str:
     return f"{row['system']}" if row["role"] == "test" else f"{row['system']} ({row['role']})"
 
 
-def _format_more_needed(row: Mapping[Any, Any]) -> str:
+def _format_additions_needed(row: Mapping[Any, Any]) -> str:
     listeners, items = row["more_listeners"], row["more_items"]
     if math.isnan(listeners):
         return "two listeners and two items at least"
@@ -251,9 +251,9 @@ def _build_conclusion(
             verdict, f"No difference, however clear, shows with fewer than {MIN_PAIRS} listeners or items."
         )
     sought = _format_difference(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
-    needed = _describe_more_listeners(pair, f"{sought} {points}")
+    needed = _describe_listeners_needed(pair, f"{sought} {points}")
     certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
-    behind = [name for name in further if _is_beaten(name, (best, second), rows)]
+    behind = [name for name in further if _is_beaten_by_leaders(name, (best, second), rows)]
     return Conclusion(
         verdict, f"Both are preferred to {join_with_and(behind)}. {certainty}" if behind else certainty
     )
@@ -264,7 +264,7 @@ def _format_difference(method: str, difference: float) -> str:
     return f"{0.5 + difference / 2:.0%}" if method == "ab" else f"{difference:.{METHODS[method].digits}f}"
 
 
-def _is_beaten(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
+def _is_beaten_by_leaders(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
     """Return whether each of two systems is significantly better than a third one."""
     verdicts = [row["verdict"] for row in rows for first in leaders if {row["a"], row["b"]} == {name, first}]
     return len(verdicts) == len(leaders) and ALIKE not in verdicts
@@ -286,11 +286,11 @@ def _build_abx_conclusion(pairs: pd.DataFrame, noun: str, smallest: float) -> Co
     are = "is" if first["listeners"] == 1 else "are"
     return Conclusion(
         f"{capitalize_sentence(who)} {are} not shown to hear a difference between {names}.",
-        f"The answers were {right}.{_describe_more_listeners(first, f'{0.5 + smallest:.0%} right')}",
+        f"The answers were {right}.{_describe_listeners_needed(first, f'{0.5 + smallest:.0%} right')}",
     )
 
 
-def _describe_more_listeners(row: Mapping[Hashable, Any], difference: str) -> str:
+def _describe_listeners_needed(row: Mapping[Hashable, Any], difference: str) -> str:
     """Return how many more listeners it takes for a difference that matters to show."""
     more = row["more_listeners"]
     if math.isnan(more) or math.isinf(more) or more <= 0:
@@ -310,6 +310,6 @@ def _find_unusual_listeners(listeners: pd.DataFrame) -> dict[str, list[str]]:
     return {what: names for what, names in reasons.items() if names}
 
 
-def _format_listeners(listeners: list[str]) -> str:
+def _format_listener_names(listeners: list[str]) -> str:
     more = f" and {len(listeners) - 3} more" if len(listeners) > 3 else ""
     return ", ".join(map(str, listeners[:3])) + more

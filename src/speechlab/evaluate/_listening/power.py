@@ -66,13 +66,13 @@ def listening_power(
     Raises:
         InvalidRequestError: An option is out of range, a system has no score, or the test is not a MOS test.
     """
-    plan, means = _check_arguments(key, scores)
+    plan, means = _check_key_and_scores(key, scores)
     counts = [listeners] if is_whole_number(listeners) else listeners
     if not isinstance(counts, Iterable) or not (counts := list(counts)):
         raise build_argument_error("listeners", listeners, "a number of listeners, or several")
     counts = [check_whole_number("listeners", count, 2, _MAX_LISTENERS) for count in counts]
     tests = check_whole_number("tests", tests, 20, _MAX_TESTS)
-    spread = _spread(listener_sd, item_sd, answer_sd)
+    spread = _check_spreads(listener_sd, item_sd, answer_sd)
     random = np.random.default_rng(check_whole_number("seed", seed))
     trials = [trial for trial in plan.trials if trial.role == "test"]
     items = [trial.item for trial in trials]
@@ -114,7 +114,7 @@ def _simulate_ratings(
     return rounded
 
 
-def _check_arguments(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
+def _check_key_and_scores(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
     plan = read_key(key)
     if plan is None:
         raise build_argument_error("key", key, "a ListeningTest, or its key")
@@ -138,7 +138,7 @@ def _check_arguments(key: Any, scores: object) -> tuple[ListeningKey, dict[str, 
     return plan, {name: float(scores[name]) for name in plan.systems}
 
 
-def _spread(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float, float, float]:
+def _check_spreads(listener_sd: float, item_sd: float, answer_sd: float) -> tuple[float, float, float]:
     spreads = {"listener_sd": listener_sd, "item_sd": item_sd, "answer_sd": answer_sd}
     for name, value in spreads.items():
         if not is_number(value) or not 0 <= value <= 4:

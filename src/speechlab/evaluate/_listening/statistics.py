@@ -143,13 +143,13 @@ def compute_detectable_difference(estimate: TwoWayEstimate) -> float:
     """Return the smallest difference that a test of this size finds with a power of 80% at 5%; NaN if none."""
     fewest = min(estimate.listeners, estimate.items)
     return (
-        _compute_detectable_errors(fewest) * estimate.deviation
+        _compute_detectable_difference(fewest) * estimate.deviation
         if fewest >= MIN_PAIRS and estimate.deviation
         else math.nan
     )
 
 
-def _compute_detectable_errors(fewest: int) -> float:
+def _compute_detectable_difference(fewest: int) -> float:
     """Return the difference, in standard errors, that a two-sided test at 5% finds with a power of 80%."""
     return compute_student_quantile(0.05, fewest - 1) + compute_student_quantile(
         2 * (1 - _MIN_POWER), fewest - 1
@@ -167,7 +167,7 @@ def count_more_needed(estimate: TwoWayEstimate, smallest: float) -> tuple[float,
 
         def compute_count(count: int) -> float:
             room = (
-                smallest / _compute_detectable_errors(min(count, crossed_count))
+                smallest / _compute_detectable_difference(min(count, crossed_count))
             ) ** 2 - crossed / crossed_count
             return (variance + estimate.by_answer / crossed_count) / room if room > 0 else math.inf
 
@@ -197,12 +197,12 @@ def count_answers_needed(above: float) -> int:
     """Return the number of answers for a power of 80% of the exact binomial test at 5%."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     answers = max(math.ceil((spread / above) ** 2), 5)
-    while answers < _MAX_EXACT_ANSWERS and _compute_power(answers, 0.5 + above) < _MIN_POWER:
+    while answers < _MAX_EXACT_ANSWERS and _compute_binomial_power(answers, 0.5 + above) < _MIN_POWER:
         answers += 1
     return answers
 
 
-def _compute_power(answers: int, share: float) -> float:
+def _compute_binomial_power(answers: int, share: float) -> float:
     """Return the power of the exact binomial test for a share of right answers."""
     right = next(
         count for count in range(answers // 2, answers + 2) if compute_binomial_p(count, answers) < 0.05

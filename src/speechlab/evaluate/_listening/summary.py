@@ -210,25 +210,25 @@ def screen_answers(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.Data
     same = [name for name in table.columns if name != "finished"]
     twice = table.duplicated(same)
     if twice.any():
-        who = _format_listeners(table.loc[twice, "listener"])
+        who = _format_listener_names(table.loc[twice, "listener"])
         sentences.append(f"{int(twice.sum())} of {len(table)} answers were given twice and count once: {who}")
         table = table[~twice].reset_index(drop=True)
     table = table.assign(excluded="")
     _exclude_later_sessions(table, sentences)
-    _exclude_inattentive(table, max_failed_checks, sentences)
+    _exclude_inattentive_listeners(table, max_failed_checks, sentences)
     if (table["method"] == "mushra").any():
-        _exclude_by_reference(table, sentences)
-        _exclude_by_anchor(table, sentences)
+        _exclude_listeners_by_reference(table, sentences)
+        _exclude_listeners_by_anchor(table, sentences)
     finished = table[table["excluded"] == ""].groupby("listener", sort=False)["finished"].any()
     if not finished.all():
-        who = _format_listeners(finished.index[~finished])
+        who = _format_listener_names(finished.index[~finished])
         sentences.append(
             f"{(~finished).sum()} of {len(finished)} listeners did not finish; their answers count: {who}"
         )
     return table, sentences
 
 
-def _mark_excluded(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
+def _set_exclusion_reason(table: pd.DataFrame, rows: pd.Series[bool], why: str) -> None:
     table.loc[rows & (table["excluded"] == ""), "excluded"] = why
 
 
@@ -236,33 +236,33 @@ def _exclude_later_sessions(table: pd.DataFrame, sentences: list[str]) -> None:
     first = table.groupby("listener")["session"].transform("min")
     later = table["session"] != first
     if later.any():
-        _mark_excluded(table, later, "a later session of the same listener")
-        who = _format_listeners(table.loc[later, "listener"])
+        _set_exclusion_reason(table, later, "a later session of the same listener")
+        who = _format_listener_names(table.loc[later, "listener"])
         sentences.append(
             f"later sessions of listeners who had answered before are excluded: {who}; if they are other "
             "people of the same name, give them names of their own in the files"
         )
 
 
-def _exclude_inattentive(table: pd.DataFrame, allowed: int, sentences: list[str]) -> None:
+def _exclude_inattentive_listeners(table: pd.DataFrame, allowed: int, sentences: list[str]) -> None:
     checks = table[(table["role"] == "check") & (table["excluded"] == "")]
     is_failed = ~checks["attention"].fillna(value=True).astype(bool)
     failed = is_failed.groupby(checks["listener"]).agg(["sum", "size"])
     for listener, (failures, count) in failed[failed["sum"] > allowed].iterrows():
         why = f"attention: {int(failures)} of {int(count)} checks failed"
-        _mark_excluded(table, table["listener"] == listener, why)
-        sentences.append(f"{_format_listeners([str(listener)])} is excluded: {why}")
+        _set_exclusion_reason(table, table["listener"] == listener, why)
+        sentences.append(f"{_format_listener_names([str(listener)])} is excluded: {why}")
 
 
-def _exclude_by_reference(table: pd.DataFrame, sentences: list[str]) -> None:
+def _exclude_listeners_by_reference(table: pd.DataFrame, sentences: list[str]) -> None:
     hidden = table[(table["role"] == "reference") & (table["excluded"] == "")]
     low = hidden["score"] < HIDDEN_REFERENCE_LEAST
-    _exclude_by_missed_share(
+    _exclude_listeners_by_misses(
         table, low.groupby(hidden["listener"]).mean(), "hidden reference below", sentences
     )
 
 
-def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
+def _exclude_listeners_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
     """Apply the rule of the mid-range anchor, which is the best of the anchors."""
     anchors = table[(table["role"] == "anchor") & (table["excluded"] == "")]
     names = sorted(
@@ -274,26 +274,26 @@ def _exclude_by_anchor(table: pd.DataFrame, sentences: list[str]) -> None:
     high = middle["score"] > HIDDEN_REFERENCE_LEAST
     undamaged = high.groupby(middle["item"]).mean() > _TOO_GOOD
     if undamaged.any():
-        items = _format_listeners(undamaged[undamaged].index)
+        items = _format_listener_names(undamaged[undamaged].index)
         sentences.append(
             f"the anchor {names[-1]!r} is hardly worse than the reference, and excludes nobody, in: {items}"
         )
     judged = ~middle["item"].isin(undamaged[undamaged].index)
     missed = high[judged].groupby(middle.loc[judged, "listener"]).mean()
-    _exclude_by_missed_share(table, missed, "anchor above", sentences)
+    _exclude_listeners_by_misses(table, missed, "anchor above", sentences)
 
 
-def _exclude_by_missed_share(
+def _exclude_listeners_by_misses(
     table: pd.DataFrame, missed: pd.Series[Any], what: str, sentences: list[str]
 ) -> None:
     """Exclude listeners by their share of items (0 to 1) in which they rated beyond the limit."""
     for listener, share in missed[missed > _MAX_MISSED].items():
         why = f"{what} {HIDDEN_REFERENCE_LEAST:.0f} in {share:.0%} of the items (BS.1534-3)"
-        _mark_excluded(table, table["listener"] == listener, why)
-        sentences.append(f"{_format_listeners([str(listener)])} is excluded: {why}")
+        _set_exclusion_reason(table, table["listener"] == listener, why)
+        sentences.append(f"{_format_listener_names([str(listener)])} is excluded: {why}")
 
 
-def _format_listeners(listeners: Iterable[object]) -> str:
+def _format_listener_names(listeners: Iterable[object]) -> str:
     names = list(dict.fromkeys(str(name)[:60] for name in listeners))
     more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
     return ", ".join(map(repr, names[:_MAX_NAMES])) + more

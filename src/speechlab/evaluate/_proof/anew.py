@@ -61,28 +61,28 @@ def _collect_report_facts(report: Contents) -> dict[str, Any]:
     return {**facts, "segments": report.tables.get("segments")}
 
 
-def _find_text_and_language(report: Contents) -> tuple[str, str]:
+def _get_text_language_columns(report: Contents) -> tuple[str, str]:
     return report.columns.get("text", "text"), report.columns.get("language", "language")
 
 
-def _recompute_speech(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _find_text_and_language(report)
+def _recompute_speech_report(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _get_text_language_columns(report)
     rows = rescore_rows(table, text, language)
     return build_speech_report(
         report.title, rows, text=text, language=language, **_collect_report_facts(report)
     )
 
 
-def _recompute_voices(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _find_text_and_language(report)
+def _recompute_voices_report(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _get_text_language_columns(report)
     rows = rescore_rows(table, text, language)
     return build_voices_report(
         report.title, rows, text, language, rank_voices(rows, text, language), **_collect_report_facts(report)
     )
 
 
-def _recompute_recognition(report: Contents, table: pd.DataFrame) -> Contents:
-    text, language = _find_text_and_language(report)
+def _recompute_recognition_report(report: Contents, table: pd.DataFrame) -> Contents:
+    text, language = _get_text_language_columns(report)
     settings = report.record.get("settings", {})
     return build_recognition_report(
         report.title,
@@ -103,7 +103,7 @@ def _build_systems(settings: Mapping[str, Any]) -> list[System]:
     return [System(name, options.get("service", 0), dict(options)) for name, options in by_name.items()]
 
 
-def _recompute_translation(report: Contents, table: pd.DataFrame) -> Contents:
+def _recompute_translation_report(report: Contents, table: pd.DataFrame) -> Contents:
     columns = Columns(**report.columns)
     terms = report.record.get("settings", {}).get("glossary") or {}
     rows = rescore_translations(table, columns, terms)
@@ -120,7 +120,7 @@ def _recompute_translation(report: Contents, table: pd.DataFrame) -> Contents:
     )
 
 
-def _recompute_changes(report: Contents, _: pd.DataFrame) -> Contents:
+def _recompute_changes_report(report: Contents, _: pd.DataFrame) -> Contents:
     """Return the two reports, as far as they were compared, are tables of the report of their changes."""
     reports = []
     for side in DEFAULT_NAMES:
@@ -136,24 +136,24 @@ def _recompute_changes(report: Contents, _: pd.DataFrame) -> Contents:
     return compare_reports(reports[1], reports[0], report.record["names"])
 
 
-def _recompute_watch(report: Contents, table: pd.DataFrame) -> Contents:
+def _recompute_watch_report(report: Contents, table: pd.DataFrame) -> Contents:
     rows = rescore_study_rows(table, report.record)
     return build_watch_report(report.title, rows, report.tables["values"], report.record, report.notes)
 
 
-def _recompute_listening(report: Contents, table: pd.DataFrame) -> Contents:
+def _recompute_listening_report(report: Contents, table: pd.DataFrame) -> Contents:
     return build_listening_report(report.title, table, report.findings, report.record)
 
 
 _RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
-    "round_trip": _recompute_speech,
-    "speech": _recompute_speech,
-    "voices": _recompute_voices,
-    "recognition": _recompute_recognition,
-    "translation": _recompute_translation,
-    "listening": _recompute_listening,
-    "changes": _recompute_changes,
-    "watch": _recompute_watch,
+    "round_trip": _recompute_speech_report,
+    "speech": _recompute_speech_report,
+    "voices": _recompute_voices_report,
+    "recognition": _recompute_recognition_report,
+    "translation": _recompute_translation_report,
+    "listening": _recompute_listening_report,
+    "changes": _recompute_changes_report,
+    "watch": _recompute_watch_report,
 }
 
 
@@ -186,8 +186,8 @@ def add_reference_errors(before: Contents, after: Contents, corrections: pd.Data
     references = _summarize_corrections(before, after)
     tables = {**after.tables, "references": references, CORRECTIONS: corrections, UNCORRECTED: originals}
     changed = corrections[corrections["old"] != corrections["new"]]
-    findings = (_build_finding(before, after, changed["row"].nunique()), *after.findings)
-    views = (*after.views, *_build_views(references, changed))
+    findings = (_build_correction_finding(before, after, changed["row"].nunique()), *after.findings)
+    views = (*after.views, *_build_correction_views(references, changed))
     summary, keys = after.summary, _list_key_columns(references)
     if set(keys) <= set(summary.columns):  # in addition to the rates of voice, engine and recognizer
         summary = summary.merge(references[[*keys, "reference_rate"]], on=keys, how="left")
@@ -225,7 +225,7 @@ def _summarize_corrections(before: Contents, after: Contents) -> pd.DataFrame:
     return table.reset_index().rename(columns={language: "language"})
 
 
-def _build_views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
+def _build_correction_views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
     columns = [
         *(text(name, name) for name in _list_key_columns(references)),
         build_count_column("errors before", "errors_before"),
@@ -242,7 +242,7 @@ def _build_views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
     ]
 
 
-def _build_finding(before: Contents, after: Contents, corrected: int) -> Finding:
+def _build_correction_finding(before: Contents, after: Contents, corrected: int) -> Finding:
     """Say how many errors went with the corrections, and what became of the order of systems."""
     errors, remaining = (int(report.table["errors"].fillna(0).sum()) for report in (before, after))
     share = (errors - remaining) / errors if errors else 0.0

@@ -100,7 +100,7 @@ class NumberCheck:
         """Compare the visible words of two pieces of HTML."""
         words, expected = _list_visible_words(reported), _list_visible_words(recomputed)
         self.numbers += sum(map(len, map(_NUMBER.findall, expected)))
-        for i, j, k, end in _find_changed_words(words, expected):
+        for i, j, k, end in _find_changed_slices(words, expected):
             before = " ".join(words[max(i - 3, 0) : i])
             self._add_difference(
                 f"{place}, after “{before}”", " ".join(words[i:j]), " ".join(expected[k:end])
@@ -139,7 +139,7 @@ def _list_visible_words(markup: str) -> list[str]:
     return parser.words
 
 
-def _find_changed_words(words: list[str], expected: list[str]) -> list[tuple[int, int, int, int]]:
+def _find_changed_slices(words: list[str], expected: list[str]) -> list[tuple[int, int, int, int]]:
     """Return the slices of both that differ: word by word, or as a diff where words came or went."""
     if len(words) == len(expected):
         pairs = enumerate(zip(words, expected, strict=True))

@@ -66,17 +66,17 @@ def compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew
     view = anew.build_shown_table()
     if len(compared.unequal) == before:
         shell = render_page_shell(anew, above, drawn, view, sound=sound)
-        _compare_shells(compared, _remove_data(text), _remove_data(shell))
+        _compare_page_shells(compared, _remove_page_data(text), _remove_page_data(shell))
     reported: Mapping[str, Any] = held.get("data", {})
     recomputed = orjson.loads(orjson.dumps(view.collect_page_data(strip_direction_marks(anew.title))))
     for part in ("rows", "differences", "state"):
         compared.compare_values(
-            f"page, {part}", _name_columns(reported.get(part)), _name_columns(recomputed[part])
+            f"page, {part}", _key_columns_by_name(reported.get(part)), _key_columns_by_name(recomputed[part])
         )
     return _compare_figures(compared, text, data.get("figures", {}), drawn)
 
 
-def _name_columns(part: Any) -> Any:
+def _key_columns_by_name(part: Any) -> Any:
     """Return the state of a page with its columns by name: those of a folder come in another order."""
     columns = part.get("columns") if isinstance(part, dict) else None
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
@@ -90,13 +90,13 @@ def _name_columns(part: Any) -> Any:
     return {**part, "columns": by_name, "columns shown": len(columns)}
 
 
-def _remove_data(page: str) -> str:
+def _remove_page_data(page: str) -> str:
     """Return a page without its data and images, whose contents are compared on their own."""
     bare = _OMITTED_SOUND.sub("", _IMAGE.sub("", _DATA.sub(r"\1", page)), count=1)
     return _SPACES.sub(" ", bare).strip(" ")
 
 
-def _compare_shells(compared: NumberCheck, reported: str, recomputed: str) -> None:
+def _compare_page_shells(compared: NumberCheck, reported: str, recomputed: str) -> None:
     """Compare everything of a page but its data: head, styles, scripts, attributes, and words outside of the text."""
     if reported == recomputed:
         return
@@ -125,7 +125,7 @@ def _compare_figures(
             compared.compare_digests(f"page, figure {name}", "another drawing", "the drawing of the report")
         elif all(map(_is_equal_drawing, reported, forms)):
             continue
-        elif all(map(_has_other_tools, reported, forms)):
+        elif all(map(_is_from_other_tools, reported, forms)):
             notes.append(f"The figure {name} was drawn by another matplotlib or with other fonts than here.")
         else:
             compared.compare_digests(
@@ -157,7 +157,7 @@ def _is_equal_drawing(reported: bytes, recomputed: bytes) -> bool:
     )
 
 
-def _has_other_tools(reported: bytes, recomputed: bytes) -> bool:
+def _is_from_other_tools(reported: bytes, recomputed: bytes) -> bool:
     """Return whether a drawing is of another matplotlib, or has letters of other fonts."""
     ours, theirs = (
         {tool.rpartition(b"-")[0] or tool for tool in _TOOL.findall(one)} for one in (recomputed, reported)

@@ -139,7 +139,11 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     if store is not None:
         further.append(compare_with_store(compared, reported, store))
     unequal = pd.DataFrame(compared.unequal, columns=["place", "reported", "recomputed"], dtype="string")
-    notes = (*further, *(_list_causes(reported) if len(unequal) else ()), *_list_notes(reported))
+    notes = (
+        *further,
+        *(_list_version_causes(reported) if len(unequal) else ()),
+        *_list_unverified_parts(reported),
+    )
     return Proof(reported.title, compared.numbers, unequal, notes, digest)
 
 
@@ -173,7 +177,7 @@ def _parse_page_report(text: str, held: Mapping[str, Any], page: Path) -> Conten
         raise StoreError(message) from error
 
 
-def _list_causes(report: Contents) -> list[str]:
+def _list_version_causes(report: Contents) -> list[str]:
     """Return what makes an honest report differ: another version made it."""
     made_by, version = str(report.record.get("speechlab", "")), package_version()
     if not made_by or made_by == version:
@@ -181,7 +185,7 @@ def _list_causes(report: Contents) -> list[str]:
     return [f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."]
 
 
-def _list_notes(report: Contents) -> tuple[str, ...]:
+def _list_unverified_parts(report: Contents) -> tuple[str, ...]:
     notes = []
     if len(report.speed):
         notes.append(f"The times of {len(report.speed):,} calls were taken as they are.")

@@ -53,11 +53,11 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     block = BLOCK if BLOCK in table.columns else None
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
-        by_condition, findings = _select_rankable(rows, text, language, str(code))
+        by_condition, findings = _select_rankable_rows(rows, text, language, str(code))
         verdicts += findings
         if not by_condition:
             continue
-        alive = {name: _select_present(scores, text) for name, scores in by_condition.items()}
+        alive = {name: _drop_failing_systems(scores, text) for name, scores in by_condition.items()}
         rankings = rank(
             pd.concat([scores.assign(condition=name) for name, scores in alive.items()]),
             by=_CONDITION,
@@ -69,11 +69,11 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
             where = str(facts.get(_CONDITION, ""))
-            weighed = _weigh_condition(by_condition[name], ranking, text, block, about)
+            weighed = _collect_answer_evidence(by_condition[name], ranking, text, block, about)
             evidence[str(code), where] = weighed
             pairs.append(qualify_verdicts(build_study_differences(ranking.pairs, **facts), weighed))
             label = ", ".join(map(str, facts.values()))
-            words = f"{label}: {ranking.sentence}{_describe_limits(ranking)}{only}"
+            words = f"{label}: {ranking.sentence}{_describe_ranking_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())
             count = {"recordings": int(ranking.systems["utterances"].iloc[0])}
             shown = "method" if where in {"", AS_RECORDED} else ""
@@ -84,13 +84,13 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
     return SystemOrder(systems, differences, tuple(verdicts), evidence)
 
 
-def _select_present(scores: pd.DataFrame, text: str) -> pd.DataFrame:
+def _drop_failing_systems(scores: pd.DataFrame, text: str) -> pd.DataFrame:
     """Return the scored rows of the systems that did not fail on most of what others have."""
     absent = find_absent(scores, text, "system")
     return scores[scores["errors"].notna() & ~scores["system"].astype(str).isin(absent)]
 
 
-def _weigh_condition(
+def _collect_answer_evidence(
     scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str
 ) -> AnswerEvidence:
     """Return what could overturn the order of a condition."""
@@ -104,7 +104,7 @@ def _weigh_condition(
     return weigh_evidence(scores, ranking, text, "recording", system="system", block=block, **facts)
 
 
-def _select_rankable(
+def _select_rankable_rows(
     rows: pd.DataFrame, text: str, language: str, code: str
 ) -> tuple[dict[str, pd.DataFrame], list[Finding]]:
     """Return the rows of a language that can be ranked, by condition, and findings on those that cannot."""
@@ -131,7 +131,7 @@ def _select_rankable(
         count = alive["system"].nunique()
         if count < 2:
             continue
-        present = _select_present(scores[scores["system"].isin(alive["system"])], text)
+        present = _drop_failing_systems(scores[scores["system"].isin(alive["system"])], text)
         if not (present.groupby("recording")["system"].nunique() == present["system"].nunique()).any():
             words = f"{label}: no recording was recognized by all; run the study again for the others."
             findings.append(Finding(words, code, str(condition), shown=where_shown))
@@ -140,7 +140,7 @@ def _select_rankable(
     return by_condition, findings
 
 
-def _describe_limits(order: Ranking) -> str:
+def _describe_ranking_limits(order: Ranking) -> str:
     """What a ranking cannot show, or leaves out."""
     words = ""
     if order.pairs["blocks"].iloc[0] < MIN_PAIRS:
@@ -224,7 +224,7 @@ def build_streams_conclusion(
         timing = f"is final {wait} after the end of speech" if wait else "has no times"
         clauses.append(f"{timing} in {language}, where {share_wrong}")
         certainties.append(
-            f"{f'{language}: ' if len(rows) > 1 else ''}{_describe_certainty(row, differences, partner)}"
+            f"{f'{language}: ' if len(rows) > 1 else ''}{_describe_stream_certainty(row, differences, partner)}"
         )
     return Conclusion(
         f"Streamed text {'; it '.join(clauses)}.", f"{capitalize_sentence('; '.join(certainties))}."
@@ -239,7 +239,9 @@ def _find_unstreamed_rate(summary: pd.DataFrame, system: System | None, row: Map
     return next(iter(same["common_rate"]), None)
 
 
-def _describe_certainty(row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | None) -> str:
+def _describe_stream_certainty(
+    row: Mapping[Any, Any], differences: pd.DataFrame, whole: System | None
+) -> str:
     """How sure the difference from whole recordings is, and the times of streams."""
     count = format_count(int(row["utterances_scored"]), "recording")
     ends = format_interval(row.get("finalization_s_low"), row.get("finalization_s_high"))
@@ -309,11 +311,11 @@ def build_condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
 
 def choose_hardest_condition(conditions: Sequence[str]) -> str:
     """Return the condition that an answer is about: the loudest noise, or the last band."""
-    levels = {name: _read_noise_level(name) for name in conditions if name.startswith("noise ")}
+    levels = {name: _parse_noise_level(name) for name in conditions if name.startswith("noise ")}
     return min(levels, key=lambda name: levels[name]) if levels else conditions[-1]
 
 
-def _read_noise_level(condition: str) -> float:
+def _parse_noise_level(condition: str) -> float:
     return float(condition.removeprefix("noise ").removesuffix(" dB"))
 
 
@@ -327,7 +329,7 @@ def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequenc
             "No recording has a score with and without it.",
         )
     at_hardest.sort(key=lambda finding: finding.numbers["before"] - finding.numbers["after"])
-    effects = [_describe_effect(finding) for finding in at_hardest]
+    effects = [_describe_error_change(finding) for finding in at_hardest]
     lead = f"{_format_condition(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
     proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
     most = max(at_hardest, key=lambda finding: finding.numbers["recordings"]).numbers
@@ -361,7 +363,7 @@ def _describe_harmless_noise(findings: Sequence[Finding], conditions: Sequence[s
 
 def _format_condition(condition: str) -> str:
     if condition.startswith("noise "):
-        level = _read_noise_level(condition)
+        level = _parse_noise_level(condition)
         return f"{next(word for least, word in _LOUDNESS if level >= least)} ({level:g} dB)"
     return f"the band of {condition}"
 
@@ -370,7 +372,7 @@ def _format_systems_and_language(finding: Finding) -> str:
     return ", ".join([*finding.systems, format_language(finding.language)])
 
 
-def _describe_effect(finding: Finding) -> str:
+def _describe_error_change(finding: Finding) -> str:
     before, after = finding.numbers["before"], finding.numbers["after"]
     who, rates = (
         _format_systems_and_language(finding),

@@ -35,13 +35,16 @@ def flag_hallucinations(table: pd.DataFrame) -> pd.DataFrame:
     bare = table[_REQUIRED_COLUMNS].assign(loop=table["loop"].fillna(value=False)).reset_index(drop=True)
     all_steps = edits(bare, equal=True).astype({"operation": str})
     by_row = all_steps.groupby("utterance", observed=True)["operation"].apply(list).to_dict()
-    flags = [_detect_flags(row, by_row.get(at, [])) for at, row in enumerate(bare.itertuples(index=False))]
+    flags = [
+        _detect_invention_and_truncation(row, by_row.get(at, []))
+        for at, row in enumerate(bare.itertuples(index=False))
+    ]
     columns = pd.DataFrame(flags, table.index, ["hallucination", "tail_lost"], dtype="boolean")
     empty = find_empty_outputs(table).astype("boolean").where(table["errors"].notna())
     return table.assign(empty=empty, hallucination=columns["hallucination"], tail_lost=columns["tail_lost"])
 
 
-def _detect_flags(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
+def _detect_invention_and_truncation(row: Any, steps: Sequence[str]) -> tuple[bool | None, bool | None]:
     """Return whether a row has made-up text, and whether it lacks the end, by the steps of its alignment."""
     if is_missing(row.errors):
         return None, None

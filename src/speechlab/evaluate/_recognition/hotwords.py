@@ -58,7 +58,7 @@ def measure_hotword_effects(table: pd.DataFrame, systems: Sequence[System], lang
     differences = judge(
         {**row, "language": str(place[0]), "condition": str((*place, "")[1])}
         for place, lines in recognized.groupby(places, observed=True, sort=False)
-        for base, setting in _pair_settings(systems)
+        for base, setting in _pair_hotword_systems(systems)
         for row in _compare_settings(lines, base.name, setting.name)
     )
     findings: list[Finding] = []
@@ -96,7 +96,7 @@ def _count_hotwords(table: pd.DataFrame, words: Sequence[str], language: str) ->
     return pd.concat(tables).loc[table.index]
 
 
-def _pair_settings(systems: Sequence[System]) -> list[tuple[System, System]]:
+def _pair_hotword_systems(systems: Sequence[System]) -> list[tuple[System, System]]:
     """Pairs of the first setting without hotwords of a service, and each of its settings with hotwords."""
     pairs = []
     for system in systems:

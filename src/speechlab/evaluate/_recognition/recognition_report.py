@@ -84,7 +84,9 @@ def build_recognition_report(
     if live:
         streamed = table[table["system"].isin(live)] if names else table
         choice = rank_systems(streamed, text, language, about) if len(live) > 1 else order
-        answer = _answer_on_streams(summary, systems, order, choice, speed, claims if len(live) > 1 else None)
+        answer = _build_streams_conclusion(
+            summary, systems, order, choice, speed, claims if len(live) > 1 else None
+        )
     elif names:
         answer = build_systems_conclusion(order, speed, findings, changed, **claims)
     elif conditions:
@@ -97,7 +99,7 @@ def build_recognition_report(
     report = build_speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     tables |= {"speechless": nothing, "measures": measures}
-    display, wide_tables = _build_shown_rows(table, text, language, _sort_best_first(names, order))
+    display, wide_tables = _build_shown_rows(table, text, language, _sort_systems_best_first(names, order))
     drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
     first, *timed = report.views
     compared = order.differences
@@ -112,7 +114,7 @@ def build_recognition_report(
     ]
     tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
-    methods = _list_methods(table, order, hotwords, changes, nothing)
+    methods = _list_method_steps(table, order, hotwords, changes, nothing)
     noise_kind = str(settings.get("noise", "speech"))
     return replace(
         report,
@@ -127,13 +129,13 @@ def build_recognition_report(
     )
 
 
-def _sort_best_first(names: list[str], order: SystemOrder) -> list[str]:
+def _sort_systems_best_first(names: list[str], order: SystemOrder) -> list[str]:
     """Return the systems in their order; as they were given, if some have no place in it."""
     best_first = list(dict.fromkeys(order.systems["system"])) if len(order.systems) else names
     return sorted(names, key=best_first.index) if set(names) <= set(best_first) else names
 
 
-def _answer_on_streams(
+def _build_streams_conclusion(
     summary: pd.DataFrame,
     systems: Sequence[System],
     order: SystemOrder,
@@ -175,7 +177,7 @@ def _arrange_figures(
     return {**tables, "noise": noise}, [drawing, *systems, *([] if noisy.all() else rates), *further]
 
 
-def _list_methods(
+def _list_method_steps(
     table: pd.DataFrame,
     order: SystemOrder,
     words: HotwordEffects,

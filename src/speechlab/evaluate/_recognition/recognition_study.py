@@ -203,7 +203,9 @@ def recognition(
     voice = _find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
     roles["groups"] = None if groups == "auto" else groups
-    frame, (audio, text, language, *_) = _resolve_study_columns(frame, audio, needed=lab is not None, **roles)
+    frame, (audio, text, language, *_) = _resolve_table_and_columns(
+        frame, audio, needed=lab is not None, **roles
+    )
     check_reserved_columns(frame, RECOGNITION - INPUTS)
     scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     blocks = find_blocks(frame, audio, text, groups, by_speaker=voice is not None)
@@ -243,7 +245,7 @@ def recognition(
     warn_failures(scored)
     claims |= {"groups": blocks.column, "about": blocks.about}
     recorded = {**claims, **_collect_sound_settings(conditions, noise, seed, silent_count)}
-    recorded = {**_collect_settings(systems, clock), **recorded}
+    recorded = {**_collect_system_settings(systems, clock), **recorded}
     record = build_record("recognition", store, *by_system.values(), **recorded)
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     tables |= {"record": record, "notes": notes, "about": blocks.about}
@@ -292,7 +294,7 @@ def _drop_earlier_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFr
     return frame.drop(columns=[name for name in frame.columns if name in results])
 
 
-def _resolve_study_columns(
+def _resolve_table_and_columns(
     frame: pd.DataFrame, audio: str, *, needed: bool, **roles: str | None
 ) -> tuple[pd.DataFrame, list[str]]:
     """The table and the names of its columns; with an empty one of recordings, if it has none and needs none."""
@@ -325,7 +327,7 @@ def _list_missing_score_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFr
     return notes
 
 
-def _collect_settings(systems: Sequence[System], clock: TimingPlan) -> dict[str, Any]:
+def _collect_system_settings(systems: Sequence[System], clock: TimingPlan) -> dict[str, Any]:
     """Return the options for the record: of each system, if there are several; and what was timed."""
     speed = {"speed": clock[0]} if clock[0] else {}
     if len(systems) == 1:
@@ -352,7 +354,7 @@ def _prepare_rows(
     frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks, outputs: Mapping[str, list[Any]]
 ) -> tuple[list[str], pd.DataFrame]:
     """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
-    files = _name_recordings(frame[audio].tolist(), frame.index.tolist())
+    files = _build_recording_names(frame[audio].tolist(), frame.index.tolist())
     speaker = NO_SPEAKER if voice is None else frame[voice]
     if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
         frame = frame.rename(columns={"voice": "speaker"})  # the column is kept, even if it is not requested
@@ -401,7 +403,7 @@ def _stack_tables(tables: Mapping[str, pd.DataFrame], rows: int) -> pd.DataFrame
     )
 
 
-def _name_recordings(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
+def _build_recording_names(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
     """Names of recordings: their files, with as many folders as distinguish them, or else their row labels."""
     paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
     names = {path: path.name for path in paths if path is not None}

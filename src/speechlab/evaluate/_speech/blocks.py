@@ -39,13 +39,17 @@ def find_blocks(
         return Blocks(None, [], "")
     column = next((name for name in _SPEAKERS if name in frame), None) if groups == "auto" else groups
     labels = pd.Series(range(len(frame)))
-    keys = [_hash_contents(frame[audio].tolist())]
-    names = None if column is None else _to_texts(frame[column])
+    keys = [_hash_same_size_files(frame[audio].tolist())]
+    names = None if column is None else _to_text_column(frame[column])
     # Without a sound or a speaker, nothing tells rows of one text apart.
     speakers = pd.Series(pd.NA, labels.index, dtype="string") if names is None else names
-    unheard = _to_texts(frame[audio]).isna()
+    unheard = _to_text_column(frame[audio]).isna()
     speakers = speakers.mask(speakers.isna() & unheard, "")
-    keys.append(speakers + "\n" + _to_texts(frame[text]).map(_fold, na_action="ignore").astype("string"))
+    keys.append(
+        speakers
+        + "\n"
+        + _to_text_column(frame[text]).map(_fold_case_and_spaces, na_action="ignore").astype("string")
+    )
     alone = labels = merge_labels(labels, keys)
     notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
@@ -77,17 +81,17 @@ def merge_labels(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.S
             return labels
 
 
-def _to_texts(column: pd.Series[Any]) -> pd.Series[Any]:
+def _to_text_column(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return the cells as texts, missing ones as they are, with numbers from 0 on as the index."""
     return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
 
 
-def _fold(text: object) -> str:
+def _fold_case_and_spaces(text: object) -> str:
     """Return a text without differences of capitals and spaces."""
     return " ".join(str(text).split()).casefold()
 
 
-def _hash_contents(recordings: Sequence[object]) -> pd.Series[Any]:
+def _hash_same_size_files(recordings: Sequence[object]) -> pd.Series[Any]:
     """Return a key of the contents of each file that has as many bytes as another one; missing for the rest."""
     paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in recordings]
     sizes = [path.stat().st_size if path is not None and path.is_file() else -1 for path in paths]

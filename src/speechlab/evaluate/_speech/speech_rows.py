@@ -87,7 +87,7 @@ def recognize_with_first_available(
     attempts: list[tuple[int, pd.DataFrame]] = []
     notes: list[str] = []
     for name, client in recognizers.items():
-        table, why = _try_recognizer(client, rows, language, store, **how)
+        table, why = _request_hypotheses(client, rows, language, store, **how)
         answered = int(table[f"{HEAR}status"].isin(["ok", "cached"]).sum())
         if why is None:
             notes += [f"{name} heard all voices in place of {first_choice}."] if name != first_choice else []
@@ -100,7 +100,7 @@ def recognize_with_first_available(
     return max(attempts, key=lambda attempt: attempt[0])[1], notes
 
 
-def _try_recognizer(
+def _request_hypotheses(
     lab: Client, rows: pd.DataFrame, language: str, store: Store | str | None, **how: Any
 ) -> tuple[pd.DataFrame, str | None]:
     """Return the hypotheses of a recognizer, and the reason if it could not be asked at all or until the end."""
@@ -129,7 +129,7 @@ def score_rows(
         answered = transcripts[f"{HEAR}key"].notna()  # hypotheses that existed are in no store
         statuses = {f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
         segments = batch.to_segments(transcripts.assign(**statuses), store, prefix=HEAR, audio="audio")
-    tidy = _rename_columns(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
+    tidy = _rename_batch_columns(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
     if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
@@ -193,7 +193,7 @@ def is_only_signs(text: object) -> bool:
     return isinstance(text, str) and bool(text.strip()) and not any(map(str.isalnum, text))
 
 
-def _rename_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _rename_batch_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Rename the columns of the batches to those of the study."""
     fine = ["ok", "cached"]
     unspoken = ~table[f"{SPEAK}status"].isin(fine)  # an error, or a batch that stopped before the row

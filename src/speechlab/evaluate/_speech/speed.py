@@ -357,10 +357,10 @@ def latency(
             speak in a session.
         APIConnectionError: The service does not return its voices, or opens no session.
     """
-    sentences = _to_texts(texts)
+    sentences = _to_text_list(texts)
     if not sentences:
         raise build_argument_error("texts", texts, "a text, or a list of texts")
-    chosen = list(dict.fromkeys(_to_texts(ways)))
+    chosen = list(dict.fromkeys(_to_text_list(ways)))
     if not chosen or set(chosen) - set(_WAYS):
         raise build_argument_error("ways", ways, f"some of {', '.join(map(repr, _WAYS))}")
     callers = check_concurrency("concurrency", concurrency)
@@ -374,7 +374,7 @@ def latency(
 
         def call(way: str, text: str) -> dict[str, Any]:
             if way == "realtime":
-                timing = _time_in_session(sessions, text)
+                timing = _time_text_in_session(sessions, text)
             else:
                 timing = time_synthesis(fresh, text, chosen_voice, stream=way == "stream", audio_format="pcm")
             if way == "whole" and timing.result is not None:  # in replay, that of the call that was kept
@@ -385,13 +385,13 @@ def latency(
     return build_call_table(rows, ("way", "text", *SPEECH_COLUMNS))
 
 
-def _to_texts(values: object) -> list[str]:
+def _to_text_list(values: object) -> list[str]:
     """Return one or several texts as a list; an empty list for other values."""
     texts = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else []
     return texts if all(isinstance(text, str) for text in texts) else []
 
 
-def _time_in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
+def _time_text_in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> batch.TimedCall[SpeechClip]:
     """Have a text spoken in a session that is free, on the clock."""
     session = sessions.get()
 

@@ -68,7 +68,7 @@ def _measure_row(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str
     }
     if glossary:
         languages = {"source_language": row[columns.source_lang], "language": row[columns.target_lang]}
-        terms = _count_terms([source], [translated], glossary, languages)
+        terms = _count_glossary_terms([source], [translated], glossary, languages)
         measures |= {"terms_expected": terms["expected"].sum(), "terms_found": terms["found"].sum()}
     return measures
 
@@ -177,13 +177,15 @@ def count_glossary_terms(table: pd.DataFrame, columns: Columns, glossary: Mappin
     for values, group in translated.groupby(keys, observed=True, sort=False) if glossary else ():
         labels = dict(zip(keys, map(str, values), strict=True))
         languages = {"source_language": values[-2], "language": values[-1]}
-        terms = _count_terms(group[columns.text].tolist(), group["translation"].tolist(), glossary, languages)
+        terms = _count_glossary_terms(
+            group[columns.text].tolist(), group["translation"].tolist(), glossary, languages
+        )
         expected_terms = terms[terms["expected"] > 0].drop(columns="missed_in")
         tables.append(expected_terms.assign(**labels)[[*keys, *expected_terms.columns]])
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
-def _count_terms(
+def _count_glossary_terms(
     sources: list[str], outputs: list[str], glossary: Mapping[str, Any], languages: Mapping[str, object]
 ) -> pd.DataFrame:
     codes = {name: str(code) for name, code in languages.items()}

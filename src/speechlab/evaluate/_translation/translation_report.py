@@ -93,7 +93,7 @@ def build_translation_report(
         speed=calls,
         tables={
             "terms": terms_table,
-            "scores": summary if score is None else _use_common_scores(summary, score),
+            "scores": summary if score is None else _substitute_common_scores(summary, score),
         },
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
         views=(*views, *build_load_views(calls)),
@@ -138,7 +138,7 @@ def _format_common_score(row: Mapping[Hashable, Any]) -> str | None:
     return None if is_missing(score) else f"{score:.1f} on {shared:.0f}"
 
 
-def _use_common_scores(summary: pd.DataFrame, score: str) -> pd.DataFrame:
+def _substitute_common_scores(summary: pd.DataFrame, score: str) -> pd.DataFrame:
     """Return the summary with the scores on the texts that all systems have, where some lack a text."""
     if "common_chrf" not in summary.columns:
         return summary
@@ -300,9 +300,9 @@ def compare_systems(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     placed = table.assign(_place=table.groupby("system", sort=False).cumcount())
     for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
         systems = {str(name): rows.set_index("_place") for name, rows in group.groupby("system", sort=False)}
-        shared = _find_common_texts(systems, ["translation"])
+        shared = _find_common_positions(systems, ["translation"])
         scored = (
-            _find_common_texts(systems, [output, columns.reference or columns.text])
+            _find_common_positions(systems, [output, columns.reference or columns.text])
             if output in group
             else shared[:0]
         )
@@ -316,7 +316,7 @@ def compare_systems(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
         comparisons += [
             {**row, "language": f"{source} → {target}", "condition": texts}
             for texts, measured, places in tests
-            for row in _compare_with_first(systems, places, measured, columns)
+            for row in _compare_systems_with_first(systems, places, measured, columns)
         ]
     return build_study_differences(judge(comparisons, more=BETTER))
 
@@ -335,13 +335,13 @@ def build_difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _find_common_texts(systems: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Index[int]:
+def _find_common_positions(systems: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Index[int]:
     """Positions of the texts for which all systems have a result."""
     answered = [rows.index[rows[list(names)].notna().all(axis=1)] for rows in systems.values()]
     return reduce(lambda places, others: places.intersection(others), answered).sort_values()
 
 
-def _compare_with_first(
+def _compare_systems_with_first(
     systems: Mapping[str, pd.DataFrame], places: pd.Index[int], measure: str, columns: Columns
 ) -> list[dict[Any, Any]]:
     """Return the tests of each system against the first one, on the texts at some positions."""

@@ -145,7 +145,7 @@ def translation(
     systems = combine_services_and_settings(lab, settings, options, _SETTINGS, existing, back=back)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
-    by_system, unreachable = _ask_systems(systems, frame, columns, run)
+    by_system, unreachable = _request_translations(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
         name: frame.assign(translation=texts, processing_s=float("nan"), **build_output_status(texts))
@@ -162,7 +162,7 @@ def translation(
             client, arguments = systems[name]
             model = {"model": arguments["model"]} if "model" in arguments else {}
             asked = {**run.to_batch("translate", "back"), **model}
-            returned, why = _translate_back(client, rows, columns, asked)
+            returned, why = _translate_rows_back(client, rows, columns, asked)
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
             batches.append(returned)
@@ -174,7 +174,7 @@ def translation(
         lambda: time_translations(reached, frame, columns, clock), build_empty_stream_table()
     )
     notes = [*unscored, *describe_unreachable(unreachable)]
-    notes += [] if reference else _describe_missing_references(systems, back=back)
+    notes += [] if reference else _list_missing_reference_notes(systems, back=back)
     notes += [*without_back, *untimed]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
     warn_failures(table, "The report's table has them, with status 'error'")
@@ -192,7 +192,7 @@ def translation(
     )
 
 
-def _describe_missing_references(
+def _list_missing_reference_notes(
     systems: Mapping[str, tuple[Client, dict[str, Any]]], *, back: bool
 ) -> list[str]:
     """Return the notes on a comparison without references."""
@@ -202,7 +202,7 @@ def _describe_missing_references(
     return [_OWN_WAY_BACK] if len({id(client) for client, _ in systems.values()}) > 1 else []
 
 
-def _ask_systems(
+def _request_translations(
     systems: Mapping[str, tuple[Client, dict[str, Any]]],
     rows: pd.DataFrame,
     columns: Columns,
@@ -241,7 +241,7 @@ def _translate_rows(
         )
 
 
-def _translate_back(
+def _translate_rows_back(
     lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
 ) -> tuple[pd.DataFrame, str]:
     """Return the back-translations of translated rows, and the reason if the service could not be asked."""

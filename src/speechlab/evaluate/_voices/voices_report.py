@@ -207,7 +207,7 @@ def build_voices_report(
     speed = facts["speed"]
     summary = summarize_speech(table, language, speed, groups=text, items=text)
     summary = summary.merge(summarize_sounds(table, language), on=list_voice_columns(summary), how="left")
-    summary = _add_order(summary, order)
+    summary = _add_ranking_columns(summary, order)
     named_calls = speed.assign(voice_name=build_full_names(speed))
     settings = (facts.get("record") or {}).get("settings", {})
     choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
@@ -240,7 +240,7 @@ def build_voices_report(
             *build_load_views(speed),
         ),
         said=describe_speech_methods(
-            title, table, summary, speed, *_list_methods(table, order, compared=any(map(len, pairs)))
+            title, table, summary, speed, *_list_method_steps(table, order, compared=any(map(len, pairs)))
         ),
         facts={
             **report.facts,
@@ -251,7 +251,7 @@ def build_voices_report(
     )
 
 
-def _list_methods(table: pd.DataFrame, order: VoiceOrder, *, compared: bool) -> list[str]:
+def _list_method_steps(table: pd.DataFrame, order: VoiceOrder, *, compared: bool) -> list[str]:
     """Return what the study did besides scoring, for the methods."""
     rated = "dnsmos_overall" in table.columns and table["dnsmos_overall"].notna().any()
     steps = ["loudness", "pitch", *(["dnsmos"] if rated else [])]
@@ -261,7 +261,7 @@ def _list_methods(table: pd.DataFrame, order: VoiceOrder, *, compared: bool) -> 
     return [*steps, *(["groups", "sign-flip", "holm"] if compared else [])]
 
 
-def _add_order(summary: pd.DataFrame, order: VoiceOrder) -> pd.DataFrame:
+def _add_ranking_columns(summary: pd.DataFrame, order: VoiceOrder) -> pd.DataFrame:
     keys = [_VOICE_COLUMN, "language"]
     summary = summary.assign(**{_VOICE_COLUMN: build_full_names(summary)})
     placed = [
@@ -333,7 +333,7 @@ def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
         build_number_column("RTF", "rtf", optional=True, with_range=True),
         build_number_column("loudness (LUFS)", "loudness_lufs", ".1f"),
         DisplayColumn("speaking rate", _format_speaking_rate, figure=True),
-        DisplayColumn("silence before, after (s)", _format_silence, figure=True),
+        DisplayColumn("silence before, after (s)", _format_edge_silences, figure=True),
         build_number_column("longest pause (s)", "longest_pause_s"),
         build_number_column("DNSMOS (1 to 5)", "dnsmos_overall", optional=True),
         *(
@@ -341,7 +341,7 @@ def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
             for name in summary.columns
             if str(name).startswith(RATED_PREFIX)
         ),
-        DisplayColumn("clips that look wrong", _format_flags, optional=True),
+        DisplayColumn("clips that look wrong", _format_flag_counts, optional=True),
     ]
     speed = "Speed: medians of calls made one at a time, voices in turns, with their range. " if timed else ""
     return View.from_rows("Speed and sound", columns, summary, f"{speed}Sound: medians of the clips.")
@@ -351,7 +351,7 @@ def _format_speaking_rate(row: Mapping[Any, Any]) -> str | None:
     return next((f"{row[name]:.1f} {unit}" for name, unit in _PACES if not is_missing(row.get(name))), None)
 
 
-def _format_silence(row: Mapping[Any, Any]) -> str | None:
+def _format_edge_silences(row: Mapping[Any, Any]) -> str | None:
     before, after = row.get("leading_silence_s"), row.get("trailing_silence_s")
     if is_missing(before) or is_missing(after):
         return None
@@ -362,6 +362,6 @@ def _format_take_spread(row: Mapping[Any, Any]) -> str | None:
     return None if is_missing(row.get("take_sd")) else f"±{100 * row['take_sd']:.1f}"
 
 
-def _format_flags(row: Mapping[Any, Any]) -> str | None:
+def _format_flag_counts(row: Mapping[Any, Any]) -> str | None:
     counts = {words: row.get(name) for name, words in _FLAGS.items()}
     return ", ".join(f"{n} {words}" for words, n in counts.items() if not is_missing(n) and n) or None

@@ -88,7 +88,7 @@ def write_folder(
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        _check_names(report.tables, path)
+        _check_table_names(report.tables, path)
         earlier, written, left = _list_report_files(path), set(), list[str]()
         if not (path / _RECORD).is_file():  # marks an incomplete folder as that of a report
             with write_atomically(path / _RECORD) as draft:
@@ -128,14 +128,14 @@ def write_folder(
     except OSError as error:
         raise build_write_error(path, error) from error
     if left:
-        _warn(
+        _warn_of_omitted_files(
             left,
             "is no recording (WAV, OGG, MP3 or FLAC) and was not copied",
             "are no recordings (WAV, OGG, MP3 or FLAC) and were not copied",
         )
 
 
-def _check_names(tables: Mapping[str, object], folder: Path) -> None:
+def _check_table_names(tables: Mapping[str, object], folder: Path) -> None:
     """Refuse names of tables, and folders in the folder of a report, with which it would be written elsewhere."""
     for name in tables:
         if not is_name(name) or name in {*_FRAMES, *_NAMES.values()}:
@@ -150,7 +150,7 @@ def _check_names(tables: Mapping[str, object], folder: Path) -> None:
             )
 
 
-def _warn(files: list[str], one: str, several: str) -> None:
+def _warn_of_omitted_files(files: list[str], one: str, several: str) -> None:
     """Warn of files that were left out; the user is six frames up."""
     names = list(dict.fromkeys(files))
     some = ", ".join(f"{name!r:.200}" for name in names[:_TOLD]) + (", …" if len(names) > _TOLD else "")
@@ -209,13 +209,15 @@ def write_parquet(frame: pd.DataFrame, file: Path, metadata: Mapping[str, Any] |
         with write_atomically(file) as draft, draft.open("wb") as sink:
             pq.write_table(table, sink)
     except (pa.ArrowException, OverflowError, ValueError) as error:
-        where = next((f", column {name!r}" for name, cells in frame.items() if not _can_store(cells)), "")
+        where = next(
+            (f", column {name!r}" for name, cells in frame.items() if not _can_store_as_parquet(cells)), ""
+        )
         why = ": ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error
         what = f"the table {file.stem!r}{where} holds what Parquet cannot"
         raise StoreError(f"{what}: {why}; drop the column, or give it plain text") from error
 
 
-def _can_store(cells: pd.Series[Any]) -> bool:
+def _can_store_as_parquet(cells: pd.Series[Any]) -> bool:
     """Return whether Parquet supports the values of a column."""
     import pyarrow as pa
 
@@ -242,7 +244,7 @@ def read_folder(folder: str | PathLike[str]) -> Contents:
                 f"known here {_FORMAT}); read it with that version, or do the study again"
             )
         fields = _FIELDS.validate_python(saved["fields"])
-        _check_names(dict.fromkeys(saved["tables"]), path)
+        _check_table_names(dict.fromkeys(saved["tables"]), path)
         outside: list[str] = []
         frames = {
             name: _read_table(path, _NAMES.get(name, name), outside, empty=name not in _NAMES)
@@ -251,7 +253,7 @@ def read_folder(folder: str | PathLike[str]) -> Contents:
         if not len(frames["differences"]):
             frames["differences"] = judge([])
         tables = {name: _read_table(path, name, outside, empty=True) for name in saved["tables"]}
-        _check_frames(fields, {*frames, *tables})
+        _check_frame_references(fields, {*frames, *tables})
         values: dict[str, Any] = {**vars(fields), **frames, "tables": tables, "record": dict(saved["record"])}
         contents = Contents(**values)
     except FileNotFoundError as error:
@@ -268,7 +270,7 @@ def read_folder(folder: str | PathLike[str]) -> Contents:
         message = f"the report in {path} cannot be read ({type(error).__name__}: {error}); save it again"
         raise StoreError(message) from error
     if outside:
-        _warn(
+        _warn_of_omitted_files(
             outside,
             "is outside the report's folder and is left out",
             "are outside the report's folder and are left out",
@@ -296,7 +298,7 @@ class _Fields:
 _FIELDS = TypeAdapter(_Fields)
 
 
-def _check_frames(fields: _Fields, frames: set[str]) -> None:
+def _check_frame_references(fields: _Fields, frames: set[str]) -> None:
     """Refuse figures and rows of tables that the report does not have, and sounds in other columns."""
     drawn = {name for drawing in fields.drawings for name in drawing.frames}
     if unknown := sorted({*drawn, fields.shown.frame} - frames):

@@ -59,7 +59,7 @@ def describe_methods(
         _describe_scoring(dict(field.split(":", 1) for field in signature.split("|") if ":" in field))
         for signature in sorted(set(signatures))
     ]
-    for name, entry in _load_sentences().items():
+    for name, entry in _load_method_sentences().items():
         if name in steps:
             words = entry["said"].strip().replace("{noise}", _NOISES.get(noise, _OWN_NOISE))
             for package in ("pyopenjtalk-plus", "sudachidict-core", "pypinyin", "sacrebleu"):
@@ -76,7 +76,7 @@ def describe_methods(
 
 
 @cache
-def _load_sentences() -> dict[str, Any]:
+def _load_method_sentences() -> dict[str, Any]:
     """What studies do, with the sentence for it and its sources, in the order of a paragraph."""
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 

@@ -38,7 +38,7 @@ def render_page(
 ) -> str:
     """Return the page."""
     head, below = render_page_parts(report, above, figures, sound=rows.has_sound)
-    held = _render_held(to_embedded_json(report, figures, sound=rows.has_sound))
+    held = _render_data_script(to_embedded_json(report, figures, sound=rows.has_sound))
     page: str = rows.render_page(strip_direction_marks(report.title), head, below + held, max_bytes)
     return _SEAL_VALUE.sub(compute_seals(page)[1], page, count=1)
 
@@ -53,11 +53,11 @@ def render_page_shell(
 ) -> str:
     """Return the page without its data, as verification compares it with a page of which they are removed."""
     head, below = render_page_parts(report, above, figures, sound=sound)
-    shell: str = rows.render_shell(strip_direction_marks(report.title), head, below + _render_held(""))
+    shell: str = rows.render_shell(strip_direction_marks(report.title), head, below + _render_data_script(""))
     return shell
 
 
-def _render_held(data: str) -> Html:
+def _render_data_script(data: str) -> Html:
     return Html(f'<script type="application/json" id="report">{data}</script>')
 
 
@@ -270,7 +270,7 @@ def _pack_tables(frames: Mapping[str, pd.DataFrame]) -> str:
     return base64.b64encode(lzma.compress(orjson.dumps(tables))).decode()
 
 
-def _to_plain(cell: Any) -> Any:
+def _to_json_value(cell: Any) -> Any:
     if is_missing(cell):
         return None
     if isinstance(cell, date | timedelta):
@@ -280,7 +280,7 @@ def _to_plain(cell: Any) -> Any:
 
 def _to_json_cells(cells: pd.Series[Any]) -> list[Any] | None:
     """The cells as JSON has them, dates and durations as texts; None if it has none for them, as for sounds."""
-    values = [_to_plain(cell) for cell in cells.tolist()]
+    values = [_to_json_value(cell) for cell in cells.tolist()]
     try:
         orjson.dumps(values)
     except TypeError:

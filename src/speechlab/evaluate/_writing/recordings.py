@@ -41,7 +41,7 @@ def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[s
     names = []
     for number, (name, row) in enumerate(zip(present, table.to_dict("records"), strict=True)):
         cell = row[column]
-        key = _to_key(cell)
+        key = _to_recording_key(cell)
         if name is None and key not in copied:
             copied[key] = _copy_recording(number, cell, row, home, names_taken, left)
         names.append(name or copied[key])
@@ -49,7 +49,7 @@ def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[s
     return pd.Series(places, index=table.index, dtype="object")
 
 
-def _to_key(cell: object) -> str | int:
+def _to_recording_key(cell: object) -> str | int:
     return str(cell) if isinstance(cell, str | PathLike) else id(cell)
 
 
@@ -110,10 +110,12 @@ def name_copies(
     if rows:
         return frame.assign(**places)
     copies = {
-        _to_key(cell): place for name in places for cell, place in zip(table[name], places[name], strict=True)
+        _to_recording_key(cell): place
+        for name in places
+        for cell, place in zip(table[name], places[name], strict=True)
     }
     for name in set(SOUNDS) & set(frame.columns):
-        cells: list[Any] = [copies.get(_to_key(cell)) for cell in frame[name]]
+        cells: list[Any] = [copies.get(_to_recording_key(cell)) for cell in frame[name]]
         frame = frame.assign(**{name: cells})
     copied = places.get(SOUNDS[0])
     if copied is None or not {"file", "position"} <= set(frame.columns) or not len(frame):

@@ -164,7 +164,7 @@ class ShareableContents(Contents):
         try:
             data.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(data) as draft:
-                _write_rows(self.table, draft)
+                _write_rows_as_parquet(self.table, draft)
             card.write_text("\n".join(head) + self.to_markdown(), encoding="utf-8")
         except OSError as error:
             raise build_write_error(folder, error) from error
@@ -206,7 +206,7 @@ def _write_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str
     return sounds
 
 
-def _write_rows(table: pd.DataFrame, file: Path) -> None:
+def _write_rows_as_parquet(table: pd.DataFrame, file: Path) -> None:
     """Write rows with their sound as Parquet, with the types that the package ``datasets`` reads."""
     import pyarrow as pa
     from pyarrow import parquet

@@ -75,14 +75,14 @@ class Alignment:
     @property
     def reference(self) -> Tokens:
         """Tokens of the reference."""
-        return self._split_side(self._said)
+        return self._tokenize_side(self._said)
 
     @property
     def hypothesis(self) -> Tokens:
         """Tokens of the hypothesis."""
-        return self._split_side(self._heard)
+        return self._tokenize_side(self._heard)
 
-    def _split_side(self, side: Tokens) -> Tokens:
+    def _tokenize_side(self, side: Tokens) -> Tokens:
         return tuple(side.split()) if self._uncut and isinstance(side, str) else side
 
     @property
@@ -149,12 +149,16 @@ class Alignment:
         ]
 
     def __eq__(self, other: object) -> bool:
-        return self._build_key() == other._build_key() if isinstance(other, Alignment) else NotImplemented
+        return (
+            self._build_equality_key() == other._build_equality_key()
+            if isinstance(other, Alignment)
+            else NotImplemented
+        )
 
     def __hash__(self) -> int:
-        return hash(self._build_key())
+        return hash(self._build_equality_key())
 
-    def _build_key(self) -> tuple[object, ...]:
+    def _build_equality_key(self) -> tuple[object, ...]:
         sides = tuple(self.reference), tuple(self.hypothesis)
         return (*sides, self.separator, self.language)
 

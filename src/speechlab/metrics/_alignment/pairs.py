@@ -61,12 +61,12 @@ class Pairs:
             self._recognized = adopt_compounds(self._said, self._recognized)
         self.uncertain_errors = [0] * len(self._said)  # of readings alone, which are not counted
         if preparation.has_alternative_readings:
-            self._forgive_readings(comparisons)
+            self._adopt_reference_readings(comparisons)
 
     def __len__(self) -> int:
         return len(self._said)
 
-    def _forgive_readings(self, comparisons: Sequence[TextComparison] | None) -> None:
+    def _adopt_reference_readings(self, comparisons: Sequence[TextComparison] | None) -> None:
         """Give the hypotheses the readings of their references where both can be read alike.
 
         A dictionary chooses one reading of a word, and takes an unknown word apart. So 起温 sounds unlike 気温 by the

@@ -79,18 +79,18 @@ def adopt_compounds(said: list[str], recognized: list[str]) -> list[str]:
 
 def _adopt_word_compounds(one: list[str], other: list[str]) -> list[str]:
     if len(one) * len(other) <= _MAX_CELLS:
-        return _merge_cheapest(one, other)
+        return _adopt_cheapest_compounds(one, other)
     words: list[str] = []
     copied = 0
     for i0, i1, j0, j1 in find_differing_runs(one, other):
         words += other[copied:j0]
         small = (i1 - i0) * (j1 - j0) <= _MAX_CELLS
-        words += _merge_cheapest(one[i0:i1], other[j0:j1]) if small else other[j0:j1]
+        words += _adopt_cheapest_compounds(one[i0:i1], other[j0:j1]) if small else other[j0:j1]
         copied = j1
     return words + other[copied:]
 
 
-def _merge_cheapest(one: list[str], other: list[str]) -> list[str]:
+def _adopt_cheapest_compounds(one: list[str], other: list[str]) -> list[str]:
     """Return the words of the hypothesis, with those of the reference where the cheapest path merges them."""
     steps: dict[tuple[int, int], tuple[int, int]] = {}
     steps |= {(i, j): (count, 1) for i, j, count in _find_compounds(one, other)}

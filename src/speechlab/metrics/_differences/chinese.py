@@ -36,25 +36,25 @@ def classify_chinese(
 ) -> Iterator[tuple[DifferenceClass, Span]]:
     """Yield the differing parts of two normalized texts with their classes."""
     forms = [pair for pair in _FORMS if pair.sign is None or any(map(pair.sign.search, written))]
-    for run in _join_shifted(find_differing_runs(one, other), one, other):
+    for run in _join_shifted_runs(find_differing_runs(one, other), one, other):
         i0, i1, j0, j1 = run
         if not set(one[i0:i1] + other[j0:j1]) - _FILLERS:
             yield "filler", run
             continue
-        if any(_is_form(form, one, other, run) for form in forms) or _are_forms(
+        if any(_is_form_difference(form, one, other, run) for form in forms) or _has_only_form_differences(
             forms, one[i0:i1], other[j0:j1]
         ):
             yield "notation", run
             continue
-        ways = _list_readings(one, other, run)
+        ways = _list_reading_pairs(one, other, run)
         if i1 - i0 != j1 - j0:
-            yield _classify_readings(ways), run
+            yield _classify_reading_pairs(ways), run
             continue
         # Both sides have as many characters, and each pair of them has a class.
         kinds = [
             "homophone"
-            if _are_particles(one, i0 + step, other, j0 + step)
-            else _classify_readings(
+            if _is_particle_pair(one, i0 + step, other, j0 + step)
+            else _classify_reading_pairs(
                 (reference[step : step + 1], hypothesis[step : step + 1]) for reference, hypothesis in ways
             )
             for step in range(i1 - i0)
@@ -69,7 +69,7 @@ def classify_chinese(
 _MOST_BETWEEN = 3  # characters between one that is added and one that is missing
 
 
-def _join_shifted(runs: Iterable[Span], one: str, other: str) -> Iterator[Span]:
+def _join_shifted_runs(runs: Iterable[Span], one: str, other: str) -> Iterator[Span]:
     """Join a character that is added and one that is missing if the syllables are the same (事实/试事)."""
     last: Span | None = None
     for run in runs:
@@ -123,7 +123,7 @@ _FILLERS = frozenset("嗯呃唔")
 _OWN_SYLLABLES = {"一": "yi1", "不": "bu4"}
 
 
-def _is_form(form: _Form, one: str, other: str, run: Span) -> bool:
+def _is_form_difference(form: _Form, one: str, other: str, run: Span) -> bool:
     """Return whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
     if form.before not in one[max(0, run[0] - _LOOK_BACK) : run[0]]:
         return False
@@ -143,7 +143,7 @@ def _is_replacement(a: str, b: str, one: str, other: str, run: Span) -> bool:
     return (a, b) == (old, new)
 
 
-def _are_forms(forms: Iterable[_Form], old: str, new: str) -> bool:
+def _has_only_form_differences(forms: Iterable[_Form], old: str, new: str) -> bool:
     """Return whether two parts are one if each of several forms is written in one way (二千克/两公斤)."""
     for form in forms:
         if form.other and not form.before:
@@ -156,7 +156,7 @@ _PARTICLES = frozenset("的地得")
 _NO_VERB = frozenset("我你他她它们咱您就都也还总不没必非只可要能获取值懂觉记舍")
 
 
-def _are_particles(one: str, place: int, other: str, there: int) -> bool:
+def _is_particle_pair(one: str, place: int, other: str, there: int) -> bool:
     """Return whether 得, and 的 or 地 in its place, stand behind a verb or an adjective."""
     pair = one[place], other[there]
     if not _PARTICLES.issuperset(pair) or pair.count("得") != 1 or not place or not there:
@@ -166,7 +166,7 @@ def _are_particles(one: str, place: int, other: str, there: int) -> bool:
     return "\u4e00" <= before <= "\u9fff" and before not in _NO_VERB and behind not in {"到", "了"}
 
 
-def _list_readings(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _list_reading_pairs(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The syllables of both sides of a run: in their own texts, each in the place of the other, and both alone."""
     i0, i1, j0, j1 = run
     old, new = one[i0:i1], other[j0:j1]
@@ -183,7 +183,7 @@ def _list_readings(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...
     return readings
 
 
-def _classify_readings(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
+def _classify_reading_pairs(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
     ways = list(ways)
     if any(reference == hypothesis for reference, hypothesis in ways):
         return "homophone"

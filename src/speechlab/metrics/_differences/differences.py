@@ -74,7 +74,7 @@ class TextComparison:
 
     def rewrite(self, choose: Callable[[DifferenceClass, str, str], str | None]) -> str:
         """Return the hypothesis with another text in the differences for which a function returns one."""
-        return _replace_in_hypothesis(self.reference, self.hypothesis, self._parts, choose)
+        return _replace_chosen_parts(self.reference, self.hypothesis, self._parts, choose)
 
     def count(self, kind: DifferenceClass) -> int:
         """Return the number of differences of one class."""
@@ -98,10 +98,10 @@ def apply_notation(
     def choose(kind: DifferenceClass, old: str, _new: str) -> str | None:
         return f"{blank}{old}{blank}" if kind in HARMLESS_CLASSES else None
 
-    return tuple(differences), _replace_in_hypothesis(reference, hypothesis, parts, choose)
+    return tuple(differences), _replace_chosen_parts(reference, hypothesis, parts, choose)
 
 
-def _replace_in_hypothesis(
+def _replace_chosen_parts(
     reference: str,
     hypothesis: str,
     parts: Iterable[tuple[DifferenceClass, Span]],

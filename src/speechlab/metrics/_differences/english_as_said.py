@@ -70,7 +70,7 @@ def _to_clock_time(match: re.Match[str]) -> str:
     return f"{hour}:15" if match[1].endswith("past") else f"{(hour - 2) % 12 + 1}:45"
 
 
-def _to_decimal(match: re.Match[str]) -> str:
+def _format_mixed_number(match: re.Match[str]) -> str:
     integer, numerator, denominator = map(int, match.groups())
     if denominator not in {2, 4, 5, 8}:
         return f"{integer * denominator + numerator}/{denominator}" if denominator else match[0]
@@ -87,7 +87,7 @@ def _build_date_formatter(day: int, month: int, year: int) -> Callable[[re.Match
     return format_date
 
 
-def _format_sum(match: re.Match[str]) -> str:
+def _move_currency_behind(match: re.Match[str]) -> str:
     """Return a sum with its unit behind it; less than a whole in cents or pence."""
     sign, amount, large = match[1], match[2], match[3]
     value = float(amount) * 10 ** _SUFFIX.get(large or "", 0)
@@ -173,7 +173,7 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (r"(?<!\d)(\d)/(\d)ths?\b", r"\1/\2"),
     (r"(?<![\d.])\.(?=\d)", "0."),
     (RUN.pattern, lambda match: to_figures(match[0])),
-    (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _to_decimal),
+    (r"(?<![\d./])(\d+)[ -](?:and )?(\d)/(\d)(?![\d/])", _format_mixed_number),
     (rf"(?<=\d)-(?=(?:{_UNIT})\b)", " "),  # a 10-dollar coupon
     # a third of a cup, ⅓ cup
     (r"((?<=\d/\d)|\ba [3-9]th|\b(?:half|quarter)) of an? (?=[a-z])", r"\1 "),
@@ -195,8 +195,11 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (rf"(?<!\d )\b{_MONTH} (?:the )?{_NO_YEAR}{_DAY}(?![\d/:]|\.\d){_YEAR}", _build_date_formatter(2, 1, 3)),
     (r"(?:(?<=\bthe )|^)([12]?\d|3[01])(?=\W*$)", r"\1th"),
     # money
-    (rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b", _format_sum),
-    (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _format_sum),
+    (
+        rf"(us\$|a\$|c\$|[$£€¥₹₩₽]) ?{_AMOUNT} ?(k|mn|m|bn|b|tn|thousand|million|billion)?\b",
+        _move_currency_behind,
+    ),
+    (rf"\b(usd|eur|gbp|jpy|aud|cad|inr) ?{_AMOUNT}()\b", _move_currency_behind),
     (rf"{_AMOUNT} ?([$£€¥])", lambda match: f"{match[1]} {_SIGNS[match[2]]}"),
     (rf"{_AMOUNT} (eur|gbp|jpy|inr)\b", lambda match: f"{match[1]} {_CODES[match[2]]}"),
     (rf"{_AMOUNT} ?(?:¢|cents?\b)", r"\1 cents"),

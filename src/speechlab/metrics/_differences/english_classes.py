@@ -82,7 +82,8 @@ def list_readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
         each.append((word, *_list_other_readings(word, figure=figure)))
         figure = word[:1].isdigit() or (figure and word in _BETWEEN)
     return frozenset(
-        _normalize_key("".join(combination)) for combination in islice(product(*each), _MOST_READINGS)
+        _normalize_fraction_key("".join(combination))
+        for combination in islice(product(*each), _MOST_READINGS)
     )
 
 
@@ -120,7 +121,7 @@ def _list_date_readings(word: str) -> list[str]:
     ]
 
 
-def _normalize_key(key: str) -> str:
+def _normalize_fraction_key(key: str) -> str:
     key = re.sub(r"^a(?=1/[2-9])", "", key)
     key = re.sub(r"^(?:a|an|1)quarter", "1/4", key)
     return re.sub(r"^a([3-9]|10)th$", r"1/\1", key)
@@ -153,7 +154,7 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     sides = (recognized, reference_words) if swapped else (reference_words, recognized)
     pieces = _find_differences(sides[0].words, sides[1].words)
     if not (reference_words.plain and recognized.plain):
-        pieces = _add_forms(pieces, *sides)
+        pieces = _add_notation_differences(pieces, *sides)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
     classified: list[_Classified] = []
     for kind, reference_span, hypothesis_span in pieces:
@@ -161,35 +162,42 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
             continue
         at, to = (hypothesis_span, reference_span) if swapped else (reference_span, hypothesis_span)
         span = *reference_words.locate_words(*at), *recognized.locate_words(*to)
-        sounds_alike = kind == "recognition" and contracted and _is_same_sound(reference, hypothesis, span)
-        forms = _normalize(reference[span[0] : span[1]]), _normalize(hypothesis[span[2] : span[3]])
+        sounds_alike = (
+            kind == "recognition" and contracted and _is_contraction_homophone(reference, hypothesis, span)
+        )
+        forms = (
+            _normalize_english(reference[span[0] : span[1]]),
+            _normalize_english(hypothesis[span[2] : span[3]]),
+        )
         if kind == "recognition" and forms[0] == forms[1] != "":
             continue
         classified.append(("homophone" if sounds_alike else kind, span))
     if not classified and one != other:  # written in other words of the normalizer, such as OK and okay
         classified.append(("notation", span_between(reference, hypothesis)))
-    parts = _join_overlapping(classified)
+    parts = _join_overlapping_parts(classified)
     differences, tolerant = apply_notation(reference, hypothesis, parts, " ")
-    errors = _count_errors(differences, one, other, tolerant)
+    errors = _count_unforgiven_errors(differences, one, other, tolerant)
     if sum(difference.kind not in HARMLESS_CLASSES for difference in differences) > errors:
         # The normalizer makes parts of them alike (sam@mail.com is sam mail com).
-        differences, _ = apply_notation(reference, hypothesis, _join_nearest(parts, max(errors, 1)), " ")
+        differences, _ = apply_notation(
+            reference, hypothesis, _join_nearest_parts(parts, max(errors, 1)), " "
+        )
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
 
 
-def _join_overlapping(parts: Iterable[_Classified]) -> list[_Classified]:
+def _join_overlapping_parts(parts: Iterable[_Classified]) -> list[_Classified]:
     """Join the differences that overlap, for example in a date that is written in another order."""
     joined: list[_Classified] = []
     for kind, (i0, i1, j0, j1) in parts:
         last_kind, last = joined[-1] if joined else (kind, (0, 0, 0, 0))
         if joined and (i0 < last[1] or j0 < last[3]):
-            joined[-1] = _join((last_kind, last), (kind, (i0, i1, j0, j1)))
+            joined[-1] = _join_parts((last_kind, last), (kind, (i0, i1, j0, j1)))
         else:
             joined.append((kind, (i0, i1, j0, j1)))
     return joined
 
 
-def _join_nearest(parts: list[_Classified], most: int) -> list[_Classified]:
+def _join_nearest_parts(parts: list[_Classified], most: int) -> list[_Classified]:
     """Join counted differences, the nearest first, with what is between them, until no more than some are left."""
     counted = [place for place, (kind, _) in enumerate(parts) if kind not in HARMLESS_CLASSES]
     pairs = sorted(pairwise(counted), key=lambda pair: parts[pair[1]][1][0] - parts[pair[0]][1][1])
@@ -199,23 +207,23 @@ def _join_nearest(parts: list[_Classified], most: int) -> list[_Classified]:
     joined: list[_Classified] = []
     for place, part in enumerate(parts):
         if place in continued:
-            joined[-1] = _join(joined[-1], part)
+            joined[-1] = _join_parts(joined[-1], part)
         else:
             joined.append(part)
     return joined
 
 
-def _join(one: _Classified, other: _Classified) -> _Classified:
+def _join_parts(one: _Classified, other: _Classified) -> _Classified:
     (kind, (i0, i1, j0, j1)), (other_kind, (a, b, c, d)) = one, other
     span = min(i0, a), max(i1, b), min(j0, c), max(j1, d)
     return max(kind, other_kind, key=_SEVERITY.index), span
 
 
-def _is_same_sound(reference: str, hypothesis: str, span: Span) -> bool:
+def _is_contraction_homophone(reference: str, hypothesis: str, span: Span) -> bool:
     """Return whether contractions sound alike, whose words are two (they're/there)."""
     i0, i1, j0, j1 = span
-    olds = reference[i0:i1], _extend_to_word(reference, i0, i1)
-    news = hypothesis[j0:j1], _extend_to_word(hypothesis, j0, j1)
+    olds = reference[i0:i1], _prepend_previous_word(reference, i0, i1)
+    news = hypothesis[j0:j1], _prepend_previous_word(hypothesis, j0, j1)
     for pair in product(olds, news):
         text = "".join(pair)
         if _APOSTROPHES & set(text) and not any(map(str.isdecimal, text)):
@@ -225,13 +233,15 @@ def _is_same_sound(reference: str, hypothesis: str, span: Span) -> bool:
     return False
 
 
-def _extend_to_word(text: str, start: int, end: int) -> str:
+def _prepend_previous_word(text: str, start: int, end: int) -> str:
     """Return a part of a text, and the word before it, of which a contraction may be the end (could've/could of)."""
     before = text[:start].rstrip()
     return before[before.rfind(" ") + 1 :] + text[len(before) : end]
 
 
-def _add_forms(differences: Iterable[_Part], one: SpokenText, other: SpokenText) -> Iterator[_Part]:
+def _add_notation_differences(
+    differences: Iterable[_Part], one: SpokenText, other: SpokenText
+) -> Iterator[_Part]:
     """Yield the differences, and the parts that are alike as they are said, and not as they are written."""
     i = j = 0
     ends = len(one.words), len(other.words)
@@ -241,7 +251,8 @@ def _add_forms(differences: Iterable[_Part], one: SpokenText, other: SpokenText)
         begun: int | None = None
         for step in range(i0 - i + 1):
             other_form = step < i0 - i and (
-                _normalize(one.get_written_word(i + step)) != _normalize(other.get_written_word(j + step))
+                _normalize_english(one.get_written_word(i + step))
+                != _normalize_english(other.get_written_word(j + step))
             )
             if other_form and begun is None:
                 begun = step
@@ -254,11 +265,11 @@ def _add_forms(differences: Iterable[_Part], one: SpokenText, other: SpokenText)
 
 
 @lru_cache(maxsize=4_096)
-def _normalize(text: str) -> str:
+def _normalize_english(text: str) -> str:
     return normalizer("en")(text)
 
 
-def _count_errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
+def _count_unforgiven_errors(differences: Sequence[Difference], one: str, other: str, tolerant: str) -> int:
     """Word errors of the hypothesis without those that are forgiven."""
     counted = sum(difference.kind not in HARMLESS_CLASSES for difference in differences)
     if not counted:
@@ -284,8 +295,8 @@ def _classify_run(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     kind_of_all = _classify_part(one, other, digit)
     if kind_of_all != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
         return [(kind_of_all, (0, len(one)), (0, len(other)))]
-    front, (i, j) = _peel_parts(one, other, digit)
-    back, (m, n) = _peel_parts(one[i:][::-1], other[j:][::-1], False, backwards=True)
+    front, (i, j) = _peel_harmless_parts(one, other, digit)
+    back, (m, n) = _peel_harmless_parts(one[i:][::-1], other[j:][::-1], False, backwards=True)
     middle: list[_Part] = []
     (i1, j1) = (len(one) - m, len(other) - n)
     if i1 > i or j1 > j:
@@ -314,7 +325,7 @@ def _classify_words(one: _Words, other: _Words, here: _Span, there: _Span) -> li
     return judged
 
 
-def _peel_parts(
+def _peel_harmless_parts(
     one: _Words, other: _Words, digit: bool, *, backwards: bool = False
 ) -> tuple[list[_Part], tuple[int, int]]:
     """Parts at the start of a run that are no errors of recognition, and where they end."""

@@ -8,15 +8,15 @@ from fractions import Fraction
 from speechlab.text import words
 
 
-def _map_numbers(names: str, values: range) -> dict[str, int]:
+def _map_names_to_values(names: str, values: range) -> dict[str, int]:
     return dict(zip(words(names), values, strict=True))
 
 
-_UNITS = _map_numbers("zero one two three four five six seven eight nine", range(10))
-_TEENS = _map_numbers(
+_UNITS = _map_names_to_values("zero one two three four five six seven eight nine", range(10))
+_TEENS = _map_names_to_values(
     "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen", range(10, 20)
 )
-_TENS = _map_numbers("twenty thirty forty fifty sixty seventy eighty ninety", range(20, 100, 10))
+_TENS = _map_names_to_values("twenty thirty forty fifty sixty seventy eighty ninety", range(20, 100, 10))
 _TENS["fourty"] = 40
 _LARGE = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _REPEATS = {"double": 2, "triple": 3}
@@ -73,44 +73,44 @@ class _NumberReader:
         self._words = words
         self._at = 0
 
-    def _peek(self, ahead: int = 0) -> str:
+    def _peek_word(self, ahead: int = 0) -> str:
         return self._words[self._at + ahead] if self._at + ahead < len(self._words) else ""
 
-    def _take(self) -> str:
+    def _take_word(self) -> str:
         self._at += 1
         return self._words[self._at - 1]
 
     def parse_number(self) -> str:
         """Return the next number, or the next word if it begins none; empty at the end."""
-        word = self._peek()
+        word = self._peek_word()
         if not word:
             return ""
-        if word in {"oh", "o", "zero"} and self._peek(1) != "point":
-            self._take()
+        if word in {"oh", "o", "zero"} and self._peek_word(1) != "point":
+            self._take_word()
             return "0"
         if word in _REPEATS:
-            self._take()
-            following = self._peek()
+            self._take_word()
+            following = self._peek_word()
             if following in _UNITS or following in {"oh", "o"}:
-                return str(_UNITS.get(self._take(), 0)) * _REPEATS[word]
+                return str(_UNITS.get(self._take_word(), 0)) * _REPEATS[word]
             return word
         if word in _DECADES:
-            self._take()
+            self._take_word()
             return f"{_DECADES[word]}s"
-        if word in {"and", "a", "an"} and self._peek(1) not in _LARGE:
-            return self._take()
-        if word == "half" and self._peek(2) in _LARGE:  # half a million
+        if word in {"and", "a", "an"} and self._peek_word(1) not in _LARGE:
+            return self._take_word()
+        if word == "half" and self._peek_word(2) in _LARGE:  # half a million
             self._at += 2
-            return _format_fraction(Fraction(_LARGE[self._take()], 2))
-        return self._parse_value()
+            return _format_as_decimal(Fraction(_LARGE[self._take_word()], 2))
+        return self._parse_next_number()
 
-    def _parse_value(self) -> str:
+    def _parse_next_number(self) -> str:
         """Return a number with its large parts in descending order, an ordinal, or a fraction."""
         total, limit = Fraction(0), 10**15
         begun = False
         while True:
             start = self._at
-            if begun and self._peek() == "and":
+            if begun and self._peek_word() == "and":
                 self._at += 1
             value, kind = self._parse_part()
             if value is None or (begun and value >= limit):
@@ -120,7 +120,7 @@ class _NumberReader:
                 return f"{value.numerator}/{value.denominator}"
             total, begun = total + value, True
             if kind == "ordinal":
-                return f"{_format_fraction(total)}th"
+                return f"{_format_as_decimal(total)}th"
             if kind != "large":
                 break
             # The power of ten that the rest of the number must stay below.
@@ -128,78 +128,78 @@ class _NumberReader:
             while value % (limit * 10) == 0 and limit < value:
                 limit *= 10
         if not begun:
-            return self._take()
-        return _format_fraction(total)
+            return self._take_word()
+        return _format_as_decimal(total)
 
     def _parse_part(self) -> tuple[Fraction | None, str]:
         """Return the next number with at most one hundred and one larger multiplier."""
-        small = self._parse_small()
+        small = self._parse_small_number()
         if small is None:
             return None, ""
         value, kind = small
         if kind:
             return value, kind
-        if self._peek() == "hundred":
-            self._take()
+        if self._peek_word() == "hundred":
+            self._take_word()
             value *= 100
             remainder, kind = self._parse_after_hundred()
             value += remainder
             if kind == "ordinal":
                 return value, kind
-        elif self._peek() in {"hundredth", "thousandth", "millionth"}:
-            return value * _ORDINALS[self._take()], "ordinal"
-        while self._peek() in _LARGE and self._peek() != "hundred":
-            value, kind = value * _LARGE[self._take()], "large"
+        elif self._peek_word() in {"hundredth", "thousandth", "millionth"}:
+            return value * _ORDINALS[self._take_word()], "ordinal"
+        while self._peek_word() in _LARGE and self._peek_word() != "hundred":
+            value, kind = value * _LARGE[self._take_word()], "large"
         start = self._at
-        if self._peek() == "and" and self._peek(1) in {"a", "an", "one", "three", "1", "3"}:
-            numerator, denominator = self._peek(1), self._peek(2)
+        if self._peek_word() == "and" and self._peek_word(1) in {"a", "an", "one", "three", "1", "3"}:
+            numerator, denominator = self._peek_word(1), self._peek_word(2)
             if denominator in _PARTS and (kind != "large" or denominator in {"half", "quarter"}):
                 self._at = start + 3
                 value += Fraction({"three": 3, "3": 3}.get(numerator, 1), _PARTS[denominator])
-                while self._peek() in _LARGE:
-                    value, kind = value * _LARGE[self._take()], "large"
+                while self._peek_word() in _LARGE:
+                    value, kind = value * _LARGE[self._take_word()], "large"
         return value, kind
 
     def _parse_after_hundred(self) -> tuple[Fraction, str]:
         """Tens and ones behind a hundred; none where figures are read one by one (eight hundred five five five)."""
         start = self._at
-        if self._peek() == "and":
+        if self._peek_word() == "and":
             self._at += 1
-        elif self._peek() in _DIGITS and self._peek(1) in _DIGITS:
+        elif self._peek_word() in _DIGITS and self._peek_word(1) in _DIGITS:
             return Fraction(0), ""
-        remainder = self._parse_small()
+        remainder = self._parse_small_number()
         if remainder is not None and remainder[0] < 100 and remainder[1] != "fraction":
             return remainder
         self._at = start
         return Fraction(0), "large"
 
-    def _parse_small(self) -> tuple[Fraction, str] | None:
+    def _parse_small_number(self) -> tuple[Fraction, str] | None:
         """Return a number below a hundred in words, or a figure, with its decimals."""
-        word = self._peek()
+        word = self._peek_word()
         if word in {"a", "an"}:
-            self._take()
+            self._take_word()
             return Fraction(1), ""
         if word and word[0].isdigit():
-            self._take()
+            self._take_word()
             return self._parse_fraction(Fraction(word)) or (Fraction(word), "")
         if word in _ORDINALS and word not in {"hundredth", "thousandth"}:
-            self._take()
+            self._take_word()
             return Fraction(_ORDINALS[word]), "ordinal"
         value = None
         if word in _TENS:
-            self._take()
+            self._take_word()
             value = _TENS[word]
-            unit = self._peek()
+            unit = self._peek_word()
             if unit in _UNITS and unit != "zero":
-                value += _UNITS[self._take()]
+                value += _UNITS[self._take_word()]
             elif _ORDINALS.get(unit, 99) < 10:
-                return Fraction(value + _ORDINALS[self._take()]), "ordinal"
+                return Fraction(value + _ORDINALS[self._take_word()]), "ordinal"
         elif word in VALUES:
-            self._take()
+            self._take_word()
             value = VALUES[word]
             if fraction := self._parse_fraction(Fraction(value)):
                 return fraction
-        if self._peek() == "point":
+        if self._peek_word() == "point":
             decimals = self._parse_decimals()
             if decimals:
                 return Fraction(f"{value or 0}.{decimals}"), ""
@@ -207,23 +207,27 @@ class _NumberReader:
 
     def _parse_fraction(self, count: Fraction) -> tuple[Fraction, str] | None:
         """Return one third, three quarters, 3 quarters."""
-        if count.denominator == 1 and self._peek() in _PARTS and (count == 1) != self._peek().endswith("s"):
-            return count / _PARTS[self._take()], "fraction"
+        if (
+            count.denominator == 1
+            and self._peek_word() in _PARTS
+            and (count == 1) != self._peek_word().endswith("s")
+        ):
+            return count / _PARTS[self._take_word()], "fraction"
         return None
 
     def _parse_decimals(self) -> str:
         start = self._at
-        self._take()
+        self._take_word()
         digits = ""
-        while self._peek() in VALUES or self._peek() in {"oh", "o"} or self._peek().isdigit():
-            word = self._take()
+        while self._peek_word() in VALUES or self._peek_word() in {"oh", "o"} or self._peek_word().isdigit():
+            word = self._take_word()
             digits += word if word.isdigit() else str(VALUES.get(word, 0))
         if not digits:
             self._at = start
         return digits
 
 
-def _format_fraction(value: Fraction) -> str:
+def _format_as_decimal(value: Fraction) -> str:
     if value.denominator == 1:
         return str(value.numerator)
     for digits in range(1, 13):

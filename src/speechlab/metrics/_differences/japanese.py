@@ -69,7 +69,7 @@ _B = dict(zip("ァィェォ", "バビベボ", strict=True))
 
 def is_same_form(old: str, new: str) -> bool:
     """Whether only variants of kanji, forms of one unit, or spellings of sounds from other languages differ."""
-    return _to_form(old) == _to_form(new) or any(
+    return _to_standard_form(old) == _to_standard_form(new) or any(
         pattern.sub(form, full) == short
         for short, full in ((old, new), (new, old))
         for pattern, form in _FORMS[:3]
@@ -77,7 +77,7 @@ def is_same_form(old: str, new: str) -> bool:
 
 
 @lru_cache(maxsize=8_192)
-def _to_form(text: str) -> str:
+def _to_standard_form(text: str) -> str:
     text = to_standard_kanji(text)
     for pattern, form in _FORMS:
         text = pattern.sub(form, text)
@@ -113,7 +113,7 @@ def is_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) ->
         if (
             len(own_words) == 1
             and _KATAKANA.fullmatch(own_words[0].surface)
-            and _has_other_forms(own_words[0].surface, their_words)
+            and _has_unrelated_forms(own_words[0].surface, their_words)
         ):
             return True
     return False
@@ -135,7 +135,7 @@ def _has_own_particle(words: Sequence[Morpheme], others: Sequence[Morpheme]) -> 
     )
 
 
-def _has_other_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
+def _has_unrelated_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
     """Return whether the dictionary has katakana as a word, and none of its forms is a form of the other side."""
     # コ for こ is another spelling, not another word.
     same = {katakana, katakana.translate(_TO_HIRAGANA)}
@@ -167,7 +167,7 @@ def classify_japanese(
         kind = _classify_spans(first, second, reference_span, hypothesis_span)
         # Words may be cut in another way where the texts are one to the ear: 一つ|目 and ひと|つめ.
         if kind == "recognition" and one.count(_APART) == other.count(_APART) and _is_one_sound(*written):
-            kind = _class_of_alike(first, second, reference_span, hypothesis_span)
+            kind = _classify_homophones(first, second, reference_span, hypothesis_span)
         yield kind, (*reference_span, *hypothesis_span)
 
 
@@ -263,14 +263,14 @@ def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> Diff
         return "recognition"
     if is_same_form(old, new):
         return "notation"
-    sounds_alike = _is_alike_in_context(one, other, here, there) or (
+    sounds_alike = _is_homophone_in_context(one, other, here, there) or (
         _pronounce_alone(one.get_usual_kanji(*here)) == _pronounce_alone(other.get_usual_kanji(*there))
     )
     reference_words, hypothesis_words = one.list_words(*here), other.list_words(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
     differing = [(old[a:b], new[c:d]) for a, b, c, d in find_differing_runs(old, new)]
-    one_form = _list_forms(reference_words) == _list_forms(hypothesis_words)
+    one_form = _list_dictionary_forms(reference_words) == _list_dictionary_forms(hypothesis_words)
     if not numbers and (one_form or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)):
         all_kana = all(_KANA_ONLY.fullmatch(a) and _KANA_ONLY.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
@@ -282,14 +282,14 @@ def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> Diff
         ours, theirs = map(list_sounds, (reference_words, hypothesis_words), sounds)
         if ours.isdisjoint(theirs) and not is_alike_by_characters(reference_words, hypothesis_words, sounds):
             return "recognition"
-    return _class_of_alike(one, other, here, there)
+    return _classify_homophones(one, other, here, there)
 
 
 def _is_one_sound(written: str, other: str) -> bool:
     return to_reading_key(written) == to_reading_key(other)
 
 
-def _class_of_alike(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
+def _classify_homophones(one: _Side, other: _Side, here: _Span, there: _Span) -> DifferenceClass:
     """Return the class of two parts that sound alike."""
     old, new = one.text[slice(*here)], other.text[slice(*there)]
     in_kana = all(
@@ -308,7 +308,7 @@ def _pronounce_alone(text: str) -> str:
     return to_kana_key("".join(word.kana for word in words)) if words else to_reading_key(text)
 
 
-def _is_alike_in_context(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
+def _is_homophone_in_context(one: _Side, other: _Side, here: _Span, there: _Span) -> bool:
     """Return whether two parts sound alike in context, because a particle or a counter alone has another reading.
 
     If spoken words extend beyond a part, both parts are widened to whole words, as long as the texts agree there.
@@ -328,6 +328,6 @@ def _is_alike_in_context(one: _Side, other: _Side, here: _Span, there: _Span) ->
     return False
 
 
-def _list_forms(words: Sequence[Morpheme]) -> list[str]:
+def _list_dictionary_forms(words: Sequence[Morpheme]) -> list[str]:
     """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]

@@ -41,7 +41,7 @@ def is_another_reading(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> b
         text = "".join(word.surface for word in kana)
         if not _KANA.fullmatch(text) or not any(KANJI.search(word.surface) for word in words):
             continue
-        if _to_key(text) in _build_keys(_list_entry_readings(word) for word in words):
+        if _to_comparison_key(text) in _build_keys(_list_entry_readings(word) for word in words):
             return True
     return False
 
@@ -56,8 +56,8 @@ def list_sounds(words: Sequence[Morpheme], sound: str) -> set[str]:
     """Return the sound of words by OpenJTalk, and by Sudachi if they are kanji without numbers."""
     text = "".join(word.surface for word in words)
     if not ONLY_KANJI.fullmatch(text) or _DIGIT.search(text):
-        return {_to_key(sound)}
-    return {_to_key(sound), _to_key("".join(word.reading for word in words))}
+        return {_to_comparison_key(sound)}
+    return {_to_comparison_key(sound), _to_comparison_key("".join(word.reading for word in words))}
 
 
 def is_alike_by_characters(
@@ -68,7 +68,7 @@ def is_alike_by_characters(
     if ours and theirs:
         return not ours.isdisjoint(theirs)
     usual_sounds = [
-        {_to_key(sound), _to_key("".join(word.reading for word in words))}
+        {_to_comparison_key(sound), _to_comparison_key("".join(word.reading for word in words))}
         for sound, words in zip(sounds, (one, other), strict=True)
     ]
     return not ours.isdisjoint(usual_sounds[1]) or not theirs.isdisjoint(usual_sounds[0])
@@ -103,8 +103,11 @@ def find_nearest_reading(said: str, recognized: str) -> str:
 
 
 def _build_keys(readings: Iterable[Sequence[str]]) -> set[str]:
-    return {_to_key("".join(combination)) for combination in islice(product(*readings), _MAX_COMBINATIONS)}
+    return {
+        _to_comparison_key("".join(combination))
+        for combination in islice(product(*readings), _MAX_COMBINATIONS)
+    }
 
 
-def _to_key(kana: str) -> str:
+def _to_comparison_key(kana: str) -> str:
     return _TEN.sub("ジュッ", to_kana_key(kana.translate(_TO_KATAKANA)))

@@ -225,7 +225,7 @@ def compare(
         0  old  new   worse
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    name_pair = _check_names(names)
+    name_pair = _check_system_names(names)
     if isinstance(scored_a, Mapping):
         if scored_b is not None:
             message = "scored_a has systems by their names, so nothing is left for scored_b; put all of them into one"
@@ -255,7 +255,7 @@ def compare_pairs(
     return [rows[place] for place in np.argsort(holm([row["p"] for row in rows]), kind="stable")]
 
 
-def _check_names(names: object) -> tuple[str, str]:
+def _check_system_names(names: object) -> tuple[str, str]:
     if isinstance(names, tuple | list) and len(names) == 2 and all(isinstance(name, str) for name in names):
         return names[0], names[1]
     message = f"names={names!r:.60} are not the names of two systems; give two texts, such as ('old', 'new')"
@@ -329,7 +329,7 @@ def _compare_systems(
     if not len(first_rows):
         message = "the tables have no scored utterance in common; check the index, or name columns with on="
         raise InvalidRequestError(message, parameter="on")
-    signatures = _check_alike(one, other, first_rows, second_rows)
+    signatures = _collect_matching_signatures(one, other, first_rows, second_rows)
     units = sorted({*one.texts["unit"][first_rows].tolist(), *other.texts["unit"][second_rows].tolist()})
     if len(units) > 1:
         message = f"rates by {' and by '.join(units)} cannot be compared; select the rows of one unit in both tables"
@@ -380,7 +380,9 @@ def _run_mapsswe(
     return mapsswe(compute_segment_differences(pairs))
 
 
-def _check_alike(one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]) -> list[str]:
+def _collect_matching_signatures(
+    one: _System, other: _System, here: NDArray[np.intp], there: NDArray[np.intp]
+) -> list[str]:
     """Return the signatures; refuses rows that were scored in different ways or have different references."""
     signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
     if unlike := sorted((a, b) for a, b in signatures if a != b):

@@ -110,7 +110,7 @@ def formatting_rates(
     for code, found_in in texts.items():
         preparation = build_preparation(choose_unit(code), code, "auto")
         tallies_of = [
-            _tally_pair(reference, hypothesis, preparation) for _, reference, hypothesis in found_in
+            _tally_formatting(reference, hypothesis, preparation) for _, reference, hypothesis in found_in
         ]
         within = bootstrap.restrict_to(table.iloc[[number for number, *_ in found_in]])
         how = {"utterances": len(tallies_of), "signature": preparation.build_signature()}
@@ -124,7 +124,7 @@ def formatting_rates(
     return build_table(rows, _TYPES)
 
 
-def _tally_pair(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
+def _tally_formatting(reference: str, hypothesis: str, way: Preparation) -> dict[str, _Tally]:
     alignment = Alignment(way.tokenize(reference), way.tokenize(hypothesis), way.separator)
     reference_places, hypothesis_places = locate_tokens(reference, way), locate_tokens(hypothesis, way)
     pairs: list[tuple[_Span, _Span]] = []
@@ -146,7 +146,7 @@ def _tally_pair(reference: str, hypothesis: str, way: Preparation) -> dict[str, 
             }
             for text, tokens in ((reference, reference_places), (hypothesis, hypothesis_places))
         )
-        tallies[kind] = _compare_forms(reference_marks, hypothesis_marks, pairs)
+        tallies[kind] = _tally_word_forms(reference_marks, hypothesis_marks, pairs)
     return tallies
 
 
@@ -155,7 +155,7 @@ def _tally_punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], la
     gaps: list[dict[int, str]] = [{}, {}]
     for side, text in enumerate(texts):
         starts = [pair[side] for pair in shared]
-        for place, mark in _find_marks(text, language):
+        for place, mark in _find_punctuation(text, language):
             gap = bisect_right(starts, place)
             gaps[side][gap] = gaps[side].get(gap, "") + mark
     sums = (0, 0, 0, 0)
@@ -168,19 +168,19 @@ def _tally_punctuation(texts: tuple[str, str], shared: list[tuple[int, int]], la
     return sums
 
 
-def _find_marks(text: str, language: str | None) -> list[tuple[int, str]]:
+def _find_punctuation(text: str, language: str | None) -> list[tuple[int, str]]:
     inside = {place for match in _ABBREVIATION.finditer(text) for place in range(*match.span())}
     marks = []
     for match in _MARK.finditer(text):
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        joins = _is_joining(before) and _is_joining(after) and match[0] in ".,:;–，．："
+        joins = _is_joinable_character(before) and _is_joinable_character(after) and match[0] in ".,:;–，．："
         if not joins and match.start() not in inside:
             mark = _FOLDED.get(match[0], match[0])
             marks.append((match.start(), "," if mark == "、" and language == "ja" else mark))
     return marks
 
 
-def _is_joining(character: str) -> bool:
+def _is_joinable_character(character: str) -> bool:
     """Return whether a sign between two such characters is part of a word or number."""
     return character.isdecimal() or (character.isalpha() and character < "\u2e80")
 
@@ -200,7 +200,7 @@ def _find_digits(text: str) -> dict[_Span, str]:
     return {match.span(): "digits" for match in _NUMBER.finditer(text)}
 
 
-def _compare_forms(
+def _tally_word_forms(
     said: dict[_Span, str], recognized: dict[_Span, str], pairs: list[tuple[_Span, _Span]]
 ) -> _Tally:
     """Words of both texts at the same places, which a pair of aligned tokens shares, by their way of writing."""

@@ -165,7 +165,7 @@ def hotword_error_rates(
                 f"hotwords are found in words or characters, not in the unit {unit!r}; score with unit='char'"
             )
             raise InvalidRequestError(message, parameter="hotwords")
-        counts = _count_by_row(rows_of_unit, aliases)
+        counts = _count_errors_by_row(rows_of_unit, aliases)
         how_counted = {"unit": unit, "utterances": len(rows_of_unit), "signature": signature}
         for place, words in enumerate(("biased", "unbiased")):
             figures = bootstrap.restrict_to(rows_of_unit).compute_rate_of_counts(counts[:, place])
@@ -208,7 +208,7 @@ def hotword_counts(
     countable = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
     countable_rows = table[countable]
     rows = []
-    outside = _count_by_row(countable_rows, aliases)[:, 1]
+    outside = _count_errors_by_row(countable_rows, aliases)[:, 1]
     for (said_words, heard_words), counts in zip(
         _count_occurrences(countable_rows, aliases), outside, strict=True
     ):
@@ -219,19 +219,19 @@ def hotword_counts(
     return counted.reindex(range(len(table))).set_axis(table.index)
 
 
-def _count_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
+def _count_errors_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     """Hits, substitutions, deletions and insertions of each row, in hotwords and out of them."""
     counts = np.zeros((len(part), 2, 4), dtype=np.int64)
 
     @cache
     def list_forms(unit: str, rules: str) -> list[Sequence[str]]:
-        return [form.split() if unit == "word" else form for form in _normalize_forms(aliases, rules)]
+        return [form.split() if unit == "word" else form for form in _map_forms_to_words(aliases, rules)]
 
     for number, row in enumerate(list_scored_rows(part)):
         words = list_forms(row.unit, parse_signature(row.signature)["norm"])
         alignment = align_row(row)
         in_reference, in_hypothesis = (
-            _find_covered(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
+            _find_covered_tokens(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
         )
         for edit in alignment:
             inside = (
@@ -243,7 +243,7 @@ def _count_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> Any:
     return counts
 
 
-def _find_covered(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
+def _find_covered_tokens(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
     covered: set[int] = set()
     text = tokens if isinstance(tokens, str) else list(tokens)
     for form in forms:
@@ -274,7 +274,7 @@ def resolve_term_texts(terms: object, argument: str, of: str, remedy: str) -> di
     }
 
 
-def _normalize_forms(
+def _map_forms_to_words(
     aliases: dict[str, list[str]], rules: str, what: str = "hotword"
 ) -> dict[str, list[str]]:
     """Return the spellings of all words after normalization, each with the words that it belongs to."""
@@ -306,7 +306,7 @@ def build_finder(
 ) -> Callable[[str], list[str]]:
     """Return a function from a normalized text to the hotwords in it, each as often as it occurs."""
     spellings: dict[str, list[str]] = {}
-    for form, owners in _normalize_forms(aliases, rules, what).items():
+    for form, owners in _map_forms_to_words(aliases, rules, what).items():
         for word in owners:
             spellings.setdefault(word, []).append(form)
     spaced = build_preparation(unit, None, None).unit == "word"

@@ -170,12 +170,12 @@ def _score_table(
         scorer_of(language)  # an error of all rows is an error of the call
         tags = [*tags, language]
     texts = frame[reference].tolist(), frame[hypothesis].tolist()
-    scores = _list_columns(*texts, languages, tags, scorer_of)
+    scores = _score_rows(*texts, languages, tags, scorer_of)
     types = {name: kind for name, kind in SCORES.items() if name not in _LANGUAGE_COLUMNS or name in scores}
     return add_columns(frame, scores, types)
 
 
-def _list_columns(
+def _score_rows(
     said: Sequence[Any],
     recognized: Sequence[Any],
     languages: Sequence[object],
@@ -276,7 +276,7 @@ class _Scorer:
             self.main.normalize_texts(said),
             self.main.normalize_texts(recognized),
         )
-        comparisons = self._compare(texts, normal)
+        comparisons = self._compare_texts(texts, normal)
         pairs = Pairs(*texts, self.main, normal, comparisons)
         if self.main.merge_compounds:
             hypothesis = pairs.canonical_hypotheses
@@ -290,7 +290,7 @@ class _Scorer:
         for kind, preparation in self.kinds.items():
             counted = pairs
             if kind != self.main.unit:
-                same = normal if self._is_normal_for(preparation) else None
+                same = normal if self._has_same_normalization(preparation) else None
                 counted = Pairs(*texts, preparation, same, comparisons)
             if kind in _UNCERTAIN:
                 columns["uncertain_reading_errors"] = counted.uncertain_errors
@@ -303,23 +303,25 @@ class _Scorer:
             }
         main = [columns[f"{self.main.unit}_{figure}"] for figure in ("errors", "length")]
         columns |= {"errors": main[0], "reference_length": main[1], "error_rate": _compute_rates(*main)}
-        return columns | self._classify_differences(comparisons, columns.get(f"{self.base}_length", []))
+        return columns | self._count_difference_classes(comparisons, columns.get(f"{self.base}_length", []))
 
-    def _is_normal_for(self, way: Preparation) -> bool:
+    def _has_same_normalization(self, way: Preparation) -> bool:
         """Return whether the texts as normalized for the main unit are those of another."""
         return way.normalizer == self.main.normalizer
 
-    def _compare(
+    def _compare_texts(
         self, texts: tuple[list[str], list[str]], normal: tuple[list[str], list[str]]
     ) -> list[TextComparison] | None:
         if not self.classes:
             return None
         preparation = self.kinds[self.base]
-        if not self._is_normal_for(preparation):
+        if not self._has_same_normalization(preparation):
             normal = preparation.normalize_texts(texts[0]), preparation.normalize_texts(texts[1])
         return [compare_normalized(*four, self.language) for four in zip(*texts, *normal, strict=True)]
 
-    def _classify_differences(self, comparisons: list[TextComparison] | None, lengths: list[int]) -> _Columns:
+    def _count_difference_classes(
+        self, comparisons: list[TextComparison] | None, lengths: list[int]
+    ) -> _Columns:
         if comparisons is None:
             return {}
         errors = [pair.tolerant_errors for pair in comparisons]

@@ -102,14 +102,14 @@ def _reduce_table(
 
     def tally_part(part: pd.DataFrame) -> pd.DataFrame:
         slim, by_block = _select_columns(part, keys, names, bootstrap)
-        return _tally_rows(slim, names, by_block)
+        return _merge_alike_rows(slim, names, by_block)
 
     if not isinstance(bootstrap.groups, str | None):
         message = "groups of a table of Dask are in a column of it; give the name of the column"
         raise InvalidRequestError(message, parameter="groups")
     _, by_block = _select_columns(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
     tallies = dask.compute(*(dask.delayed(tally_part)(partition) for partition in scored.to_delayed()))
-    return _tally_rows(pd.concat(tallies, ignore_index=True), names, by_block), by_block
+    return _merge_alike_rows(pd.concat(tallies, ignore_index=True), names, by_block), by_block
 
 
 def _select_columns(
@@ -131,7 +131,7 @@ def _select_columns(
     return scored.loc[:, [name in used for name in scored.columns.tolist()]], bootstrap
 
 
-def _tally_rows(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
+def _merge_alike_rows(slim: pd.DataFrame, names: Sequence[str], bootstrap: Bootstrap) -> pd.DataFrame:
     """Alike rows as one, with their number and the sums of their other counts."""
     blocks = [] if bootstrap.groups is None else [bootstrap.groups]
     shared = dict.fromkeys([*names, "signature", *blocks, "errors", "reference_length"])

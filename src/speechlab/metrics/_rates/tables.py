@@ -45,7 +45,7 @@ def to_scored_table(
         )
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
-        return _rate_to_table(scored)
+        return _build_rate_table(scored)
     refuse_other_tables(scored, argument)
     table: Any = getattr(scored, "_meta", None) if is_dask(scored) else scored
     if is_frame(table) and hypotheses is None and not how:
@@ -61,7 +61,7 @@ def to_scored_table(
     return score(scored, hypotheses, **how)
 
 
-def _rate_to_table(rate: ErrorRate) -> pd.DataFrame:
+def _build_rate_table(rate: ErrorRate) -> pd.DataFrame:
     counts = rate.counts_by_utterance
     columns = {
         "unit": pd.Categorical([rate.unit] * rate.utterances),

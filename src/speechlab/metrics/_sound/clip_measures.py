@@ -185,7 +185,7 @@ def speech_measures(
             row |= measured
             problem = problem or fault
         row["measure_error"] = problem
-    _add_outliers(rows)
+    _add_duration_z_scores(rows)
     rated = dict.fromkeys(_DNSMOS, "Float64") if with_dnsmos else {}
     return add_columns(
         frame, rows, _TYPES | rated | dict.fromkeys(functions, "Float64") | {"measure_error": "string"}
@@ -251,7 +251,7 @@ def _measure_sound(
         "loudness_lufs": integrated_loudness(clip.samples, rate),
         "repeated_ending": sounding
         and has_repeated_end(mono, rate, quiet)
-        and not (text and _has_end_twice(_strip_signs(text))),
+        and not (text and _has_end_twice(_strip_case_and_signs(text))),
         "truncated_ending": sounding and has_abrupt_end(quiet),
     }
     if sounding:
@@ -274,13 +274,13 @@ def _has_end_twice(text: str) -> bool:
     return any(text[-size:] == text[-2 * size : -size] for size in range(2, len(text) // 2 + 1))
 
 
-def _strip_signs(text: str) -> str:
+def _strip_case_and_signs(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
 def _measure_pace(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
     # Letters and digits as Python defines them: vowel signs of Thai and other scripts do not count.
-    characters = len(_strip_signs(normalizer("none")(text)))
+    characters = len(_strip_case_and_signs(normalizer("none")(text)))
     row: dict[str, Any] = {"characters": characters}
     if characters:
         row |= {"duration_per_character_s": speech_s / characters, "characters_per_s": characters / speech_s}
@@ -290,7 +290,7 @@ def _measure_pace(text: str, language: str | None, speech_s: float) -> dict[str,
         if morae:
             row |= {"duration_per_mora_s": speech_s / morae, "morae_per_s": morae / speech_s}
     if language is not None and not writes_without_spaces(language):
-        row["words"] = len([word for word in words(text) if _strip_signs(word)])
+        row["words"] = len([word for word in words(text) if _strip_case_and_signs(word)])
         row["words_per_s"] = row["words"] / speech_s
     return row
 
@@ -317,7 +317,7 @@ _MIN_GROUP_SIZE = 8
 _MAD = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
 
 
-def _add_outliers(rows: list[dict[str, Any]]) -> None:
+def _add_duration_z_scores(rows: list[dict[str, Any]]) -> None:
     groups: dict[Any, list[tuple[dict[str, Any], float]]] = {}
     for row in rows:
         pace = row.get("duration_per_mora_s") or row.get("duration_per_character_s")

@@ -56,7 +56,7 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
     """
     from speechlab.engines import DNSMOS_RATE, rate_noise
 
-    return Dnsmos(*rate_noise(_extract_mono(clip, DNSMOS_RATE, "quality")))
+    return Dnsmos(*rate_noise(_load_audible_mono(clip, DNSMOS_RATE, "quality")))
 
 
 def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArray[np.float32]:
@@ -81,7 +81,7 @@ def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArr
     """
     from speechlab.engines import SPEAKER_RATE, embed_speaker
 
-    sound = _extract_mono(clip, SPEAKER_RATE, "speaker")
+    sound = _load_audible_mono(clip, SPEAKER_RATE, "speaker")
     level = float(np.sqrt(np.mean(np.square(sound, dtype=np.float64))))
     loud = find_silence(sound, SPEAKER_RATE, _PAUSE_DB).loud
     after = np.flatnonzero(loud)
@@ -142,7 +142,7 @@ def read_clip(value: Any) -> AudioClip:
         raise AudioError(f"the file {value!r:.200} cannot be read: {error}") from error
 
 
-def _extract_mono(
+def _load_audible_mono(
     clip: AudioClip | str | os.PathLike[str] | bytes, rate: int, has: str
 ) -> NDArray[np.float32]:
     """Return the mono samples of a clip that has sound."""

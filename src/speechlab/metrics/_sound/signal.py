@@ -114,7 +114,7 @@ def _apply_k_weighting(column: NDArray[np.float32], sample_rate: int) -> NDArray
     # samples before and of zeros after removes the seams between chunks (below 1e-9).
     roll = min(sample_rate // 2, _FFT_SIZE // 4)
     chunk = _FFT_SIZE - 2 * roll
-    response = _compute_response(_FFT_SIZE, sample_rate)
+    response = _compute_k_weighting_response(_FFT_SIZE, sample_rate)
     weighted = np.empty(len(column))
     for start in range(0, len(column), chunk):
         first = max(start - roll, 0)
@@ -125,7 +125,7 @@ def _apply_k_weighting(column: NDArray[np.float32], sample_rate: int) -> NDArray
 
 
 @lru_cache(maxsize=4)
-def _compute_response(size: int, sample_rate: int) -> NDArray[np.complex128]:
+def _compute_k_weighting_response(size: int, sample_rate: int) -> NDArray[np.complex128]:
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     shelf_k = math.tan(math.pi * 1681.974450955533 / sample_rate)
     shelf_q = 0.7071752369554196
@@ -244,7 +244,7 @@ def measure_f0(
     for start in range(0, count, _FRAMES_AT_ONCE):
         batch = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
         power[start : start + len(batch)] = np.square(batch).mean(axis=1)
-        pitch[start : start + len(batch)] = _run_yin(batch, window, longest, sample_rate, high_hz)
+        pitch[start : start + len(batch)] = _estimate_pitch(batch, window, longest, sample_rate, high_hz)
     pitch[power <= power.max() * _QUIET] = np.nan
     return _drop_jumps(pitch)
 
@@ -261,7 +261,7 @@ def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
         raise InvalidRequestError(message, parameter="f0_range_hz")
 
 
-def _run_yin(
+def _estimate_pitch(
     frames: NDArray[np.float64], window: int, longest: int, sample_rate: int, high_hz: float
 ) -> NDArray[np.float64]:
     size = 1 << (frames.shape[1] + window - 1).bit_length()

@@ -90,7 +90,7 @@ class Bootstrap:
             names = frame[self.groups].tolist()
         else:
             check_index(self.groups, frame.index, "groups")
-            names = _check_names(self.groups, len(frame))
+            names = _check_block_names(self.groups, len(frame))
         # In a separate column, because the column of blocks may also be a key or a figure.
         return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
 
@@ -112,7 +112,7 @@ class Bootstrap:
             return rows
         numbers: dict[Any, int] = {}
         index = []
-        for position, name in enumerate(_check_names(self.groups, len(rows))):
+        for position, name in enumerate(_check_block_names(self.groups, len(rows))):
             # Two missing names could be one block or two, and the interval would depend on this guess.
             if is_missing(name) or not isinstance(name, Hashable):
                 message = (
@@ -133,11 +133,11 @@ class Bootstrap:
         if len(blocks) < 2:
             return blocks[:0]
         random = np.random.default_rng(self.seed)
-        return self._resample_blocks(
+        return self._resample_block_sums(
             blocks, lambda counts, size: random.multinomial(len(blocks), counts / len(blocks), size=size)
         )
 
-    def _resample_blocks(
+    def _resample_block_sums(
         self, blocks: NDArray[Any], weights: Callable[[NDArray[np.int64], int], NDArray[Any]]
     ) -> NDArray[Any]:
         """Weighted sums of the distinct blocks in each draw."""
@@ -158,7 +158,9 @@ class Bootstrap:
             return Interval(math.nan, math.nan)
         total = float(sizes.sum())
         squares = float((sizes.astype(np.float64) ** 2).sum())
-        tail = _compute_tail((1 - self.level) / 2, max(2, round(total**2 / squares)) if total else len(sizes))
+        tail = _compute_tail_share(
+            (1 - self.level) / 2, max(2, round(total**2 / squares)) if total else len(sizes)
+        )
         low, high = np.quantile(draws, [tail, 1 - tail])
         return Interval(float(low), float(high))
 
@@ -222,14 +224,14 @@ class Bootstrap:
         random = np.random.default_rng(self.seed)
         unseen = random.standard_gamma(_UNSEEN_WEIGHT, self.draws) * lengths.mean()
         # Weights of alike blocks are added up: a sum of n Gamma(1) is a Gamma(n).
-        weighted = self._resample_blocks(
+        weighted = self._resample_block_sums(
             blocks, lambda counts, size: random.standard_gamma(counts, (size, len(counts)))
         )
         rates = (weighted[:, 0] + unseen) / np.maximum(weighted[:, 1] + unseen, np.finfo(np.float64).tiny)
         return float(np.quantile(rates, (1 + self.level) / 2))
 
 
-def _compute_tail(tail: float, blocks: int) -> float:
+def _compute_tail_share(tail: float, blocks: int) -> float:
     """Return the share of draws outside the interval on each side, for a nominal share and a number of blocks."""
     freedom = blocks - 1
     normal = NormalDist()
@@ -249,7 +251,7 @@ def _compute_tail(tail: float, blocks: int) -> float:
     return normal.cdf(-t * math.sqrt(blocks / freedom))
 
 
-def _check_names(groups: object, count: int) -> list[Any]:
+def _check_block_names(groups: object, count: int) -> list[Any]:
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         message = f"groups is {groups!r:.60}; give a list with the name of a block for each utterance"
         raise InvalidRequestError(message, parameter="groups")

@@ -131,18 +131,18 @@ def calibration(
     return Calibration(
         count,
         int((~has_confidence).sum()),
-        accuracy=_divide(hits.sum(), count),
-        mean_confidence=_divide(sure.sum(), count),
-        ece=_divide(apart, count),
-        brier_score=_divide(np.square(sure - hits).sum(), count),
-        normalized_cross_entropy=_compute_cross_entropy(hits, sure),
+        accuracy=_divide_or_nan(hits.sum(), count),
+        mean_confidence=_divide_or_nan(sure.sum(), count),
+        ece=_divide_or_nan(apart, count),
+        brier_score=_divide_or_nan(np.square(sure - hits).sum(), count),
+        normalized_cross_entropy=_compute_normalized_cross_entropy(hits, sure),
         aurc=area,
         reliability=reliability,
         risk_coverage=curve,
     )
 
 
-def _divide(total: float, count: int) -> float:
+def _divide_or_nan(total: float, count: int) -> float:
     return float(total) / count if count else math.nan
 
 
@@ -174,7 +174,7 @@ def _compute_risk_coverage(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -
     return pd.DataFrame(curve), area
 
 
-def _compute_cross_entropy(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
+def _compute_normalized_cross_entropy(hits: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
     """Return how far the entropy of right and wrong falls if the confidences are known, over that entropy."""
     right, count = int(hits.sum()), len(hits)
     if right in {0, count}:

@@ -73,7 +73,7 @@ def count_errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
     if reference == hypothesis:
         return ()
     errors = [0] * (2 * len(reference) + 1)
-    for operation, i0, i1, j0, j1 in _align_runs(reference, hypothesis):
+    for operation, i0, i1, j0, j1 in _align_into_runs(reference, hypothesis):
         if operation == "insert":
             errors[2 * i0] += j1 - j0
         elif operation != "equal":
@@ -99,7 +99,7 @@ def segments(first: Places, second: Places) -> list[tuple[int, int]]:
     return spans
 
 
-def _align_runs(reference: Tokens, hypothesis: Tokens) -> _Runs:
+def _align_into_runs(reference: Tokens, hypothesis: Tokens) -> _Runs:
     """Return the runs of one operation of the alignment on which the test counts."""
     if len(reference) * len(hypothesis) > _MAX_CELLS:
         message = (

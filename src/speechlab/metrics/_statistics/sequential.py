@@ -56,16 +56,16 @@ def sequential_test(
         >>> sequential_test(runs)["changed"].tolist()
         [False, False, False, False, False, False, True, True]
     """
-    values = _to_table(runs)
+    values = _to_run_table(runs)
     check_number(alpha, "alpha", 0.0001, 0.5, "the probability of a false alarm")
     if not is_whole_number(seed) or seed < 0:
         raise build_argument_error("seed", seed, "a whole number of at least 0")
     blocks = _number_blocks(groups, values.shape[1])
-    p = np.array([_compute_newest_p(values[: run + 1], blocks, seed) for run in range(len(values))])
+    p = np.array([_compute_last_p_value(values[: run + 1], blocks, seed) for run in range(len(values))])
     present = ~np.isnan(values)
     counts = present.sum(1)
     sums = np.where(present, values, 0.0).sum(1)
-    evidence = _compute_evidence(p)
+    evidence = _compute_martingale(p)
     return pd.DataFrame(
         {
             "n": counts,
@@ -77,7 +77,7 @@ def sequential_test(
     )
 
 
-def _to_table(runs: ArrayLike) -> NDArray[np.float64]:
+def _to_run_table(runs: ArrayLike) -> NDArray[np.float64]:
     try:
         values = np.asarray(runs, np.float64)
     except (TypeError, ValueError):
@@ -98,7 +98,7 @@ def _number_blocks(groups: Sequence[Any] | None, rows: int) -> NDArray[np.intp]:
     return np.asarray(pd.factorize(np.asarray(groups, dtype=object), use_na_sentinel=False)[0])
 
 
-def _compute_newest_p(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: int) -> float:
+def _compute_last_p_value(values: NDArray[np.float64], blocks: NDArray[np.intp], seed: int) -> float:
     """Return the p-value of the last run against those before it, from 0 to 1; NaN without any to compare.
 
     Ties are broken at random, so that the p-value is uniform if nothing changed.
@@ -128,7 +128,7 @@ def _compute_newest_p(values: NDArray[np.float64], blocks: NDArray[np.intp], see
     return (higher + random.random() * equal) / (_DRAWS + 1)
 
 
-def _compute_evidence(p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_martingale(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The martingale after each run: stakes of 1 / (j (j + 1)) bet that a change came with run j, in two ways."""
     evidence = np.ones(len(p))
     capital, ranked = np.empty(0), np.empty(0)  # what stakes on each change so far have become

@@ -170,7 +170,7 @@ def attribute(
         )
         raise InvalidRequestError(message, parameter="scored")
     signature = join_table_signatures(scored_rows)
-    engines = _collect_engines(scored_rows, voice, engine)
+    engines = _map_voices_to_engines(scored_rows, voice, engine)
     takes_of = _collect_takes(scored_rows, voice, utterance)
     faulty = {key: find_causes(takes, engines) for key, takes in takes_of.items()}
     lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
@@ -180,7 +180,7 @@ def attribute(
             where = {"voice": name, "engine": engines[name] or None, "language": language, "utterance": label}
             for number, take in enumerate(takes):
                 rows += [where | {"take": number} | run._asdict() for run in take.runs]
-    places = [_find_place(row) for row in rows]
+    places = [_get_shared_error_place(row) for row in rows]
     by_chance = compute_chances([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
         row["p_holm"] = by_chance[place] if place else None
@@ -196,7 +196,7 @@ def attribute(
 _Key = tuple[str, str]  # language and utterance
 
 
-def _collect_engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
+def _map_voices_to_engines(done: pd.DataFrame, voice: str, engine: str | None) -> dict[str, str]:
     if engine is None:
         return dict.fromkeys(done[voice].astype(str), "")
     out: dict[str, str] = {}
@@ -230,7 +230,7 @@ def _collect_takes(done: pd.DataFrame, voice: str, utterance: str) -> dict[_Key,
 _Takes = dict[_Key, dict[str, list[Take]]]  # the takes of each utterance by each voice
 
 
-def _find_place(row: dict[str, Any]) -> ErrorPlace | None:
+def _get_shared_error_place(row: dict[str, Any]) -> ErrorPlace | None:
     """Return the place of an error that most voices have, or most of an engine."""
     if row["cause"] == "own":
         return None
@@ -284,14 +284,14 @@ def _summarize_voice(utterances: dict[str, list[Take]]) -> dict[str, Any]:
         "homophones": sum(take.homophones for take in takes),
         **rates,
         "utterances_with_own": sum(1 for value in own_errors.values() if value),
-        "endings_lost": sum(map(_has_lost_end, utterances.values())),
+        "endings_lost": sum(map(_has_mostly_lost_ends, utterances.values())),
         "worst_utterance": worst if total else None,
         "worst_share": own_errors[worst] / total if total else None,
         "take_sd": spread**0.5 / max(single_length, 1) if repeated else None,
     }
 
 
-def _has_lost_end(takes: list[Take]) -> bool:
+def _has_mostly_lost_ends(takes: list[Take]) -> bool:
     takes_cut = sum(any(run.at_end and run.cause == "own" for run in take.runs) for take in takes)
     return 2 * takes_cut >= len(takes)
 

@@ -48,7 +48,9 @@ _KINDS: dict[str, ErrorKind] = {"homophone": "homophone", "notation": "spelling"
 Cause: TypeAlias = Literal["shared", "engine", "own"]
 
 
-def _classify_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
+def _classify_error_places(
+    row: ScoredRow, language: str
+) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
     """Places of differences in the reference with their kinds, and the number of homophones if it is known."""
     if row.reference == row.hypothesis or language not in {"ja", "zh"} or not has_classes(language):
         return [], None
@@ -65,7 +67,7 @@ def _classify_places(row: ScoredRow, language: str) -> tuple[list[tuple[int, int
     return spans, homophones
 
 
-def _classify_run(said: str, recognized: str, language: str) -> ErrorKind | None:
+def _classify_equivalent_run(said: str, recognized: str, language: str) -> ErrorKind | None:
     """Return the kind of all errors of a run, if both of its sides say it."""
     reference, hypothesis = (_IGNORED_SIGNS.sub("", text) for text in (said, recognized))
     if reference and reference == hypothesis:
@@ -117,7 +119,7 @@ class Take:
         self.row = row
         self.length = len(steps.reference)  # in tokens
         self._separator = steps.separator
-        spans, homophones = _classify_places(row, language)
+        spans, homophones = _classify_error_places(row, language)
         self.errors: list[_Error] = []
         self.runs: list[ErrorRun] = []  # once their causes are known
         run: list[tuple[float, int, str | None, str | None]] = []
@@ -129,7 +131,7 @@ class Take:
                 continue
             if run:
                 reference, hypothesis = (self._join_tokens(step[side] for step in run) for side in (2, 3))
-                kind = _classify_run(reference, hypothesis, language)
+                kind = _classify_equivalent_run(reference, hypothesis, language)
                 number = len(self.errors)
                 for step in run:
                     kinds = (kind_of for first, last, kind_of in spans if first - 1 < step[0] < last)

@@ -92,24 +92,25 @@ def list_findings(errors: pd.DataFrame, voices: pd.DataFrame, utterances: pd.Dat
     likely = errors[errors["p_holm"] < _CHANCE]
     mine = likely[(likely["cause"] == "engine") & (likely["kind"] == "sound")]
     for (engine, _, utterance), runs in mine.groupby(["engine", *_TEXT], sort=False):
-        reference = _quote_most_common(runs, "reference")
+        reference = _quote_most_common_text(runs, "reference")
         yield f"All or most voices of {engine} err at {reference} of {utterance!r:.60}, and most other voices do not."
     count = utterances.set_index(_TEXT)["voices"].to_dict()
     shared = likely[likely["cause"] == "shared"]
-    places = [(runs, runs["voice"].nunique(), count[key]) for key, runs in _group_by_place(shared)]
+    places = [(runs, runs["voice"].nunique(), count[key]) for key, runs in _group_runs_by_place(shared)]
     # If alignments shift an error, it may be shared although few voices have errors at this place.
     frequent = [place for place in places if 2 * place[1] > place[2]]
     for runs, voices_wrong, of in sorted(frequent, key=lambda place: -int(place[0]["errors"].sum()))[:_MANY]:
         first = runs.iloc[0]
         kind = "" if first["kind"] == "sound" else f" (a {first['kind']})"
-        hypothesis = _quote_most_common(runs, "hypothesis") + (
+        hypothesis = _quote_most_common_text(runs, "hypothesis") + (
             " or another" if runs["hypothesis"].nunique() > 1 else ""
         )
-        what = f"{_quote_most_common(runs, 'reference')} of {first['utterance']!r:.60} becomes {hypothesis}{kind}"
+        reference = _quote_most_common_text(runs, "reference")
+        what = f"{reference} of {first['utterance']!r:.60} becomes {hypothesis}{kind}"
         yield f"Whatever the voice, {what}: {voices_wrong} of {of} voices."
 
 
-def _group_by_place(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
+def _group_runs_by_place(shared: pd.DataFrame) -> Iterator[tuple[Hashable, pd.DataFrame]]:
     """Yield the shared runs of errors by utterance and place; runs at one place start close to each other."""
     for key, runs in shared.groupby(_TEXT, sort=False):
         ordered = runs.sort_values("start", kind="stable")
@@ -141,7 +142,7 @@ def _list_voice_findings(row: dict[Hashable, Any], tests: int) -> Iterator[str]:
         yield f"{share} are in one utterance of {count}: {row['worst_utterance']!r:.60}."
 
 
-def _quote_most_common(part: pd.DataFrame, column: str) -> str:
+def _quote_most_common_text(part: pd.DataFrame, column: str) -> str:
     text = part[column].mode().iloc[0]
     return repr(text) if text else "nothing"
 

@@ -99,16 +99,16 @@ def _compute_cost_rows(
     reference: TimedTokens, hypothesis: TimedTokens, *, by_time: bool
 ) -> Iterator[tuple[int, Tokens]]:
     """The rows of the table of costs: the first place that is near in time, and the costs of the near places."""
-    lows, highs = _near_places(reference.starts, reference.ends, hypothesis)
+    lows, highs = _find_near_places(reference.starts, reference.ends, hypothesis)
     row, low, high = np.zeros(1, dtype=np.int64), 0, 0
     for number, (new_low, new_high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True)):
-        row = _append_insertions(row, new_high - high)[new_low - low :]
+        row = _append_insertion_costs(row, new_high - high)[new_low - low :]
         low, high = new_low, new_high
-        row = _after_token(row, reference, number, hypothesis, slice(low, high), by_time=by_time)
+        row = _advance_costs_by_token(row, reference, number, hypothesis, slice(low, high), by_time=by_time)
         yield low, row
 
 
-def _near_places(
+def _find_near_places(
     starts: NDArray[np.float64], ends: NDArray[np.float64], hypothesis: TimedTokens
 ) -> tuple[Tokens, Tokens]:
     """The places before the first and after the last token that is near in time, for each of some stretches in order.
@@ -122,7 +122,7 @@ def _near_places(
     return lows, np.maximum.accumulate(np.maximum(last, lows))
 
 
-def _append_insertions(costs: Tokens, count: int) -> Tokens:
+def _append_insertion_costs(costs: Tokens, count: int) -> Tokens:
     """Costs with so many more places along the last axis, each one insertion more than the one before."""
     if count <= 0:
         return costs
@@ -130,13 +130,13 @@ def _append_insertions(costs: Tokens, count: int) -> Tokens:
     return np.concatenate([costs, more], axis=-1)
 
 
-def _lower_by_insertions(costs: Tokens) -> Tokens:
+def _lower_costs_by_insertions(costs: Tokens) -> Tokens:
     """Costs with all insertions along the last axis: the cost of a place minus its insertions can only fall."""
     steps = np.arange(costs.shape[-1], dtype=np.int64) * _ERROR
     return np.minimum.accumulate(costs - steps, axis=-1) + steps
 
 
-def _after_token(
+def _advance_costs_by_token(
     costs: Tokens,
     reference: TimedTokens,
     number: int,
@@ -154,4 +154,4 @@ def _after_token(
     cost[(hypothesis.starts[near] >= end) | (hypothesis.ends[near] <= start)] = _NEVER
     best = costs + _ERROR
     np.minimum(best[..., 1:], costs[..., :-1] + cost, out=best[..., 1:])
-    return _lower_by_insertions(best)
+    return _lower_costs_by_insertions(best)

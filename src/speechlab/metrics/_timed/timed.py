@@ -179,7 +179,7 @@ def timed_error_rate(
             pairs.append(pair)
     streams = pd.DataFrame(rows, columns=_COLUMNS)
     totals = {name: int(streams[name].sum()) for name in _COLUMNS[3:]}
-    segments = _count_by_segment(segment_frame(reference), pairs) if by_segment else None
+    segments = _count_errors_by_segment(segment_frame(reference), pairs) if by_segment else None
     return TimedErrorRate(unit, float(collar), **totals, streams=streams, segments=segments)
 
 
@@ -267,7 +267,9 @@ def _assign_speakers(said: dict[str, TimedTokens], recognized: dict[str, TimedTo
     ]
 
 
-def _count_by_segment(reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTokens]]) -> pd.DataFrame:
+def _count_errors_by_segment(
+    reference: pd.DataFrame, pairs: list[tuple[TimedTokens, TimedTokens]]
+) -> pd.DataFrame:
     """Return the reference with the counts of each of its segments."""
     start, end = (reference[name].to_numpy() for name in ("start", "end"))
     counts = {name: np.zeros(len(reference), dtype=np.int64) for name in _COLUMNS[3:]}

@@ -159,8 +159,8 @@ def word_times(
     preparation = build_preparation(unit, language, normalize)
     of_texts = is_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
-        reference, collar = _place_words(reference, preparation), math.inf
-    tables = [_check_words(reference, "reference"), _check_words(hypothesis, "hypothesis")]
+        reference, collar = _split_into_timed_words(reference, preparation), math.inf
+    tables = [_convert_word_table(reference, "reference"), _convert_word_table(hypothesis, "hypothesis")]
     partner = np.full(len(tables[1]), -1)
     for ours, theirs, place in align_recordings(tables[0], tables[1], preparation, float(collar)):
         hits = np.flatnonzero(place >= 0)
@@ -182,7 +182,7 @@ def word_times(
     return WordTimes(len(tables[0]), words)
 
 
-def _place_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
+def _split_into_timed_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """Return the words of texts, one second each, because their times are unknown."""
     require_columns(table, "text")
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
@@ -196,7 +196,7 @@ def _place_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["file", "start", "end", "word"])
 
 
-def _check_words(table: pd.DataFrame, argument: str) -> pd.DataFrame:
+def _convert_word_table(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     """Return a table of words as a segment frame."""
     refuse_other_tables(table, argument)
     if not is_frame(table):

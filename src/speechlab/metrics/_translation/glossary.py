@@ -110,9 +110,9 @@ def build_glossary_table(
     by_source = isinstance(glossary, Mapping) and texts.sources is not None
     originals = texts.sources if by_source and texts.sources is not None else texts.first_references
     (hypotheses,) = texts.systems.values()
-    heard_terms = _build_finder(targets, language)
+    heard_terms = _build_term_finder(targets, language)
     said_terms = (
-        _build_finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
+        _build_term_finder({term: [term] for term in targets}, source_language) if by_source else heard_terms
     )
     expected, hits = Counter[str](), Counter[str]()
     missed: dict[str, list[int]] = {term: [] for term in targets}
@@ -138,7 +138,7 @@ def build_glossary_table(
     return build_table(rows, _TYPES)
 
 
-def _build_finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
+def _build_term_finder(terms: dict[str, list[str]], language: str | None) -> Callable[[str], list[str]]:
     """Return a function from a text to the terms in it, each as often as it occurs."""
     code = None if language is None else language_code(language)
     # Not the English normalizer, which removes words in parentheses.

@@ -55,17 +55,17 @@ class PairedDraws:
 
         sacrebleu leaves these draws out. Its p-value is too small for few blocks or coarse scores.
         """
-        observed, tolerance = _compute_difference(base.sum(0), other.sum(0), score)
+        observed, tolerance = _compute_score_difference(base.sum(0), other.sum(0), score)
         as_large = larger = 0
         random = np.random.default_rng(self.seed)
-        for size in self._split_draws():
+        for size in self._iterate_batch_sizes():
             swapped = random.integers(2, size=(size, self.blocks), dtype=bool)
             counts = np.ones(size, dtype=np.int64)
             if self.blocks <= _FEW:  # most draws are equal: score each distinct one once
                 swapped, counts = np.unique(swapped, axis=0, return_counts=True)
-            sums = _swap_and_sum(swapped, base, other), _swap_and_sum(swapped, other, base)
+            sums = _sum_swapped_systems(swapped, base, other), _sum_swapped_systems(swapped, other, base)
             for first, second, count in zip(*sums, counts.tolist(), strict=True):
-                difference, _ = _compute_difference(first, second, score)
+                difference, _ = _compute_score_difference(first, second, score)
                 larger += count * (difference > observed)
                 as_large += count * (difference >= observed - tolerance)
         return (as_large + 1) / (self.draws + 1), (larger + 1) / (self.draws + 1)
@@ -74,30 +74,32 @@ class PairedDraws:
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
         """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`."""
-        observed, _ = _compute_difference(base.sum(0), other.sum(0), score)
+        observed, _ = _compute_score_difference(base.sum(0), other.sum(0), score)
         samples = []
         random = np.random.default_rng(self.seed)
-        for size in self._split_draws():
+        for size in self._iterate_batch_sizes():
             drawn = random.choice(self.blocks, size=(size, self.blocks), replace=True)
             counts = np.stack([np.bincount(row, minlength=self.blocks) for row in drawn]).astype(np.float64)
             # In 32 bits as in sacrebleu: with 64 bits, scores would differ from it in the last digits.
             pairs = zip((counts @ base).astype("float32"), (counts @ other).astype("float32"), strict=True)
-            samples += [_compute_difference(first, second, score, listed=False)[0] for first, second in pairs]
+            samples += [
+                _compute_score_difference(first, second, score, listed=False)[0] for first, second in pairs
+            ]
         differences = np.array(samples)
         p = (int(((differences - differences.mean()) > observed).sum()) + 1) / (self.draws + 1)
         return p, p
 
-    def _split_draws(self) -> Iterator[int]:
+    def _iterate_batch_sizes(self) -> Iterator[int]:
         step = max(1, _CELLS_AT_ONCE // max(self.blocks, 1))
         return (min(step, self.draws - start) for start in range(0, self.draws, step))
 
 
-def _swap_and_sum(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+def _sum_swapped_systems(swapped: NDArray[np.bool_], base: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
     sums = swapped.astype(np.float64) @ base + (~swapped).astype(np.float64) @ other
     return np.asarray(sums, dtype=np.int64 if np.issubdtype(base.dtype, np.integer) else np.float64)
 
 
-def _compute_difference(
+def _compute_score_difference(
     first: NDArray[Any], second: NDArray[Any], score: Callable[[Any], float], *, listed: bool = True
 ) -> tuple[float, float]:
     """Return the absolute difference of the scores of two sums, and its tolerance for rounding errors."""
@@ -207,7 +209,7 @@ def compare_translations(
         for name, measures in zip(names, compared, strict=True):
             blocks, score = bootstrap.sum_blocks(measures[metric].statistics), measures[metric].score
             both = np.hstack([statistics, measures[metric].statistics])
-            low, high = interval.compute_figure_interval(both, partial(_compute_gain, compute))
+            low, high = interval.compute_figure_interval(both, partial(_compute_score_gain, compute))
             p, theirs = run(base, blocks, compute)
             figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
             of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
@@ -216,7 +218,7 @@ def compare_translations(
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
 
-def _compute_gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
+def _compute_score_gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
     """Return the difference of the scores of two systems, from their sums side by side."""
     return compute(sums[len(sums) // 2 :]) - compute(sums[: len(sums) // 2])
 

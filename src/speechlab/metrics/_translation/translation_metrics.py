@@ -121,7 +121,7 @@ def compute_measures(
     # In sacrebleu's order: all first references, then all second ones, and so on; None if missing.
     streams = list(zip_longest(*texts.references))
     measures = {
-        name: _compute_with_sacrebleu(metric, translations, streams) for name, metric in metrics.items()
+        name: _measure_with_sacrebleu(metric, translations, streams) for name, metric in metrics.items()
     }
     sources = texts.sources or [""] * len(translations)
     for name, scorer in collect_functions(scorers, "scorers", metrics).items():
@@ -144,7 +144,7 @@ def compute_measures(
     return measures
 
 
-def _compute_with_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> Measurement:
+def _measure_with_sacrebleu(metric: Any, translations: list[str], streams: list[Any]) -> Measurement:
     sums = metric._extract_corpus_statistics(translations, streams)  # noqa: SLF001 - sums of these are the corpus score
     score = metric._aggregate_and_compute(sums).score  # noqa: SLF001 - as above
     compute = metric._compute_score_from_stats  # noqa: SLF001 - as above

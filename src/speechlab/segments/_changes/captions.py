@@ -119,16 +119,16 @@ def _divide_segment(
     duration = end - start
     if is_caption(text, line_width, lines) and duration <= longest_s:
         return [(start, end, text)]
-    tokens = _split_tokens(join_texts(text.split("\n")))
+    tokens = _split_into_tokens(join_texts(text.split("\n")))
     width = sum(token.width for token in tokens)
     count = max(math.ceil(width / (line_width * lines)), math.ceil(duration / longest_s - 1e-9))
     count = min(count, len(tokens)) if duration else 1
     if count <= 1:
-        caption = text if is_caption(text, line_width, lines) else _wrap_lines(tokens, line_width, lines)
+        caption = text if is_caption(text, line_width, lines) else _wrap_tokens(tokens, line_width, lines)
         return [(start, end, caption)]
     while True:
         groups = _divide_tokens(tokens, count, line_width * lines)
-        captions = [_wrap_lines(group, line_width, lines) for group in groups]
+        captions = [_wrap_tokens(group, line_width, lines) for group in groups]
         shares = [0, *accumulate(sum(token.width for token in group) for group in groups)]
         times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
         if count == len(tokens) or all(
@@ -141,12 +141,16 @@ def _divide_segment(
         count = min(len(tokens), count + 1 + count // 20)
 
 
-def _split_tokens(text: str) -> list[_Token]:
+def _split_into_tokens(text: str) -> list[_Token]:
     tokens: list[_Token] = []
     words = text.split()
     for number, word in enumerate(words):
         space = " " if number < len(words) - 1 else ""
-        cuts = [0, *(at for at in range(1, len(word)) if _can_break(word[at - 1], word[at])), len(word)]
+        cuts = [
+            0,
+            *(at for at in range(1, len(word)) if _can_break_between(word[at - 1], word[at])),
+            len(word),
+        ]
         for first, last in pairwise(cuts):
             chunk = word[first:last]
             cost = next((cost for cost, form in _BREAKS if form.search(chunk)), None)
@@ -158,7 +162,7 @@ def _split_tokens(text: str) -> list[_Token]:
     return tokens
 
 
-def _can_break(before: str, after: str) -> bool:
+def _can_break_between(before: str, after: str) -> bool:
     """Return whether a line may end between two characters without a space between them."""
     wide = [unicodedata.east_asian_width(character) in "WF" for character in (before, after)]
     return any(wide) and after not in _NOT_FIRST and before not in _NOT_LAST and not before.isdigit()
@@ -182,7 +186,7 @@ def _divide_tokens(tokens: list[_Token], count: int, room: int) -> list[list[_To
     return [*groups, tokens[first:]]
 
 
-def _wrap_lines(tokens: list[_Token], line_width: int, lines: int) -> str:
+def _wrap_tokens(tokens: list[_Token], line_width: int, lines: int) -> str:
     """Return the tokens in as few lines as possible, of about equal width; more than ``lines`` if they need more."""
     text = "".join(token.text for token in tokens).strip()
     needed = max(1, math.ceil(measure_width(text) / line_width))
@@ -263,9 +267,9 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
     """
     checked = frame(table)
     letters = [_SIGNS.sub("", text).casefold() for text in checked["text"]]
-    repeated = _find_repeats(checked.assign(text=letters, place=range(len(checked))))
+    repeated = _find_repeated_segments(checked.assign(text=letters, place=range(len(checked))))
     reasons = [
-        _find_doubt(letters_said, text, end - start, again=place in repeated)
+        _find_doubt_reason(letters_said, text, end - start, again=place in repeated)
         for place, (letters_said, text, start, end) in enumerate(
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
@@ -273,7 +277,7 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
     return pd.Series(reasons, table.index, dtype=text_dtype(), name="doubt")
 
 
-def _find_doubt(letters: str, text: str, seconds: float, *, again: bool) -> str:
+def _find_doubt_reason(letters: str, text: str, seconds: float, *, again: bool) -> str:
     width = measure_width(letters)
     if letters in _STOCK:
         return "stock phrase"
@@ -284,7 +288,7 @@ def _find_doubt(letters: str, text: str, seconds: float, *, again: bool) -> str:
     return "dense" if seconds and width >= _MANY and width > _DENSE * seconds else ""
 
 
-def _find_repeats(table: pd.DataFrame) -> set[int]:
+def _find_repeated_segments(table: pd.DataFrame) -> set[int]:
     """Positions of segments in a row of one recording with the same letters."""
     ordered = in_order(table)
     rows = zip(ordered["file"], ordered["text"], ordered["place"], strict=True)

@@ -45,7 +45,7 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     Raises:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
-    spans, within, files = _build_spans(table, extent)
+    spans, within, files = _build_spans_and_extent(table, extent)
     layers = build_layers([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
     # An edge of the extent may separate two pieces of one silence. Pieces that touch are joined.
@@ -78,7 +78,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
            covered_s  overlapped_s  share
         0        3.0           1.0   0.75
     """
-    spans, within, files = _build_spans(table, extent)
+    spans, within, files = _build_spans_and_extent(table, extent)
     count = len(files)
     layers = build_layers([spans, within], count)
     depth, inside = layers.depths[0], layers.depths[1] > 0
@@ -99,7 +99,9 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     )
 
 
-def _build_spans(table: pd.DataFrame, extent: Extent | None) -> tuple[Stretches, Stretches, list[str]]:
+def _build_spans_and_extent(
+    table: pd.DataFrame, extent: Extent | None
+) -> tuple[Stretches, Stretches, list[str]]:
     checked = frame(table)
     if extent is not None:
         (spans, within), files = to_stretches([checked, to_extent_frame(extent, checked["file"])])

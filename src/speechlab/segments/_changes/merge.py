@@ -69,7 +69,7 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
     Raises:
         SegmentError: The table is not a segment frame, or the gap is not a number of 0 or more.
     """
-    checked, spans, count = _build_groups(table, gap, by)
+    checked, spans, count = _build_grouped_stretches(table, gap, by)
     runs = find_runs(spans, count, int(to_ticks(gap)))
     return merge_runs(checked, runs, runs.heads, runs.spans)
 
@@ -93,7 +93,7 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     Raises:
         SegmentError: As :func:`merge`.
     """
-    checked, spans, count = _build_groups(table, gap, by)
+    checked, spans, count = _build_grouped_stretches(table, gap, by)
     runs = find_runs(spans, count, int(to_ticks(gap)) - 1)
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
@@ -224,7 +224,9 @@ def merge_runs(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans:
     return result
 
 
-def _build_groups(table: pd.DataFrame, gap: float, by: Sequence[str]) -> tuple[pd.DataFrame, Stretches, int]:
+def _build_grouped_stretches(
+    table: pd.DataFrame, gap: float, by: Sequence[str]
+) -> tuple[pd.DataFrame, Stretches, int]:
     """The checked table, its stretches numbered by their values in ``by``, and how many of these there are."""
     check_seconds(gap, "gap")
     checked = frame(table)

@@ -29,7 +29,7 @@ _HEADS = re.compile(r"(?:item|intervals|points) ?\[|ooTextFile short")
 
 
 @contextlib.contextmanager
-def _open_plain_file(suffix: str, data: bytes = b"") -> Iterator[Path]:
+def _open_temporary_path(suffix: str, data: bytes = b"") -> Iterator[Path]:
     """A file for a library that reads from paths and writes to them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"segments{suffix}")
@@ -64,7 +64,7 @@ def read_textgrid(source: SourceFile) -> Iterator[Row]:
         base = unique.removesuffix(_POINTS)
         speaker = base if base in {*names, _TIER} else unique
         rows += [(line, row | {"speaker": speaker}) for line, row in entries]
-    return _sort_by_time(rows)
+    return _sort_rows_by_time(rows)
 
 
 class _Values:
@@ -84,7 +84,7 @@ class _Values:
 
     def take_text(self, what: str) -> str:
         """Return the next value, a text."""
-        value = self._take(what)
+        value = self._take_next_value(what)
         if value[1] is None:
             self._source.raise_fault(
                 f"expected {what}, a text in quotation marks, not {value[0]!r:.40}", self._line
@@ -93,12 +93,12 @@ class _Values:
 
     def take_number(self, what: str) -> float:
         """Return the next value, a number."""
-        value = self._take(what)
+        value = self._take_next_value(what)
         if value[2] is None:
             self._source.raise_fault(f"expected {what}, a number, not {value[0]!r:.40}", self._line)
         return float(value[2])
 
-    def _take(self, what: str) -> re.Match[str]:
+    def _take_next_value(self, what: str) -> re.Match[str]:
         value = next(self._found, None)
         if value is None:
             self._source.raise_fault(f"the file ends before {what}; it is not a whole TextGrid", self._line)
@@ -135,7 +135,7 @@ def encode_textgrid(table: pd.DataFrame, sink: Sink) -> str:
         sink.add_note(1, "second of silence is written, since a TextGrid cannot be empty")
     longest = max(end.tolist(), default=0.0) or 1.0
     grid = textgrid.Textgrid()
-    with _open_plain_file(".TextGrid") as path:
+    with _open_temporary_path(".TextGrid") as path:
         try:
             for name, entries in (tiers or ({} if points else {_TIER: []})).items():
                 grid.addTier(
@@ -158,7 +158,7 @@ def read_elan(source: SourceFile) -> Iterator[Row]:
         source.raise_fault(
             f"the first element is {root.name!r:.40}; an ELAN file has ANNOTATION_DOCUMENT", root.line
         )
-    unit_s, origin_s = _find_unit(source, root), _find_origin(source, root)
+    unit_s, origin_s = _find_time_unit(source, root), _find_time_origin(source, root)
     times: dict[str, float | None] = {}
     for order in root.find_children("TIME_ORDER"):
         for slot in order.find_children("TIME_SLOT"):
@@ -167,9 +167,9 @@ def read_elan(source: SourceFile) -> Iterator[Row]:
             times[slot.attributes.get("TIME_SLOT_ID", "")] = float(value or 0) if is_number else None
     rows = []
     for tier in root.find_children("TIER"):
-        entries = _find_annotations(tier)
+        entries = _list_timed_annotations(tier)
         name = tier.attributes.get("TIER_ID", "")
-        known = times | _space_slots(entries, times)
+        known = times | _interpolate_slot_times(entries, times)
         for first, last, text, line in entries:
             start, end = known.get(first), known.get(last)
             if start is None or end is None:
@@ -177,10 +177,10 @@ def read_elan(source: SourceFile) -> Iterator[Row]:
                 continue
             span = {"start": round(start * unit_s + origin_s, 6), "end": round(end * unit_s + origin_s, 6)}
             rows.append((line, {**span, "text": text, "speaker": name}))
-    return _sort_by_time(rows)
+    return _sort_rows_by_time(rows)
 
 
-def _find_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
+def _list_timed_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
     """The annotations of a tier with times of its own: slots, text and line. Those that refer to others have none."""
     return [
         (
@@ -194,7 +194,7 @@ def _find_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
     ]
 
 
-def _find_unit(source: SourceFile, root: Element) -> float:
+def _find_time_unit(source: SourceFile, root: Element) -> float:
     """Seconds in a unit of the file's times."""
     head = next(root.find_children("HEADER"), root)
     unit = head.attributes.get("TIME_UNITS") or "milliseconds"
@@ -203,7 +203,7 @@ def _find_unit(source: SourceFile, root: Element) -> float:
     return _UNITS_S[unit]
 
 
-def _find_origin(source: SourceFile, root: Element) -> float:
+def _find_time_origin(source: SourceFile, root: Element) -> float:
     """The time of the medium at which the times of the file begin."""
     media = [
         medium for head in root.find_children("HEADER") for medium in head.find_children("MEDIA_DESCRIPTOR")
@@ -219,7 +219,7 @@ def _find_origin(source: SourceFile, root: Element) -> float:
     return int(origins[0]) / 1000 if origins else 0.0
 
 
-def _space_slots(
+def _interpolate_slot_times(
     entries: list[tuple[str, str, str, int]], times: dict[str, float | None]
 ) -> dict[str, float | None]:
     """Times of slots between annotations that touch, which need none: ELAN spaces them evenly, and so does this."""
@@ -255,7 +255,7 @@ def encode_elan(table: pd.DataFrame, sink: Sink) -> bytes:
         document.add_tier(name)
     for name, start, end, text in zip(speakers, starts, ends, table["text"].tolist(), strict=True):
         document.add_annotation(name, start, end, text)
-    with _open_plain_file(".eaf") as path:
+    with _open_temporary_path(".eaf") as path:
         elan.to_eaf(str(path), document)
         return path.read_bytes()
 
@@ -285,6 +285,6 @@ def encode_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> s
     return out.getvalue()
 
 
-def _sort_by_time(rows: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[Row]:
+def _sort_rows_by_time(rows: Iterable[tuple[int, dict[str, Any]]]) -> Iterator[Row]:
     for line, row in sorted(rows, key=lambda entry: (entry[1]["start"], entry[1]["end"])):
         yield line, row | {"speaker": "" if row["speaker"] == _TIER else row["speaker"]}

@@ -30,7 +30,7 @@ _LABELS = re.compile(r"<[^\s<>]*>$")
 
 def read_rttm(source: SourceFile) -> Iterator[Row]:
     """Read the SPEAKER lines of RTTM; lines of its other types are ignored."""
-    for number, fields in _split_fields(source):
+    for number, fields in _iter_line_fields(source):
         if fields[0] in _OTHER_RTTM:
             continue
         if fields[0] != "SPEAKER":
@@ -38,7 +38,11 @@ def read_rttm(source: SourceFile) -> Iterator[Row]:
         if not 8 <= len(fields) <= 10:
             source.raise_fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
         _, file, channel, start, length, _, _, speaker, confidence = [*fields, _NONE][:9]
-        row = {"file": file, "channel": _parse_optional(channel), "speaker": _parse_optional(speaker)}
+        row = {
+            "file": file,
+            "channel": _parse_optional_field(channel),
+            "speaker": _parse_optional_field(speaker),
+        }
         row |= _parse_times(source, start, length, number)
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
@@ -57,7 +61,7 @@ def encode_rttm(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_ctm(source: SourceFile) -> Iterator[Row]:
     """Read CTM: one word per line, with optional confidence, type and speaker."""
-    for number, fields in _split_fields(source):
+    for number, fields in _iter_line_fields(source):
         if not 5 <= len(fields) <= 8:
             source.raise_fault(
                 f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
@@ -69,7 +73,7 @@ def read_ctm(source: SourceFile) -> Iterator[Row]:
             source.raise_fault(
                 "alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number
             )
-        row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional(speaker)}
+        row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional_field(speaker)}
         row |= _parse_times(source, start, length, number)
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
@@ -92,7 +96,7 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
 
     Segments that are not scored are left out; of alternatives ``{ a / b }`` the first is taken.
     """
-    for number, line in _skip_comments(source):
+    for number, line in _iter_content_lines(source):
         fields = line.split(maxsplit=5)
         if len(fields) < 5:
             source.raise_fault(
@@ -102,7 +106,7 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
         row = {
             "file": file,
             "channel": channel,
-            "speaker": _parse_optional(speaker),
+            "speaker": _parse_optional_field(speaker),
             "text": text.strip(),
             "labels": "",
         }
@@ -113,12 +117,12 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
         if speaker.lower() in _GAPS or row["text"].lower() == _UNSCORED:
             continue
         if "{" in row["text"] and _CHOICE.search(row["text"]):
-            row["text"] = " ".join(_CHOICE.sub(_choose_first, row["text"]).split())
+            row["text"] = " ".join(_CHOICE.sub(_get_first_alternative, row["text"]).split())
             source.note(f"alternatives but the first, in {text.strip()!r:.60}", number)
         yield number, row | times
 
 
-def _choose_first(found: re.Match[str]) -> str:
+def _get_first_alternative(found: re.Match[str]) -> str:
     return "" if found[1].strip() == "@" else found[1]
 
 
@@ -145,7 +149,7 @@ def encode_stm(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_uem(source: SourceFile) -> Iterator[Row]:
     """Read UEM: the stretches to score."""
-    for number, fields in _split_fields(source):
+    for number, fields in _iter_line_fields(source):
         if len(fields) != 4:
             source.raise_fault(
                 f"the line has {len(fields)} fields; expected file, channel, start and end", number
@@ -161,15 +165,15 @@ def encode_uem(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{place} {start} {format_seconds(end)}\n" for (place, start, _, _), end in places)
 
 
-def _skip_comments(source: SourceFile) -> Iterator[tuple[int, str]]:
+def _iter_content_lines(source: SourceFile) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in source.list_lines() if not line.lstrip().startswith(";;"))
 
 
-def _split_fields(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    return ((number, line.split()) for number, line in _skip_comments(source))
+def _iter_line_fields(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    return ((number, line.split()) for number, line in _iter_content_lines(source))
 
 
-def _parse_optional(value: str) -> str:
+def _parse_optional_field(value: str) -> str:
     return "" if value == _NONE else value
 
 

@@ -24,7 +24,7 @@ def read_substation(source: SourceFile) -> Iterator[Row]:
             in_events = kind.lower().startswith("[events")
             any_event = any_event or in_events
         elif in_events and kind == "Format":
-            names = _parse_names(source, rest, number)
+            names = _parse_column_names(source, rest, number)
         elif in_events and kind == "Dialogue":
             fields = rest.split(",", len(names) - 1)
             if len(fields) < len(names):
@@ -36,7 +36,7 @@ def read_substation(source: SourceFile) -> Iterator[Row]:
                 wrong = row["start"] if start is None else row["end"]
                 source.note(f"{wrong.strip()!r:.40} is not a time such as 0:00:01.50", number)
                 continue
-            text = _collect_text(row["text"])
+            text = _extract_visible_text(row["text"])
             if text or not _DRAWING.search(row["text"]):
                 speaker = row.get("name", row.get("actor", "")).strip()
                 yield number, {"start": start, "end": end, "text": text, "speaker": speaker}
@@ -44,7 +44,7 @@ def read_substation(source: SourceFile) -> Iterator[Row]:
         source.raise_fault("the file has no section [Events], which holds the captions")
 
 
-def _parse_names(source: SourceFile, text: str, line: int) -> list[str]:
+def _parse_column_names(source: SourceFile, text: str, line: int) -> list[str]:
     names = [name.strip().lower() for name in text.split(",")]
     if missing := {"start", "end", "text"} - set(names):
         source.raise_fault(f"the line names no field {min(missing)!r}, which captions need", line)
@@ -64,7 +64,7 @@ def _parse_time(text: str) -> float | None:
     return (whole * 1000 + int(fraction.ljust(3, "0"))) / 1000
 
 
-def _collect_text(text: str) -> str:
+def _extract_visible_text(text: str) -> str:
     r"""The text without parts in braces and without drawings, which go from ``\p1`` to ``\p0``."""
     if "{" in text:
         pieces, is_drawing = [], False

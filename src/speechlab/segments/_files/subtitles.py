@@ -50,15 +50,15 @@ def read_srt(source: SourceFile) -> Iterator[Row]:
     lines = source.decode_text().split("\n")
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=False)
     cues = list(parser.parse_cues(0))
-    for line, start, end, text in _remove_repeats(source, cues, _strip_styles, is_rolling=False):
-        yield line, {"start": start, "end": end, "text": _strip_styles(text)}
+    for line, start, end, text in _remove_repeated_lines(source, cues, _strip_srt_tags, is_rolling=False):
+        yield line, {"start": start, "end": end, "text": _strip_srt_tags(text)}
 
 
 def encode_srt(table: pd.DataFrame, sink: Sink) -> str:
     """Write SRT. Tags such as ``<i>``, which are styles there, are written unchanged."""
     starts, ends = sink.to_milliseconds(table)
-    texts = _remove_blank_lines(table, sink)
-    styled = sum(("<" in text or "{" in text) and _strip_styles(text) != text for text in texts)
+    texts = _clean_cue_texts(table, sink)
+    styled = sum(("<" in text or "{" in text) and _strip_srt_tags(text) != text for text in texts)
     sink.add_note(styled, "texts with tags, which are styles there")
     cues = []
     for number, (start, end, text) in enumerate(zip(starts, ends, texts, strict=True), 1):
@@ -79,7 +79,9 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
-    for number, start, end, cue in _remove_repeats(source, cues, _strip_tags, is_rolling=is_rolling):
+    for number, start, end, cue in _remove_repeated_lines(
+        source, cues, _strip_webvtt_tags, is_rolling=is_rolling
+    ):
         for speaker, text in _split_voices(cue):
             yield number, {"start": start, "end": end, "text": text, "speaker": speaker}
 
@@ -89,7 +91,7 @@ def encode_vtt(table: pd.DataFrame, sink: Sink) -> str:
     starts, ends = sink.to_milliseconds(table)
     names = sink.format_speakers(table, without="<>")
     cues = ["WEBVTT\n"]
-    for start, end, text, name in zip(starts, ends, _remove_blank_lines(table, sink), names, strict=True):
+    for start, end, text, name in zip(starts, ends, _clean_cue_texts(table, sink), names, strict=True):
         cue = _escape_markup(text)
         if name:
             cue = f"<v {_escape_markup(name)}>{cue}</v>"
@@ -111,18 +113,18 @@ class _CueLines:
 
     def parse_cues(self, first: int) -> Iterator[_Cue]:
         """Yield the cues from a line on. A line of times begins a cue, also without a blank line before it."""
-        timings = self._find_timings(first)
+        timings = self._find_timing_lines(first)
         is_numbered = bool(timings) and timings[0][0] > 0 and self.texts[timings[0][0] - 1].isdecimal()
-        ends = [self._find_head(at, first, is_numbered) for at, _, _ in timings] + [len(self.lines)]
-        self._note_untimed(first, ends[0])
+        ends = [self._find_cue_start(at, first, is_numbered) for at, _, _ in timings] + [len(self.lines)]
+        self._note_untimed_blocks(first, ends[0])
         for (at, start, end), stop in zip(timings, ends[1:], strict=True):
-            text, rest = self._find_text(at + 1, stop)
+            text, rest = self._read_cue_text(at + 1, stop)
             if start is not None and end is not None:
                 yield at + 1, start, end, text
             if rest < stop:
-                self._note_untimed(rest, stop)
+                self._note_untimed_blocks(rest, stop)
 
-    def _find_timings(self, first: int) -> list[tuple[int, float | None, float | None]]:
+    def _find_timing_lines(self, first: int) -> list[tuple[int, float | None, float | None]]:
         """Return the lines that are, or are meant as, the times of a cue, with the times of those that are."""
         found: list[tuple[int, float | None, float | None]] = []
         for at, line in enumerate(self.lines):
@@ -130,31 +132,31 @@ class _CueLines:
                 continue
             if "-->" in line:
                 timing = _TIMING.match(line)
-                if timing is not None or self._is_meant(at):
+                if timing is not None or self._is_meant_as_timing(at):
                     found.append((at, *self._parse_timing(at, timing)))
             elif ":" in line and self.texts[at][0].isdigit() and _TIMES_MEANT.match(line):
                 found.append((at, *self._parse_timing(at, None)))
         return found
 
-    def _is_meant(self, at: int) -> bool:
+    def _is_meant_as_timing(self, at: int) -> bool:
         """Return whether a line with an arrow, but without well-formed times, is meant as times."""
         if _TIMES_MEANT.match(self.lines[at]):
             return True
         # An arrow without times is text, but for the first line of a block, and the second after a number.
-        above, is_number = self._is_blank(at - 1), at > 0 and self.texts[at - 1].isdecimal()
-        return above or (is_number and self._is_blank(at - 2))
+        above, is_number = self._is_blank_line(at - 1), at > 0 and self.texts[at - 1].isdecimal()
+        return above or (is_number and self._is_blank_line(at - 2))
 
-    def _is_blank(self, at: int) -> bool:
+    def _is_blank_line(self, at: int) -> bool:
         return at < 0 or not self.texts[at]
 
-    def _find_head(self, at: int, first: int, is_numbered: bool) -> int:
+    def _find_cue_start(self, at: int, first: int, is_numbered: bool) -> int:
         """Return the line with which a cue begins: that of its times, or one before with its name."""
         if at <= first or not self.texts[at - 1]:
             return at
-        begins_block = at - 1 == first or self._is_blank(at - 2)
+        begins_block = at - 1 == first or self._is_blank_line(at - 2)
         return at - 1 if begins_block or (is_numbered and self.texts[at - 1].isdecimal()) else at
 
-    def _find_text(self, begin: int, end: int) -> tuple[str, int]:
+    def _read_cue_text(self, begin: int, end: int) -> tuple[str, int]:
         """Return the text of a cue, and the line after it."""
         # WebVTT has lines of spaces within a text; in SRT they separate cues.
         lines = self.lines if self.has_comments else self.texts
@@ -168,14 +170,14 @@ class _CueLines:
                 return text, stop
             # a blank line between the times and the text
             begin = next((at for at in range(stop, end) if self.texts[at]), end)
-            if begin == end or self.texts[begin].isdecimal() or self._is_comment(begin):
+            if begin == end or self.texts[begin].isdecimal() or self._is_comment_start(begin):
                 break
         return "", stop
 
-    def _is_comment(self, at: int) -> bool:
+    def _is_comment_start(self, at: int) -> bool:
         return self.has_comments and _COMMENT_BLOCK.match(self.lines[at]) is not None
 
-    def _note_untimed(self, begin: int, end: int) -> None:
+    def _note_untimed_blocks(self, begin: int, end: int) -> None:
         """Note the blocks of lines that have no time."""
         if not any(self.texts[begin:end]):
             return
@@ -185,7 +187,7 @@ class _CueLines:
                 begins = True
             elif begins:
                 begins = False
-                if not self._is_comment(at):
+                if not self._is_comment_start(at):
                     self.source.note(f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1)
 
     def _parse_timing(self, at: int, timing: re.Match[str] | None) -> tuple[float, float] | tuple[None, None]:
@@ -209,11 +211,11 @@ def _format_clock(milliseconds: int, point: str) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{fraction:03d}"
 
 
-def _remove_repeats(
+def _remove_repeated_lines(
     source: SourceFile, cues: list[_Cue], strip: Callable[[str], str], *, is_rolling: bool
 ) -> Iterator[_Cue]:
     """Yield the cues with lines that are new. Rolling captions repeat the last lines of the cue before."""
-    repeats = [0, *(_count_repeats(one, other, strip) for one, other in pairwise(cues))]
+    repeats = [0, *(_count_repeated_lines(one, other, strip) for one, other in pairwise(cues))]
     if not is_rolling and any(repeats):
         steps = [
             line
@@ -231,7 +233,7 @@ def _remove_repeats(
             yield line, start, end, "\n".join(text.split("\n")[count:])
 
 
-def _count_repeats(one: _Cue, other: _Cue, strip: Callable[[str], str]) -> int:
+def _count_repeated_lines(one: _Cue, other: _Cue, strip: Callable[[str], str]) -> int:
     """Return the number of lines with which a cue repeats the last lines of the one before."""
     _, _, end, text = one
     _, start, _, next_text = other
@@ -242,7 +244,7 @@ def _count_repeats(one: _Cue, other: _Cue, strip: Callable[[str], str]) -> int:
     return next((count for count in range(longest, 0, -1) if shown[-count:] == next_shown[:count]), 0)
 
 
-def _remove_blank_lines(table: pd.DataFrame, sink: Sink) -> list[str]:
+def _clean_cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
     """Texts without blank lines, which would end the cue."""
     return sink.change_texts(
         table["text"].tolist(),
@@ -256,14 +258,14 @@ def _escape_markup(text: str) -> str:
     return escaped.replace("{\\", "&#123;\\")
 
 
-def _strip_styles(text: str) -> str:
+def _strip_srt_tags(text: str) -> str:
     """Return a text of SRT without tags; other angle brackets and braces are text."""
     if "<" not in text and "{" not in text:
         return text
     return _STYLE.sub("", _BREAK.sub("\n", _RUBY_TEXT.sub("", text))).strip()
 
 
-def _strip_tags(text: str) -> str:
+def _strip_webvtt_tags(text: str) -> str:
     """Return a line of WebVTT without tags."""
     return unescape(_TAG.sub("", _OVERRIDE.sub("", _RUBY_TEXT.sub("", text)))).strip()
 

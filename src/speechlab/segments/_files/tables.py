@@ -24,7 +24,7 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
     names: list[str] = []
     is_asked = source.unit is None and _choose_delimiter(source.path) == "\t"
     scale = 1_000 if source.unit == "ms" else 1
-    for line, cells in _read_cells(source):
+    for line, cells in _iter_row_cells(source):
         if not cells:
             continue
         if not names:
@@ -55,11 +55,11 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
         source.raise_fault(f"{message}: unit='ms' or unit='s'", 2)
 
 
-def _read_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
+def _iter_row_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
     """The lines and cells of CSV or TSV. In TSV quotes are text, but for files that only quotes make a table."""
     text, separator = source.decode_text(exact=True), _choose_delimiter(source.path)
     if separator == "\t" and not has_quotes(text.split("\n")):
-        yield from _split_cells(text)
+        yield from _split_tsv_cells(text)
         return
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     before, rows = 0, []
@@ -72,14 +72,14 @@ def _read_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
                 yield line, cells
     except csv.Error as error:
         if separator == "\t":
-            yield from _split_cells(text)
+            yield from _split_tsv_cells(text)
             return
         source.raise_fault(f"this is not valid CSV: {error}", before + 1)
     swallowed = any("\n" in cell and "\t" in cell for _, cells in rows for cell in cells)
-    yield from _split_cells(text) if swallowed else rows
+    yield from _split_tsv_cells(text) if swallowed else rows
 
 
-def _split_cells(text: str) -> Iterator[tuple[int, list[str]]]:
+def _split_tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")  # noqa: PLW2901 - the same line
         cells = line.split("\t") if line else []
@@ -92,7 +92,7 @@ def encode_csv(table: pd.DataFrame, sink: Sink) -> str:
     writer = csv.writer(out, delimiter=_choose_delimiter(sink.path))
     if sink.register_columns(table):
         writer.writerow([guard_cell(name) for name in table.columns])
-    columns = [_format_cells(table, name) for name in table.columns]
+    columns = [_format_column_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return "".join(out)
 
@@ -108,7 +108,7 @@ def _choose_delimiter(path: str) -> str:
     return "\t" if path.lower().removesuffix(".gz").endswith(".tsv") else ","
 
 
-def _format_cells(table: pd.DataFrame, name: Any) -> list[str]:
+def _format_column_cells(table: pd.DataFrame, name: Any) -> list[str]:
     if name in {"start", "end"}:
         return [repr(value) for value in to_seconds(to_ticks(table[name])).tolist()]
     return [
@@ -168,9 +168,13 @@ def encode_labels(table: pd.DataFrame, sink: Sink) -> str:
 def encode_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as all writers
     """Write NeMo's manifest."""
     columns = {name: ours for name, ours in NEMO.items() if ours in table.columns}
-    return _build_manifest(
+    return _format_manifest(
         table,
-        lambda row, start, length: {**_rename_columns(row, columns), "offset": start, "duration": length},
+        lambda row, start, length: {
+            **_rename_filled_fields(row, columns),
+            "offset": start,
+            "duration": length,
+        },
     )
 
 
@@ -184,7 +188,7 @@ def encode_lhotse(table: pd.DataFrame, sink: Sink) -> str:
             )
 
     def build_entry(row: Mapping[str, Any], start: float, length: float) -> dict[str, Any]:
-        recording = _rename_columns(row, columns)
+        recording = _rename_filled_fields(row, columns)
         channel = int(row.get("channel") or 0)
         number = sink.numbers[row["file"]]
         sink.numbers[row["file"]] += 1
@@ -197,10 +201,10 @@ def encode_lhotse(table: pd.DataFrame, sink: Sink) -> str:
         }
 
     sink.add_note(get_column(table, "channel").count(""), "rows without a channel are written as channel 0")
-    return _build_manifest(table, build_entry)
+    return _format_manifest(table, build_entry)
 
 
-def _build_manifest(
+def _format_manifest(
     table: pd.DataFrame, entry: Callable[[Mapping[str, Any], float, float], dict[str, Any]]
 ) -> str:
     start, end = to_ticks(table["start"]), to_ticks(table["end"])
@@ -213,7 +217,7 @@ def _build_manifest(
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in entries)
 
 
-def _rename_columns(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
+def _rename_filled_fields(row: Mapping[str, Any], columns: dict[str, str]) -> dict[str, Any]:
     always = {"file", "text"}
     return {
         name: row[ours]

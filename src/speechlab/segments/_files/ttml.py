@@ -49,11 +49,11 @@ class _Clock:
             return whole * 1_000_000 + (round(float(fraction) * 1_000_000) if fraction else 0)
         counted = Fraction(frames or 0) + Fraction(parts or 0) / self.sub_frames
         if not self.is_smpte:
-            return whole * 1_000_000 + self._to_time(counted)
+            return whole * 1_000_000 + self._frames_to_microseconds(counted)
         if self.drops_frames:
             past = whole // 60
             counted -= _DROPPED_FRAMES * (past - past // 10)
-        return self._to_time((whole + Fraction(fraction or 0)) * self.frame_rate + counted)
+        return self._frames_to_microseconds((whole + Fraction(fraction or 0)) * self.frame_rate + counted)
 
     def _parse_offset(self, text: str) -> int | None:
         offset = _OFFSET.match(text)
@@ -61,10 +61,10 @@ class _Clock:
             return None
         count, unit = Fraction(offset[1]), offset[2]
         if unit == "f":
-            return self._to_time(count)
+            return self._frames_to_microseconds(count)
         return round(count / self.ticks * 1_000_000 if unit == "t" else count * _UNITS[unit])
 
-    def _to_time(self, frames: Fraction) -> int:
+    def _frames_to_microseconds(self, frames: Fraction) -> int:
         return round(frames / (self.frame_rate * self.multiplier) * 1_000_000)
 
 
@@ -73,12 +73,12 @@ def read_ttml(source: SourceFile) -> Iterator[Row]:
     root = parse_xml(source)
     if root.name != "tt":
         source.raise_fault(f"the first element is {root.name!r:.40}; a TTML file begins with tt", root.line)
-    clock = _parse_rates(source, root)
+    clock = _parse_clock(source, root)
     for body in root.find_children("body"):
         yield from _Reader(source, clock).read_box(body, 0, None)
 
 
-def _parse_rates(source: SourceFile, root: Element) -> _Clock:
+def _parse_clock(source: SourceFile, root: Element) -> _Clock:
     """The rates that the root names, or TTML's own."""
 
     def parse_rate(name: str, usual: Fraction) -> Fraction:
@@ -116,7 +116,7 @@ class _Reader:
 
     def read_box(self, box: Element, begin: int, end: int | None, *, is_timed: bool = False) -> Iterator[Row]:
         """Yield the texts of an element that is within these times."""
-        times = self._find_times(box, begin, end)
+        times = self._resolve_times(box, begin, end)
         if times is None:
             return
         begin, end = times
@@ -142,10 +142,10 @@ class _Reader:
         for child in spans or box.find_children(*_BOXES):
             yield from self.read_box(child, previous if is_sequence else begin, end, is_timed=is_timed)
             if is_sequence:
-                inner = self._find_times(child, previous, end, silent=True)
+                inner = self._resolve_times(child, previous, end, silent=True)
                 previous = inner[1] if inner and inner[1] is not None else previous
 
-    def _find_times(
+    def _resolve_times(
         self, box: Element, begin: int, end: int | None, *, silent: bool = False
     ) -> tuple[int, int | None] | None:
         """Begin and end of an element, whose times count from the begin of the one around it; None if malformed."""

@@ -67,12 +67,12 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     for name in COLUMNS:
         if name in TEXTS:
             if name in table.columns:
-                columns[name] = _to_texts(table[name], name)
+                columns[name] = _to_text_array(table[name], name)
             elif name in REQUIRED:
                 columns[name] = pd.array([""] * len(table), dtype=text_dtype())
         elif name in table.columns:
-            columns[name] = _to_numbers(table[name], name)
-    columns["file"] = _fill_files(columns["file"], file)
+            columns[name] = _to_float_array(table[name], name)
+    columns["file"] = _fill_empty_files(columns["file"], file)
     _check_times(columns["start"], columns["end"])
     if "confidence" in columns:
         values = columns["confidence"]
@@ -111,7 +111,7 @@ def _to_row(row: object, number: int) -> Mapping[str, Any]:
     raise SegmentError(message, rows=(number,))
 
 
-def _to_texts(column: pd.Series[Any], name: str) -> Any:
+def _to_text_array(column: pd.Series[Any], name: str) -> Any:
     """Return the texts as an array, because a Series for each column takes longer than all checks."""
     if isinstance(column.dtype, pd.StringDtype):
         texts: Any = _to_string_array(column.array, name)
@@ -133,11 +133,11 @@ def _to_string_array(values: Any, name: str) -> Any:
         raise SegmentError(message, column=name, rows=(row,)) from None
 
 
-def _fill_files(files: Any, file: str | None) -> Any:
+def _fill_empty_files(files: Any, file: str | None) -> Any:
     return pd.Series(files).mask(files == "", file).array if file else files
 
 
-def _to_numbers(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
+def _to_float_array(column: pd.Series[Any], name: str) -> NDArray[np.float64]:
     if pd.api.types.is_timedelta64_dtype(column):
         message = f"{name} holds time deltas; convert them to seconds: frame[{name!r}].dt.total_seconds()"
         raise SegmentError(message, column=name)

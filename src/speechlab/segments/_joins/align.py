@@ -62,15 +62,15 @@ def align(
         right = np.concatenate([right, np.full(len(lonely), -1, dtype=np.int64)])
         order = np.argsort(left, kind="stable")
         return _join_partners(a, b, by, suffix, left[order], right[order], sides)
-    left, right = _choose_largest(left, right, sides.measure_overlaps(left, right))
+    left, right = _choose_largest_pairs(left, right, sides.measure_overlaps(left, right))
     partner = np.full(len(a), -1, dtype=np.int64)
     partner[left] = right
     if how == "nearest":
-        _add_nearest(partner, sides, build_join_sides(a, b, by, instants=True))
+        _add_nearest_partners(partner, sides, build_join_sides(a, b, by, instants=True))
     return _join_partners(a, b, by, suffix, np.arange(len(a)), partner, sides, distance=how == "nearest")
 
 
-def _choose_largest(
+def _choose_largest_pairs(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first largest pair of each left row; pairs of a row are adjacent and sorted by start."""
@@ -82,13 +82,15 @@ def _choose_largest(
     return left[chosen], right[chosen]
 
 
-def _add_nearest(partner: NDArray[np.int64], sides: JoinSides, widened: JoinSides) -> None:
+def _add_nearest_partners(partner: NDArray[np.int64], sides: JoinSides, widened: JoinSides) -> None:
     """Give rows without a partner the nearest row of their group."""
     a_start, a_end, b_start, b_end = sides.keys
     a_rows, b_rows = sides.a.rows, sides.b.rows
     if not len(b_rows) or not len(a_rows):
         return
-    chosen = _find_closest(a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes)
+    chosen = _find_nearest_disjoint_segments(
+        a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes
+    )
     within, holds = find_pairs(*widened.keys)
     first = np.flatnonzero(np.diff(within, prepend=-1))
     chosen[within[first]] = holds[first]
@@ -96,7 +98,7 @@ def _add_nearest(partner: NDArray[np.int64], sides: JoinSides, widened: JoinSide
     partner[a_rows[lonely]] = b_rows[chosen[lonely]]
 
 
-def _find_closest(
+def _find_nearest_disjoint_segments(
     a_start: NDArray[np.int64],
     a_end: NDArray[np.int64],
     b_start: NDArray[np.int64],

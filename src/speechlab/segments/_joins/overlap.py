@@ -46,7 +46,7 @@ _BITS = 62
 
 def find_pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
     """Find all pairs of stretches that share time. Stretches without length share none."""
-    a_rows, b_rows = _select_with_length(a_start, a_end), _select_with_length(b_start, b_end)
+    a_rows, b_rows = _find_nonempty_positions(a_start, a_end), _find_nonempty_positions(b_start, b_end)
     if a_rows is not None:
         a_start, a_end = a_start[a_rows], a_end[a_rows]
     if b_rows is not None:
@@ -65,7 +65,7 @@ def find_intersections(one: Stretches, other: Stretches, count: int) -> tuple[Nu
     return left, right, Stretches(one.codes[left], starts, np.minimum(one.ends[left], other.ends[right]))
 
 
-def _select_with_length(start: Numbers, end: Numbers) -> Numbers | None:
+def _find_nonempty_positions(start: Numbers, end: Numbers) -> Numbers | None:
     """Positions of the stretches that have a length; None if all have."""
     real = end > start
     return None if real.all() else np.flatnonzero(real)
@@ -75,7 +75,7 @@ def _find_nonempty_pairs(
     a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
     # Searching sorted keys is several times faster than searching unsorted ones, which outweighs the sorts.
-    a_order, b_order = _sort_positions(a_start), _sort_positions(b_start)
+    a_order, b_order = _compute_sort_order(a_start), _compute_sort_order(b_start)
     starts, ends = (a_start, a_end) if a_order is None else (a_start[a_order], a_end[a_order])
     if b_order is not None:
         b_start, b_end = b_start[b_order], b_end[b_order]
@@ -130,7 +130,7 @@ def _expand_ranges(first: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
     return rows, np.arange(len(rows)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
 
 
-def _sort_positions(values: Numbers) -> Numbers | None:
+def _compute_sort_order(values: Numbers) -> Numbers | None:
     """Positions in order of value, stable; None if the values are sorted already."""
     if not (values[1:] < values[:-1]).any():
         return None
@@ -228,8 +228,8 @@ def build_join_sides(
     check_table(b, "b")
     columns = _resolve_key_columns(a, b, by)
     codes, count = assign_group_codes([a, b], columns)
-    left_side = _build_side(a, "a", codes[0])
-    right_side = _build_side(b, "b", codes[1])
+    left_side = _build_join_side(a, "a", codes[0])
+    right_side = _build_join_side(b, "b", codes[1])
     first, second = (
         side.spans.widen_instants() if instants else side.spans for side in (left_side, right_side)
     )
@@ -270,7 +270,7 @@ def _resolve_key_columns(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[st
     return columns
 
 
-def _build_side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> JoinSide:
+def _build_join_side(table: pd.DataFrame, which: str, codes: NDArray[np.int64]) -> JoinSide:
     start, end = (_extract_times(table, name, which) for name in ("start", "end"))
     valid = np.isfinite(start) & np.isfinite(end) & (codes >= 0)
     complete = bool(valid.all())

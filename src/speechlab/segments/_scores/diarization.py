@@ -107,7 +107,7 @@ class Turns(NamedTuple):
     @property
     def lengths(self) -> NDArray[np.int64]:
         """Time of each speaker in microseconds."""
-        return _sum_by_code(self.who, self.spans.lengths, len(self.names))
+        return _sum_ticks_by_code(self.who, self.spans.lengths, len(self.names))
 
 
 def collect_turns(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
@@ -150,7 +150,7 @@ def compare_speakers(
     many, many_found = layers.depths
     pieces = layers.spans
     miss, false_alarm, matched = (
-        _sum_by_code(pieces.codes, pieces.lengths * number, count)
+        _sum_ticks_by_code(pieces.codes, pieces.lengths * number, count)
         for number in (
             np.maximum(many - many_found, 0),
             np.maximum(many_found - many, 0),
@@ -209,7 +209,7 @@ def _assign_speakers(said: Turns, found: Turns, count: int) -> tuple[pd.DataFram
     return table.astype(kinds), correct
 
 
-def _sum_by_code(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+def _sum_ticks_by_code(codes: NDArray[np.int64], ticks: NDArray[np.int64], count: int) -> NDArray[np.int64]:
     """Sums of whole microseconds by code, exact up to 285 years."""
     return np.bincount(codes, weights=ticks, minlength=count).astype(np.int64)
 

@@ -225,7 +225,7 @@ def score(
             compare_speakers(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)
         ]
 
-    rows = [_select_inside(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
+    rows = [_find_inside_positions(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
     reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
     starts, ends = match_times(reference_spans, hypothesis_spans, count, zone)
     left, right, parts = find_intersections(reference_spans, hypothesis_spans, count)
@@ -247,7 +247,7 @@ def score(
     )
 
 
-def _select_inside(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
+def _find_inside_positions(spans: Stretches, within: Stretches | None, count: int) -> NDArray[np.int64]:
     """Positions of the stretches that are at least partly within the extent."""
     if within is None:
         return np.arange(len(spans))

@@ -99,7 +99,7 @@ class Database:
                 raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
         try:
             with self._convert_errors():
-                self._db = self._connect()
+                self._db = self._open_connection()
             if serving:
                 self._import_journal()
         except BaseException:
@@ -130,7 +130,9 @@ class Database:
                 return
             self._rows.append((sql, parameters))
             if self._writer is None:
-                self._writer = threading.Thread(target=self._write_all, name="speechlab-ledger", daemon=True)
+                self._writer = threading.Thread(
+                    target=self._write_rows_until_closed, name="speechlab-ledger", daemon=True
+                )
                 self._writer.start()
             self._given.notify()
 
@@ -146,7 +148,7 @@ class Database:
         self._db.close()
         self._serving.release()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         db = open_database(self._path, busy_s=_BUSY_S)
         db.row_factory = sqlite3.Row
         try:
@@ -156,11 +158,11 @@ class Database:
             raise
         return db
 
-    def _write_all(self) -> None:
+    def _write_rows_until_closed(self) -> None:
         db: sqlite3.Connection | None = None
         while rows := self._wait_for_rows():
             try:
-                db = db or self._connect()
+                db = db or self._open_connection()
                 _write_rows(db, rows)
             except (sqlite3.Error, OSError, StoreError) as error:
                 self.failing = True

@@ -59,9 +59,9 @@ class KeyStore:
     def __init__(self, database: Database, *, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
-        self._secret, is_new = _load_secret(database.folder / "secret")
+        self._secret, is_new = _load_or_create_secret(database.folder / "secret")
         if is_new:
-            _warn_new_secret(database)
+            _warn_if_keys_orphaned(database)
         self._last_uses: dict[str, float] = {}
 
     def create_key(
@@ -148,16 +148,16 @@ class KeyStore:
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
         return (
-            self._find_owner_of_open_key(rows)
+            self._find_open_key_owner(rows)
             if rows and hmac.compare_digest(bytes(rows[0]["digest"]), digest)
             else None
         )
 
     def recheck_key(self, key_id: str) -> Principal | None:
         """Return the current rights of a key, or None if it has expired or was revoked."""
-        return self._find_owner_of_open_key(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
+        return self._find_open_key_owner(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
 
-    def _find_owner_of_open_key(self, rows: list[sqlite3.Row]) -> Principal | None:
+    def _find_open_key_owner(self, rows: list[sqlite3.Row]) -> Principal | None:
         """Return the owner of the key in the first row, if it is open, whose use is noted."""
         stored, now = (_to_stored_key(rows[0]) if rows else None), self._clock()
         if stored is None or not stored.is_open(now):
@@ -169,14 +169,14 @@ class KeyStore:
 
     def compute_digest(self, key: str) -> bytes:
         """Return the stored form of a key: its HMAC-SHA256 under the folder's secret."""
-        return _compute_digest(self._secret, key)
+        return _compute_key_digest(self._secret, key)
 
 
-def _compute_digest(secret: bytes, key: str) -> bytes:
+def _compute_key_digest(secret: bytes, key: str) -> bytes:
     return hmac.new(secret, key.encode("utf-8", "surrogateescape"), hashlib.sha256).digest()
 
 
-def _warn_new_secret(database: Database) -> None:
+def _warn_if_keys_orphaned(database: Database) -> None:
     """Warn of a new secret with keys or usage of an older one, as after an incomplete restore."""
     stored = database.read("SELECT count(*) FROM keys")[0][0]
     of_settings = database.read(
@@ -195,7 +195,7 @@ def _warn_new_secret(database: Database) -> None:
         )
 
 
-def _load_secret(path: Path) -> tuple[bytes, bool]:
+def _load_or_create_secret(path: Path) -> tuple[bytes, bool]:
     """Read the folder's secret, or create it, and return which; two concurrent processes get the same secret."""
     is_new = False
     try:
@@ -259,17 +259,17 @@ class Keyring:
         users, watchers = list(dict.fromkeys(keys)), set(operators)
         self._known = [
             (
-                self._compute_digest(key),
-                Principal(self._compute_id(key), user=key in users, operator=key in watchers),
+                self._compute_key_digest(key),
+                Principal(self._compute_key_id(key), user=key in users, operator=key in watchers),
             )
             for key in dict.fromkeys([*users, *sorted(watchers)])
         ]
-        self.ids = [self._compute_id(key) for key in users]
+        self.ids = [self._compute_key_id(key) for key in users]
         """Ids of the users' keys, in the order of the settings."""
 
     def find_owner(self, token: str) -> Principal | None:
         """Find the key's owner, in constant time; None for an unknown token."""
-        digest = self._compute_digest(token)
+        digest = self._compute_key_digest(token)
         owner = None
         for accepted, principal in self._known:
             if hmac.compare_digest(accepted, digest):
@@ -287,9 +287,9 @@ class Keyring:
             return principal  # keys of the settings are valid as long as the process runs
         return None if self._access is None else self._access.recheck_key(principal.key_id)
 
-    def _compute_id(self, key: str) -> str:
-        digest = self._compute_digest(key) if self._access is None else self._access.compute_digest(key)
+    def _compute_key_id(self, key: str) -> str:
+        digest = self._compute_key_digest(key) if self._access is None else self._access.compute_digest(key)
         return f"{ID_PREFIX}{digest.hex()[:8]}"
 
-    def _compute_digest(self, key: str) -> bytes:
-        return _compute_digest(self._secret, key)
+    def _compute_key_digest(self, key: str) -> bytes:
+        return _compute_key_digest(self._secret, key)

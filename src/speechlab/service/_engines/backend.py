@@ -139,14 +139,16 @@ class Backend:
             headers["Authorization"] = f"Bearer {self._key}"
         data = bytearray()
         try:
-            async with http.stream("POST", self.url, content=_read_pieces(body), headers=headers) as response:
+            async with http.stream(
+                "POST", self.url, content=_iterate_body_pieces(body), headers=headers
+            ) as response:
                 async for chunk in response.aiter_bytes():
                     data += chunk
                     if len(data) > _REPLY_BYTES:
                         raise BackendUnreachable(
                             f"gave an answer of more than {_REPLY_BYTES:,} bytes", reached=True
                         )
-            return _check_reply(response.status_code, bytes(data), response.headers)
+            return _build_checked_reply(response.status_code, bytes(data), response.headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             log("connection refused", level="debug", error=type(error).__name__)
             raise BackendUnreachable("cannot be reached; try again later", reached=False) from None
@@ -155,12 +157,12 @@ class Backend:
             raise BackendUnreachable(f"broke off its answer ({type(error).__name__})", reached=True) from None
 
 
-async def _read_pieces(body: HeldBytes) -> AsyncIterator[bytes]:
+async def _iterate_body_pieces(body: HeldBytes) -> AsyncIterator[bytes]:
     for start in range(0, body.size, _SEND_BYTES):
         yield body.read(start, _SEND_BYTES)
 
 
-def _check_reply(status: int, body: bytes, headers: Any) -> BackendReply:
+def _build_checked_reply(status: int, body: bytes, headers: Any) -> BackendReply:
     """Accept transcripts and errors; refuse other replies."""
     if status == 200:
         try:

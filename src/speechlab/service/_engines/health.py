@@ -58,7 +58,7 @@ class Readiness:
             async with self._checking:
                 if time.monotonic() - self._checked_at > _RESULT_VALID_S:
                     started = time.monotonic()
-                    self._trouble = await self._find_trouble()
+                    self._trouble = await self._find_readiness_problem()
                     self._checked_at = time.monotonic()
                     self._seconds = self._checked_at - started
             trouble = self._trouble
@@ -126,7 +126,7 @@ class Readiness:
     def _choose_light_lane(self) -> EngineLane | None:
         return next((lane for lane in self._engines.synthesizers.values() if not lane.entry.is_heavy), None)
 
-    async def _find_trouble(self) -> str | None:
+    async def _find_readiness_problem(self) -> str | None:
         """Check the database and an engine; return the problem, or None."""
         if not self._engines.lanes:
             return "there is no engine here; see the setting engines"
@@ -194,10 +194,10 @@ def limit_heaps() -> None:
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
     the process grows by a hundred megabytes and more under fifty clients, and stays so (``benchmarks/soak.py``).
     """
-    _call_glibc("mallopt", -8, 2)  # M_ARENA_MAX
+    _call_glibc_function("mallopt", -8, 2)  # M_ARENA_MAX
 
 
-def _call_glibc(function: str, *arguments: int) -> None:
+def _call_glibc_function(function: str, *arguments: int) -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):  # another C library without this function
             getattr(ctypes.CDLL(None), function)(*arguments)
@@ -273,7 +273,7 @@ class Upkeep:
             if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
                 freed, trimmed = 0, now
                 # Free memory goes back to the system, which glibc keeps otherwise.
-                await self._engines.threads.run_task(partial(_call_glibc, "malloc_trim", 0))
+                await self._engines.threads.run_task(partial(_call_glibc_function, "malloc_trim", 0))
             if self._idle_s and now - checked >= pause:
                 checked = now
                 await self._unload_idle_engines()

@@ -155,12 +155,12 @@ class EngineLane:
             return False
         claim = EngineUse()
         await self._turns.wait_for_turn(claim)
-        future = self._threads.start_task(self._drop_engine)
+        future = self._threads.start_task(self._drop_and_close_engine)
         future.add_done_callback(lambda _: self._turns.end_turn(claim))
         await asyncio.shield(future)
         return True
 
-    def _drop_engine(self) -> None:
+    def _drop_and_close_engine(self) -> None:
         with self._creating:
             engine, self._engine, self._worked = self._engine, None, False
         getattr(engine, "close", lambda: None)()
@@ -194,18 +194,18 @@ class EngineLane:
         since = time.monotonic()
         await self._turns.wait_for_turn(admission.claim)
         admission.queue_s += time.monotonic() - since
-        self._count_begun(admission)
-        future = self._threads.start_task(self._wrap_interruptible(admission, task))
+        self._count_admission_once(admission)
+        future = self._threads.start_task(self._make_task_interruptible(admission, task))
         future.add_done_callback(lambda _: self._turns.end_turn(admission.claim))
         with admission.count_engine_time():
             return await asyncio.shield(future)
 
-    def _count_begun(self, admission: Admission) -> None:
+    def _count_admission_once(self, admission: Admission) -> None:
         if not admission.begun and admission.places is not None:
             admission.begun = True
             self._begun += 1
 
-    def _wrap_interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
+    def _make_task_interruptible(self, admission: Admission, task: Callable[[], T]) -> Callable[[], T]:
         """Yield to other requests at the engine's checkpoints, and end there if the client has left."""
         loop = asyncio.get_running_loop()
 
@@ -232,7 +232,7 @@ class EngineLane:
     ) -> AsyncGenerator[T]:
         """Read from a blocking iterator, one piece at a time; the iterator is closed in any case."""
         puller = _Puller(make)
-        pull = self._pull_ahead if whole else self._pull_pieces
+        pull = self._pull_pieces_ahead if whole else self._pull_pieces
         pieces = pull(admission, puller)
         try:
             async for piece in pieces:
@@ -253,10 +253,10 @@ class EngineLane:
                 slow.cancel()
             await admission.take_slot()
 
-    async def _pull_ahead(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
+    async def _pull_pieces_ahead(self, admission: Admission, puller: _Puller[T]) -> AsyncGenerator[T]:
         await self._turns.wait_for_turn(admission.claim)
         admission.queue_s = time.monotonic() - admission.admitted
-        self._count_begun(admission)
+        self._count_admission_once(admission)
         ready: asyncio.Queue[T | _End] = asyncio.Queue()
         room = asyncio.Semaphore(_MAX_AHEAD)
 
@@ -267,7 +267,9 @@ class EngineLane:
             # The engine is free for the next request only after the iterator is closed, which waits for its thread.
             self._close_puller(puller, admission.claim)
 
-        making = asyncio.get_running_loop().create_task(self._fill_ahead(admission, puller, ready, room))
+        making = asyncio.get_running_loop().create_task(
+            self._queue_pieces_ahead(admission, puller, ready, room)
+        )
         making.add_done_callback(on_done)
         try:
             while not isinstance(piece := await ready.get(), _End):
@@ -277,13 +279,15 @@ class EngineLane:
         finally:
             making.cancel()
 
-    async def _fill_ahead(
+    async def _queue_pieces_ahead(
         self, admission: Admission, puller: _Puller[T], made: asyncio.Queue[T | _End], room: asyncio.Semaphore
     ) -> None:
         while True:
             await room.acquire()
             with admission.count_engine_time():
-                piece = await self._threads.run_task(self._wrap_interruptible(admission, puller.pull_next))
+                piece = await self._threads.run_task(
+                    self._make_task_interruptible(admission, puller.pull_next)
+                )
             if isinstance(piece, _End):
                 return
             made.put_nowait(piece)

@@ -47,20 +47,20 @@ class FairTurns:
 
     async def wait_for_turn(self, claim: EngineUse) -> None:
         """Wait for the claim's turn; one request has it at a time."""
-        if not self._is_active(claim.owner):
+        if not self._is_owner_active(claim.owner):
             self._used[claim.owner] = max(self._used.get(claim.owner, 0.0), self._front)
         if self._expected is not None and self._expected[0] == claim.owner:
-            self._cancel_expectation()
+            self._cancel_expected_return()
         claim.began = self._clock()
         granted = self._waiting[claim] = asyncio.get_running_loop().create_future()
-        self._grant_next_turn()
+        self._grant_turn_if_free()
         try:
             await granted
         except asyncio.CancelledError:
             if self._waiting.pop(claim, None) is None:
                 self.end_turn(claim)
             else:
-                self._forget_idle_key(claim.owner)
+                self._forget_owner_if_idle(claim.owner)
             raise
 
     @property
@@ -83,23 +83,23 @@ class FairTurns:
         if self._waiting and self._used[claim.owner] < min(
             self._used[waiting.owner] for waiting in self._waiting
         ):
-            self._cancel_expectation()
+            self._cancel_expected_return()
             later = asyncio.get_running_loop().call_later(_RETURN_WAIT_S, self._on_return_timeout)
             self._expected = (claim.owner, later)
-        self._forget_idle_key(claim.owner)
+        self._forget_owner_if_idle(claim.owner)
         if not returning:
-            self._grant_next_turn()
+            self._grant_turn_if_free()
 
     def _on_return_timeout(self) -> None:
         self._expected = None
-        self._grant_next_turn()
+        self._grant_turn_if_free()
 
-    def _cancel_expectation(self) -> None:
+    def _cancel_expected_return(self) -> None:
         if self._expected is not None:
             self._expected[1].cancel()
             self._expected = None
 
-    def _grant_next_turn(self) -> None:
+    def _grant_turn_if_free(self) -> None:
         # A cancelled one is about to leave.
         present = [claim for claim, granted in self._waiting.items() if not granted.done()]
         if self._running is not None or self._expected is not None or not present:
@@ -119,13 +119,13 @@ class FairTurns:
             min(claim.had_s, _EQUAL_USE_S) - (now - claim.began),
         )
 
-    def _is_active(self, owner: str) -> bool:
+    def _is_owner_active(self, owner: str) -> bool:
         is_running = self._running is not None and self._running.owner == owner
         return is_running or any(claim.owner == owner for claim in self._waiting)
 
-    def _forget_idle_key(self, owner: str) -> None:
+    def _forget_owner_if_idle(self, owner: str) -> None:
         """Forget a key without requests whose use is not above that of the others."""
-        if not self._is_active(owner) and self._used.get(owner, 0.0) <= self._front:
+        if not self._is_owner_active(owner) and self._used.get(owner, 0.0) <= self._front:
             self._used.pop(owner, None)
             self._served.pop(owner, None)
 

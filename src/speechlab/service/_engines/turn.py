@@ -63,18 +63,18 @@ class Turn:
 
     async def run_task(self, task: Callable[[], T]) -> T:
         """Run a blocking task that uses the engine."""
-        self._record_reached()
+        self._record_engine_reached()
         return await self.lane.run_task(self._admission, task)
 
     def iterate_pieces(self, make: Callable[[], Iterator[T]], *, whole: bool = False) -> AsyncIterator[T]:
         """Read from a blocking iterator of the engine; see :meth:`EngineLane.iterate`. Closed with the turn."""
-        self._record_reached()
+        self._record_engine_reached()
         pieces = self.lane.iterate_pieces(self._admission, make, whole=whole)
         self._stack.push_async_callback(pieces.aclose)
         return pieces
 
     async def wait_for(self, work: Awaitable[T]) -> T:
-        self._record_reached()
+        self._record_engine_reached()
         with self._admission.count_engine_time():
             return await work
 
@@ -83,6 +83,6 @@ class Turn:
         queue_ms, engine_ms = self._admission.queue_s * 1000, self._admission.engine_s * 1000
         return f"queue;dur={queue_ms:.1f}, engine;dur={engine_ms:.1f}"
 
-    def _record_reached(self) -> None:
+    def _record_engine_reached(self) -> None:
         self.reached = True
         self.meter.record_start()

@@ -79,15 +79,15 @@ class _InterimReplies:
         self._service = service
         self._timer: asyncio.TimerHandle | None = None
         if self._send is not None and INTERIM_HEADER in Headers(scope=scope):
-            self._schedule_next()
+            self._schedule_interim_reply()
 
-    def _schedule_next(self) -> None:
+    def _schedule_interim_reply(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(_PULSE_S, self._send_if_engine_alive)
 
     def _send_if_engine_alive(self) -> None:
         if any(time.monotonic() - lane.moved_at < _ALIVE_S for lane in self._service.engines.lanes):
             self._send()
-        self._schedule_next()
+        self._schedule_interim_reply()
 
     def stop(self) -> None:
         """Send no more: the reply begins, or there is none."""
@@ -110,9 +110,9 @@ class Guard:
         elif scope["type"] == "websocket" or scope["path"] == REALTIME_PATH:
             await self._handshakes(scope, receive, send)
         else:
-            await self._handle_http(scope, receive, send)
+            await self._handle_http_request(scope, receive, send)
 
-    async def _handle_http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _handle_http_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._service.upkeep.start_once()
         started = time.monotonic()
         record = get_record(scope)
@@ -134,7 +134,7 @@ class Guard:
 
         try:
             self._check_head(scope)
-            self._authenticate(scope)
+            self._authenticate_request(scope)
             await self._run_app(scope, incoming, send_recorded)
         except Fault as fault:
             if status:
@@ -152,7 +152,7 @@ class Guard:
             record.ended = (499, "the reader was too slow")
             get_abort(scope)()
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - an internal error must not reach the client
-            fields = {"request_id": record.id, "path": _to_logged_path(scope), **build_error_fields(error)}
+            fields = {"request_id": record.id, "path": _mask_unknown_path(scope), **build_error_fields(error)}
             log("internal error", level="error", **fields)
             if not status:
                 internal = Fault("ErrInternal", "internal server error", resolve_service_name(scope["path"]))
@@ -171,15 +171,15 @@ class Guard:
         status, ended = record.ended or (sent or 499, None)
         more: dict[str, Any] = {"sent": sent, "ended": ended} if ended else {}
         self._service.counters.count_request(
-            _to_logged_path(scope), _to_logged_method(scope), status, seconds
+            _mask_unknown_path(scope), _mask_unknown_method(scope), status, seconds
         )
         log(
             "request",
             level="debug" if scope["path"] in _QUIET_PATHS else "info",
             once_a_minute=record.principal is None,  # a stranger can send any number
             request_id=record.id,
-            method=_to_logged_method(scope),
-            path=_to_logged_path(scope),
+            method=_mask_unknown_method(scope),
+            path=_mask_unknown_path(scope),
             status=status,
             key=record.principal.key_id if record.principal else None,
             seconds=round(seconds, 4),
@@ -200,7 +200,7 @@ class Guard:
                 get_record(scope).ended = (503, "the service stopped")
                 raise _build_stopping_fault(scope) from None
 
-    def _authenticate(self, scope: Scope) -> None:
+    def _authenticate_request(self, scope: Scope) -> None:
         """Find the owner of the key, and check the key's rights."""
         path = scope["path"]
         headers = Headers(scope=scope).getlist("authorization")
@@ -282,10 +282,10 @@ def _strip_port(host: str) -> str:
     return host.partition(":")[0]
 
 
-def _to_logged_path(scope: Scope) -> str:
+def _mask_unknown_path(scope: Scope) -> str:
     path: str = scope["path"]
     return path if path in _ROUTE_PATHS else "(other)"
 
 
-def _to_logged_method(scope: Scope) -> str:
+def _mask_unknown_method(scope: Scope) -> str:
     return scope["method"] if scope["method"] in _METHODS else "(other)"

@@ -49,7 +49,7 @@ class HandshakeGuard:
     async def _handle_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, record, status = time.monotonic(), get_record(scope), 101
         try:
-            record.principal = self._check_handshake(scope)
+            record.principal = self._authorize_handshake(scope)
             leave = self._service.in_flight.admit_connection(record.principal)
         except HandshakeRefused as refused:
             status = refused.status
@@ -59,7 +59,7 @@ class HandshakeGuard:
             return
         finally:
             self._service.counters.count_request(
-                _to_logged_path(scope), "GET", status, time.monotonic() - started
+                _mask_unknown_path(scope), "GET", status, time.monotonic() - started
             )
         try:
             await self._app(scope, receive, send)
@@ -69,12 +69,12 @@ class HandshakeGuard:
         finally:
             leave()
 
-    def _check_handshake(self, scope: Scope) -> Principal:
+    def _authorize_handshake(self, scope: Scope) -> Principal:
         headers = Headers(scope=scope)
         if not self._host_allowed(scope):
             message = "the Host header names a host that is not served here; see the setting allowed_hosts"
             raise HandshakeRefused.build_upgrade_refusal(message)
-        principal = self._authenticate(headers.getlist("authorization"))
+        principal = self._authenticate_headers(headers.getlist("authorization"))
         origins = headers.getlist("origin")
         if origins and (len(origins) > 1 or origins[0].lower() not in self._origins):
             message = "pages of this origin are not let in; see the setting ws_origins"
@@ -84,7 +84,7 @@ class HandshakeGuard:
             raise HandshakeRefused(HandshakeCode.UNKNOWN_SERVICE, message)
         return principal
 
-    def _authenticate(self, given: list[str]) -> Principal:
+    def _authenticate_headers(self, given: list[str]) -> Principal:
         code = HandshakeCode.INVALID_TOKEN
         token = ""
         if not given:
@@ -111,13 +111,13 @@ class HandshakeGuard:
         return principal
 
 
-def _to_logged_path(scope: Scope) -> str:
+def _mask_unknown_path(scope: Scope) -> str:
     # An unknown path is not logged: it may contain a key typed into the wrong place.
     return REALTIME_PATH if scope["path"] == REALTIME_PATH else "(other)"
 
 
 def _log_refusal(refused: HandshakeRefused, request_id: str, scope: Scope) -> None:
-    path, code = _to_logged_path(scope), refused.code.value
+    path, code = _mask_unknown_path(scope), refused.code.value
     log(
         "handshake refused",
         once_a_minute=True,

@@ -72,7 +72,7 @@ def parse_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
     text = b"\r\n" + body
     preamble_end = text.find(delimiter)
     if preamble_end < 0:
-        raise _build_damaged_error("the boundary that its Content-Type names is not in the body")
+        raise _build_damaged_form_error("the boundary that its Content-Type names is not in the body")
     position = preamble_end + len(delimiter)
     fields: list[tuple[str, str]] = []
     while True:
@@ -81,13 +81,13 @@ def parse_form(body: bytes, content_type: str | None) -> list[tuple[str, str]]:
             return fields
         line_end = text.find(b"\r\n", position)
         if line_end < 0 or text[position:line_end].strip(b" \t"):
-            raise _build_damaged_error("a boundary is not followed by a line end")
+            raise _build_damaged_form_error("a boundary is not followed by a line end")
         end = text.find(delimiter, line_end)
         if end < 0:
-            raise _build_damaged_error("it ends before its closing boundary")
+            raise _build_damaged_form_error("it ends before its closing boundary")
         fields.append(_parse_part(text[line_end + 2 : end] if end >= line_end + 2 else b""))
         if len(fields) > _MAX_PARTS:
-            raise _build_damaged_error(f"it has more than {_MAX_PARTS} parts")
+            raise _build_damaged_form_error(f"it has more than {_MAX_PARTS} parts")
         position = end + len(delimiter)
 
 
@@ -112,14 +112,14 @@ def _parse_boundary(content_type: str) -> bytes:
 def _parse_part(part: bytes) -> tuple[str, str]:
     head, blank, content = part.partition(b"\r\n\r\n")
     if not blank or len(head) > 4096:
-        raise _build_damaged_error("a part has no blank line after its headers")
+        raise _build_damaged_form_error("a part has no blank line after its headers")
     name, is_file, disposed = None, False, False
     for line in _decode_text(head, "the headers of a part").split("\r\n"):
         key, _, value = line.partition(":")
         lowered = key.strip().lower()
         if lowered == "content-disposition":
             if disposed or len(value) > _MAX_PARAMETERS:
-                raise _build_damaged_error(
+                raise _build_damaged_form_error(
                     f"a part has two Content-Dispositions, or one that is longer than {_MAX_PARAMETERS} characters"
                 )
             header, disposed = Message(), True
@@ -127,15 +127,15 @@ def _parse_part(part: bytes) -> tuple[str, str]:
             name = header.get_param("name", header=lowered)
             is_file = header.get_param("filename", header=lowered) is not None
             if header.get_content_disposition() != "form-data":
-                raise _build_damaged_error("a part's Content-Disposition is not form-data")
+                raise _build_damaged_form_error("a part's Content-Disposition is not form-data")
         elif lowered == "content-transfer-encoding" and value.strip().lower() not in {
             "binary",
             "8bit",
             "7bit",
         }:
-            raise _build_damaged_error("a part has a Content-Transfer-Encoding; send it unencoded")
+            raise _build_damaged_form_error("a part has a Content-Transfer-Encoding; send it unencoded")
     if not isinstance(name, str) or not name:
-        raise _build_damaged_error("a part has no name")
+        raise _build_damaged_form_error("a part has no name")
     if is_file:
         raise _build_form_error(f"the field {name[:40]!r} is a file; send it as text", name)
     return name, _decode_text(content, f"the field {name[:40]!r}", name)
@@ -152,5 +152,5 @@ def _build_form_error(message: str, parameter: str | None = None) -> InvalidRequ
     return InvalidRequestError(message, parameter=parameter, rule="2.5")
 
 
-def _build_damaged_error(reason: str) -> InvalidRequestError:
+def _build_damaged_form_error(reason: str) -> InvalidRequestError:
     return _build_form_error(f"the form is damaged: {reason}; send multipart/form-data as in RFC 7578")

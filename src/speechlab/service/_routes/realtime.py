@@ -93,10 +93,10 @@ class Conversation:
             if self._service.in_flight.draining:
                 await self.drain()
             while self._session.state is not SessionState.CLOSED:
-                await self._receive_message()
+                await self._handle_next_message()
         finally:
             aging.cancel()
-            self._perform_now(self._session.client_gone())
+            self._perform_immediate_actions(self._session.client_gone())
             if self._speaking is not None:
                 self._speaking.cancel()
                 await asyncio.wait([self._speaking])
@@ -128,7 +128,7 @@ class Conversation:
 
     # Receiving
 
-    async def _receive_message(self) -> None:
+    async def _handle_next_message(self) -> None:
         idle_s = None if self._session.config else self._service.config.ws_idle_s
         try:
             async with asyncio.timeout(idle_s) as self._receiving:
@@ -149,7 +149,7 @@ class Conversation:
         else:
             await self._perform_actions(self._session.message(message["text"].encode()))
 
-    def _recheck_key(self) -> list[SessionAction] | None:
+    def _find_key_refusal(self) -> list[SessionAction] | None:
         """Check the key again; return the actions that refuse the client, or None."""
         try:
             principal = self._service.keyring.recheck(self._principal)
@@ -166,8 +166,8 @@ class Conversation:
         self._principal = principal
         return None
 
-    async def _find_voice(self, voice_id: str) -> list[SessionAction]:
-        if (refused := self._recheck_key()) is not None:
+    async def _set_voice_or_refuse(self, voice_id: str) -> list[SessionAction]:
+        if (refused := self._find_key_refusal()) is not None:
             return refused
         engines = self._service.engines
         if not engines.synthesizers:
@@ -199,9 +199,9 @@ class Conversation:
             )
         )
 
-    def _admit_text(self, text: str) -> list[SessionAction]:
+    def _admit_or_refuse_text(self, text: str) -> list[SessionAction]:
         assert self._voice is not None  # a text is accepted in a configured session only
-        if (refused := self._recheck_key()) is not None:
+        if (refused := self._find_key_refusal()) is not None:
             return refused
         provider = self._voice.provider.name
         meter = self._service.metering.open_meter("tts", self._principal, transport="websocket")
@@ -228,12 +228,14 @@ class Conversation:
         audio_format = AudioFormat(config.format)
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            end = await self._synthesize(utterance, meter)
+            end = await self._synthesize_utterance(utterance, meter)
             await self._perform_actions(end())
         finally:
             meter.close()
 
-    async def _synthesize(self, utterance: Utterance, meter: Meter) -> Callable[[], list[SessionAction]]:
+    async def _synthesize_utterance(
+        self, utterance: Utterance, meter: Meter
+    ) -> Callable[[], list[SessionAction]]:
         """Speak, and return a function that reports the end to the session."""
         lane = utterance.voice.lane
         try:
@@ -287,17 +289,19 @@ class Conversation:
         """Perform the session's actions. Connection errors are reported to the session, not raised."""
         match actions:
             case [FindVoice(voice_id)]:
-                await self._perform_actions(await self._find_voice(voice_id))
+                await self._perform_actions(await self._set_voice_or_refuse(voice_id))
                 return
             case [AskLimiter(text)]:
-                await self._perform_actions(self._admit_text(text))
+                await self._perform_actions(self._admit_or_refuse_text(text))
                 return
-        if outgoing := self._perform_now(actions):
+        if outgoing := self._perform_immediate_actions(actions):
             async with self._sending:
                 for action in outgoing:
                     await self._send_action(action)
 
-    def _perform_now(self, actions: list[SessionAction]) -> list[SendMessage | SendAudio | CloseSession]:
+    def _perform_immediate_actions(
+        self, actions: list[SessionAction]
+    ) -> list[SendMessage | SendAudio | CloseSession]:
         """Perform the actions that need no waiting, and return the others."""
         outgoing: list[SendMessage | SendAudio | CloseSession] = []
         for action in actions:
@@ -332,10 +336,10 @@ class Conversation:
                     self._stop_receiving()
         except TimeoutError:
             log("connection dropped: its reader was too slow", session=self._session.session_id)
-            self._perform_now(self._session.reader_stalled())
+            self._perform_immediate_actions(self._session.reader_stalled())
             self._drop_connection()
         except WebSocketDisconnect:
-            self._perform_now(self._session.client_gone())
+            self._perform_immediate_actions(self._session.client_gone())
             self._drop_connection()
 
     def _on_speaking_done(self, task: asyncio.Task[None]) -> None:

@@ -54,7 +54,7 @@ async def recognize(request: Request) -> Response:
     recording = hold_bytes(request, "asr")
     try:
         async with contextlib.nullcontext() if body.size < BLOCK_BYTES else service.parsing:
-            read = partial(_read_request, body, recording, encoded=backend is not None)
+            read = partial(_parse_and_hold_request, body, recording, encoded=backend is not None)
             wanted, input_bytes = await service.engines.threads.run_task(read)
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "asr", short=True) from None
@@ -64,10 +64,12 @@ async def recognize(request: Request) -> Response:
         return await run_while_connected(
             request.receive, _forward_request(request, backend, recording, meter)
         )
-    return await run_while_connected(request.receive, _recognize_here(request, wanted, recording, meter))
+    return await run_while_connected(request.receive, _recognize_and_reply(request, wanted, recording, meter))
 
 
-def _read_request(body: HeldBytes, kept: HeldBytes, *, encoded: bool) -> tuple[RecognitionRequest, int]:
+def _parse_and_hold_request(
+    body: HeldBytes, kept: HeldBytes, *, encoded: bool
+) -> tuple[RecognitionRequest, int]:
     """Check a request; hold its recording, or the whole request as it is forwarded. Returns the recording's size."""
     text = body.read()
     if text.count(b'"') + text.count(b",") > _MAX_TOKENS:
@@ -83,7 +85,7 @@ def _read_request(body: HeldBytes, kept: HeldBytes, *, encoded: bool) -> tuple[R
     return asked_for.model_copy(update={"audio": ""}), len(data)
 
 
-async def _recognize_here(
+async def _recognize_and_reply(
     request: Request, wanted: RecognitionRequest, recording: HeldBytes, meter: Meter
 ) -> Response:
     service, samples = get_service(request), hold_bytes(request, "asr")
@@ -97,7 +99,7 @@ async def _recognize_here(
         sound = np.frombuffer(samples.view(), dtype=np.float32)
         meter.row.audio_s = len(sound) / _ENGINE_RATE
         recognition: Recognition = await turn.run_task(
-            lambda: lane.get_engine().recognize(sound, _build_options(wanted))
+            lambda: lane.get_engine().recognize(sound, _build_recognition_options(wanted))
         )
     headers = {
         **lane.build_headers(),
@@ -141,7 +143,7 @@ def _parse_seconds(text: str) -> float:
     return seconds if 0 <= seconds < math.inf else 0.0
 
 
-def _build_options(wanted: RecognitionRequest) -> RecognitionOptions:
+def _build_recognition_options(wanted: RecognitionRequest) -> RecognitionOptions:
     options = {name: getattr(wanted, name) for name in _OPTION_NAMES}
     options["language"] = wanted.language.value if wanted.language else None
     options["hotwords"] = tuple(word for word in wanted.hotwords if word.strip())

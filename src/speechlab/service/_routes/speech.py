@@ -120,7 +120,11 @@ async def speak(request: Request) -> Response:
     meter.check_service_limits(
         utterance.voice.provider.name, characters=len(utterance.text), input_bytes=size
     )
-    work = _reply_stream(utterance, meter) if fields.stream else _reply_whole(request, utterance, meter)
+    work = (
+        _build_stream_reply(utterance, meter)
+        if fields.stream
+        else _build_whole_reply(request, utterance, meter)
+    )
     return await run_while_connected(request.receive, work)
 
 
@@ -148,7 +152,7 @@ async def _build_utterance(service: ServiceState, wanted: SpeechRequest) -> Utte
     return utterance
 
 
-async def _reply_whole(request: Request, utterance: Utterance, meter: Meter) -> Response:
+async def _build_whole_reply(request: Request, utterance: Utterance, meter: Meter) -> Response:
     service, samples, reply = get_service(request), hold_bytes(request, "tts"), hold_bytes(request, "tts")
     async with Turn(utterance.voice.lane, meter) as turn:
         async for _ in turn.iterate_pieces(partial(utterance.speak_into, meter, samples)):
@@ -163,14 +167,14 @@ async def _reply_whole(request: Request, utterance: Utterance, meter: Meter) -> 
     return HeldReply(service, reply, media_type=CONTENT_TYPES[utterance.format], headers=headers)
 
 
-async def _reply_stream(utterance: Utterance, meter: Meter) -> Response:
-    pieces, media_type = _speak_stream(utterance, meter), CONTENT_TYPES[utterance.format]
+async def _build_stream_reply(utterance: Utterance, meter: Meter) -> Response:
+    pieces, media_type = _stream_audio(utterance, meter), CONTENT_TYPES[utterance.format]
     return StreamReply(
         await anext(pieces, b""), pieces, media_type=media_type, headers=utterance.build_headers()
     )
 
 
-async def _speak_stream(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:
+async def _stream_audio(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:
     async with Turn(utterance.voice.lane, meter) as turn:
         async for piece in turn.iterate_pieces(partial(utterance.speak_encoded, meter)):
             meter.row.audio_bytes += len(piece)

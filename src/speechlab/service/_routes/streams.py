@@ -25,7 +25,7 @@ _READ_BYTES = 128 * 1024
 
 async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
     """Do the work of a request whose body was read, and cancel it if the client disconnects."""
-    task = asyncio.ensure_future(_contain_exit(work))
+    task = asyncio.ensure_future(_convert_exit_to_failure(work))
     watch = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait({task, watch}, return_when=asyncio.FIRST_COMPLETED)
@@ -38,7 +38,7 @@ async def run_while_connected(receive: Receive, work: Coroutine[Any, Any, T]) ->
         await asyncio.gather(task, watch, return_exceptions=True)
 
 
-async def _contain_exit(work: Coroutine[Any, Any, T]) -> T:
+async def _convert_exit_to_failure(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:  # of an engine; in a task it would end the event loop

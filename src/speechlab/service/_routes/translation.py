@@ -43,18 +43,24 @@ async def translate(request: Request) -> Response:
     body = await read_body(request, TEXT_BODY_BYTES, "translate")
     try:
         fields = TranslationRequest.from_form(parse_form(body.read(), request.headers.get("content-type")))
-        lane, job = await service.engines.threads.run_task(lambda: _build_job(service, fields))
+        lane, job = await service.engines.threads.run_task(lambda: _choose_lane_and_job(service, fields))
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "translate") from None
     meter.check_service_limits(
         lane.entry.name, characters=len(fields.text), input_bytes=len(fields.text.encode("utf-8"))
     )
     turn = Turn(lane, meter)
-    work = _reply_stream(request, turn, fields, job) if fields.stream else _reply_whole(turn, fields, job)
+    work = (
+        _build_stream_reply(request, turn, fields, job)
+        if fields.stream
+        else _build_whole_reply(turn, fields, job)
+    )
     return await run_while_connected(request.receive, work)
 
 
-def _build_job(service: ServiceState, wanted: TranslationRequest) -> tuple[EngineLane, TranslationJob]:
+def _choose_lane_and_job(
+    service: ServiceState, wanted: TranslationRequest
+) -> tuple[EngineLane, TranslationJob]:
     lane = _choose_lane(service, wanted.model)
     source = _resolve_language(lane, "source_lang", wanted.source_lang)
     target = _resolve_language(lane, "target_lang", wanted.target_lang)
@@ -82,11 +88,11 @@ def _resolve_language(lane: EngineLane, parameter: str, value: str) -> str:
     return code
 
 
-async def _reply_whole(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
+async def _build_whole_reply(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
     async with turn:
-        deltas = [_count_tokens(delta, turn.meter) async for delta in _iterate_deltas(turn, job)]
+        deltas = [_record_token_counts(delta, turn.meter) async for delta in _iterate_deltas(turn, job)]
     reply = {
-        "id": _build_id(),
+        "id": _build_reply_id(),
         "object": COMPLETION_OBJECT,
         "created": int(time.time()),
         "model": str(turn.lane.get_engine().model),
@@ -104,13 +110,13 @@ async def _reply_whole(turn: Turn, wanted: TranslationRequest, job: TranslationJ
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
-async def _reply_stream(
+async def _build_stream_reply(
     request: Request, turn: Turn, wanted: TranslationRequest, job: TranslationJob
 ) -> Response:
     events = _stream_events(turn, wanted, job)
     return StreamReply(
         await anext(events),
-        _stream_rest(events, request.scope),
+        _stream_remaining_events(events, request.scope),
         media_type="text/event-stream",
         headers={**turn.lane.build_headers(), "Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -120,11 +126,11 @@ async def _stream_events(
     turn: Turn, wanted: TranslationRequest, job: TranslationJob
 ) -> AsyncGenerator[bytes]:
     """Yield one event for each delta; the first, which also contains the source, comes with the engine's first."""
-    common = {"id": _build_id(), "object": CHUNK_OBJECT}
+    common = {"id": _build_reply_id(), "object": CHUNK_OBJECT}
     more: dict[str, Any] = _build_source_fields(wanted)
     async with turn:
         async for delta in _iterate_deltas(turn, job):
-            if _count_tokens(delta, turn.meter).completion_tokens is not None:
+            if _record_token_counts(delta, turn.meter).completion_tokens is not None:
                 more["usage"] = _build_usage(delta)
             yield _format_event(
                 {**common, "choices": [{"index": 0, "delta": {"content": delta.text}}], **more}
@@ -134,7 +140,7 @@ async def _stream_events(
         yield _format_event({**common, "choices": [{"index": 0, "delta": {"content": ""}}], **more})
 
 
-async def _stream_rest(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
+async def _stream_remaining_events(events: AsyncGenerator[bytes], scope: Scope) -> AsyncGenerator[bytes]:
     """Yield the remaining events and the end mark, or an event about a failure without an end mark."""
     async with contextlib.aclosing(events):
         try:
@@ -151,7 +157,7 @@ def _iterate_deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[Translatio
     return turn.iterate_pieces(lambda: turn.lane.get_engine().translate(job), whole=True)
 
 
-def _count_tokens(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
+def _record_token_counts(delta: TranslationDelta, meter: Meter) -> TranslationDelta:
     """Report the engine's tokens so far to the meter."""
     meter.row.prompt_tokens = delta.prompt_tokens or meter.row.prompt_tokens
     meter.row.completion_tokens = delta.completion_tokens or meter.row.completion_tokens
@@ -176,5 +182,5 @@ def _build_usage(last: TranslationDelta | None) -> dict[str, int]:
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _build_id() -> str:
+def _build_reply_id() -> str:
     return TRANSLATION_ID_PREFIX + uuid.uuid4().hex

@@ -53,12 +53,12 @@ def run_service(config: ServiceConfig | None = None, *, process: bool = False) -
         ServiceStartError: The service cannot start; the message contains the reason.
     """
     config = config or ServiceConfig(port=0)
-    with _run_in_process(config) if process else _run_in_thread(config) as service:
+    with _run_service_in_process(config) if process else _run_service_in_thread(config) as service:
         yield service
 
 
 @contextlib.contextmanager
-def _run_in_thread(config: ServiceConfig) -> Iterator[RunningService]:
+def _run_service_in_thread(config: ServiceConfig) -> Iterator[RunningService]:
     config, listener, ready = bind_and_make_key(config)
     with contextlib.closing(listener):
         started = threading.Event()
@@ -75,7 +75,7 @@ def _run_in_thread(config: ServiceConfig) -> Iterator[RunningService]:
 
 
 @contextlib.contextmanager
-def _run_in_process(config: ServiceConfig) -> Iterator[RunningService]:
+def _run_service_in_process(config: ServiceConfig) -> Iterator[RunningService]:
     if config.extra_engines:
         raise ServiceStartError("engines given as objects cannot go to another process; use process=False")
     settings = config.model_dump(
@@ -96,12 +96,12 @@ def _run_in_process(config: ServiceConfig) -> Iterator[RunningService]:
             subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True)
         )
         stack.callback(_end_process, child)
-        fields = _read_ready_line(child, errors)
+        fields = _read_ready_fields(child, errors)
         key = fields.get("api_key") or config.api_keys[0]
         yield RunningService(fields["base_url"], fields["ws_base_url"], key, child.pid)
 
 
-def _read_ready_line(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
+def _read_ready_fields(child: subprocess.Popen[str], errors: TextIO) -> dict[str, str]:
     assert child.stdout is not None
     late = threading.Timer(_START_S, child.kill)  # which ends the reading on every system
     late.start()

@@ -80,7 +80,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """End with the service, which has drained before."""
         if self._response is None and not self._ended:
-            self._send_close(CloseCode.SERVICE_RESTART, "")
+            self._send_close_frame(CloseCode.SERVICE_RESTART, "")
         self._transport.close()
 
     def pause_writing(self) -> None:
@@ -152,7 +152,7 @@ class WebSocketProtocol(asyncio.Protocol):
         )
         self._conn.data_to_send()  # discards the library's own reply
         headers = {**refused.headers, "Content-Type": "application/json", "X-Request-Id": request_id}
-        self._write_last(build_closing_reply(refused.status, refused.build_body(), headers))
+        self._write_last_bytes(build_closing_reply(refused.status, refused.build_body(), headers))
 
     async def _run_app(self, scope: dict[str, Any]) -> None:
         try:
@@ -175,18 +175,18 @@ class WebSocketProtocol(asyncio.Protocol):
         if self._frames > _MAX_FRAMES_S:
             self._fail_connection(CloseCode.POLICY, "too many frames in a second")
         elif frame.opcode is Opcode.PING:
-            self._answer_ping()
+            self._send_or_hold_pong()
         elif frame.opcode is Opcode.PONG:
             self._handle_pong(bytes(frame.data))
         elif frame.opcode is Opcode.CLOSE:
-            self._handle_close()
+            self._handle_close_frame()
         elif frame.opcode is Opcode.BINARY:
             self._fragments = None  # it is refused in any case, at its first frame
             self._deliver_message({"bytes": bytes(frame.data)})
         else:
-            self._handle_text(frame)
+            self._handle_text_frame(frame)
 
-    def _handle_text(self, frame: Frame) -> None:
+    def _handle_text_frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.TEXT:
             self._fragments = []
         if self._fragments is None:
@@ -207,7 +207,7 @@ class WebSocketProtocol(asyncio.Protocol):
             self._received.put_nowait({"type": "websocket.receive", **message})
             self._transport.pause_reading()
 
-    def _handle_close(self) -> None:
+    def _handle_close_frame(self) -> None:
         echo = b"".join(self._conn.data_to_send())
         if not self._ended:
             received = self._conn.close_rcvd
@@ -217,7 +217,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._ended = True
         self._transport.close()
 
-    def _answer_ping(self) -> None:
+    def _send_or_hold_pong(self) -> None:
         """Send a pong, but only for the last pings of a client that does not read pongs (RFC 6455, section 5.5.3)."""
         pong = b"".join(self._conn.data_to_send())  # the pongs for all pings that came together
         if self._ended or not pong:
@@ -237,7 +237,7 @@ class WebSocketProtocol(asyncio.Protocol):
         """Send a ping, and wait longer for the pong of a client that has audio to read first."""
         self._ping, self._sent_at_ping = secrets.token_bytes(4), self._sent
         self._conn.send_ping(self._ping)
-        self._write_pending()
+        self._write_pending_bytes()
         unread_s = (self._sent - self._read_for_sure) / _SLOWEST_BYTES_S
         self._set_timer((self._ping_s or 0) + unread_s, self._on_missing_pong)
 
@@ -263,21 +263,21 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._conn.send_binary(data) if data is not None else self._conn.send_text(text.encode())
                 self._sent += len(text if data is None else data)
             elif kind == "websocket.close":
-                self._send_close(message.get("code", 1000), message.get("reason") or "")
+                self._send_close_frame(message.get("code", 1000), message.get("reason") or "")
             elif kind == "websocket.http.response.start":
                 self._denial = message["status"]
                 self._headers = {name.decode(): value.decode() for name, value in message["headers"]}
             else:
-                self._write_last(build_closing_reply(self._denial, message["body"], self._headers))
+                self._write_last_bytes(build_closing_reply(self._denial, message["body"], self._headers))
         except InvalidState:
             raise ConnectionResetError from None
-        self._write_pending()
+        self._write_pending_bytes()
 
-    def _write_pending(self) -> None:
+    def _write_pending_bytes(self) -> None:
         if data := b"".join(self._conn.data_to_send()):  # nothing may be written after the end of a refusal
             self._transport.write(data)
 
-    def _send_close(self, code: int, reason: str) -> None:
+    def _send_close_frame(self, code: int, reason: str) -> None:
         """Send a close frame, and wait for the client's; it may never come, nor may the buffer be read."""
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
         self._conn.send_close(code, reason)
@@ -285,7 +285,7 @@ class WebSocketProtocol(asyncio.Protocol):
 
     def _end_sending(self) -> None:
         """Send the last bytes, and read on for a while: a close with unread data would reset the connection first."""
-        self._write_pending()
+        self._write_pending_bytes()
         self._ended = True
         self._transport.resume_reading()
         self._set_timer(_CLOSE_S, self._transport.abort)
@@ -297,9 +297,9 @@ class WebSocketProtocol(asyncio.Protocol):
         sent = self._conn.close_sent
         code = 1006 if sent is None else sent.code
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
-        self._write_last()
+        self._write_last_bytes()
 
-    def _write_last(self, last: bytes = b"") -> None:
+    def _write_last_bytes(self, last: bytes = b"") -> None:
         self._transport.write(last)
         self._failed = True
         self._end_sending()

@@ -41,24 +41,24 @@ def read_message(
     stream: IO[bytes], keep: Callable[[bytearray], None] | None = None
 ) -> tuple[dict[str, Any], bytearray] | None:
     """Read a message of :func:`write_message`, or give its bytes in blocks to ``keep``; None at the end."""
-    head = _read_exactly(stream, HEAD.size)
+    head = _read_exact_bytes(stream, HEAD.size)
     if head is None:
         return None
     fields_length, data_length = HEAD.unpack(head)
-    fields = _read_exactly(stream, fields_length)
+    fields = _read_exact_bytes(stream, fields_length)
     while keep is not None and data_length > 0:
-        block = _read_exactly(stream, min(data_length, 1024 * 1024))
+        block = _read_exact_bytes(stream, min(data_length, 1024 * 1024))
         if block is None:
             return None
         keep(block)
         data_length -= len(block)
-    data = _read_exactly(stream, data_length)
+    data = _read_exact_bytes(stream, data_length)
     if fields is None or data is None:
         return None
     return orjson.loads(fields), data
 
 
-def _read_exactly(stream: IO[bytes], length: int) -> bytearray | None:
+def _read_exact_bytes(stream: IO[bytes], length: int) -> bytearray | None:
     data = bytearray(length)
     view, filled = memoryview(data), 0
     while filled < length:
@@ -79,14 +79,14 @@ def answer_messages(prepare: Callable[[dict[str, Any]], Work]) -> NoReturn:
         _limit_memory(limits["memory_bytes"])
         write_message(sink, {"ready": True})
         while (message := read_message(source)) is not None:
-            _limit_cpu(limits["cpu_s"])
+            _limit_cpu_time(limits["cpu_s"])
             try:
                 fields, data = work(*message)
             except MemoryError:
                 # The process ends, and its memory with it.
                 write_message(sink, {"failed": OUT_OF_MEMORY})
                 break
-            _limit_cpu(0)  # no limit while it waits
+            _limit_cpu_time(0)  # no limit while it waits
             del message
             write_message(sink, fields, data)
     os._exit(0)  # nothing has to be cleaned up, and the service may be waiting for the end
@@ -118,7 +118,7 @@ def _limit_memory(max_bytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
-def _limit_cpu(max_s: float) -> None:
+def _limit_cpu_time(max_s: float) -> None:
     """Limit further processor time to ``max_s``, 0 for no limit. SIGPROF, which is not handled, ends the process."""
     if sys.platform != "win32":
         signal.setitimer(signal.ITIMER_PROF, max_s)

@@ -78,7 +78,7 @@ class Worker:
         self.end_process()
         if answer is not None:
             raise WorkerFailed("memory")
-        raise WorkerFailed("time" if late else _classify_status(process.returncode), process.returncode)
+        raise WorkerFailed("time" if late else _classify_exit_status(process.returncode), process.returncode)
 
     def kill_process(self) -> None:
         """Kill the process from another thread; the thread that waits for its reply cleans up."""
@@ -204,7 +204,7 @@ class Pool:
         return workers
 
 
-def _classify_status(status: int | None) -> Reason:
+def _classify_exit_status(status: int | None) -> Reason:
     if os.name == "posix" and status == -signal.SIGPROF:
         return "cpu"
     if os.name == "posix" and status == -signal.SIGKILL:
@@ -262,7 +262,7 @@ class Decoders(Pool):
         try:
             fields, _ = self.send_and_wait({"sample_rate": sample_rate}, recording.view, samples)
         except WorkerFailed as failure:
-            raise self._to_fault(failure) from failure
+            raise self._build_decode_fault(failure) from failure
         match fields.get("refused"):
             case "limit":
                 raise Fault("ErrTooLarge", _LIMIT.sub("audio_seconds", fields["message"]), "asr", "audio")
@@ -271,7 +271,7 @@ class Decoders(Pool):
         if not samples.size:
             raise Fault("ErrInvalidRequest", NO_AUDIO, "asr", "audio", short=True)
 
-    def _to_fault(self, failure: WorkerFailed) -> Fault:
+    def _build_decode_fault(self, failure: WorkerFailed) -> Fault:
         match failure.reason:
             case "start":
                 return Fault("ErrInternal", ASR_UNAVAILABLE, "asr", "decoder")

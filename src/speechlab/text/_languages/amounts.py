@@ -47,7 +47,7 @@ def _build_units_step(name: str, names: Mapping[str, str]) -> Step:
     )
 
 
-def _seconds(name: str) -> Step:
+def _build_seconds_step(name: str) -> Step:
     """Return a step that replaces s behind a number, but not behind that of a model (iPhone 5s)."""
     return build_substitution(
         "seconds", r"(?<![A-Za-z0-9.,])(?<![A-Za-z]\s)([0-9][0-9.]*)\s?s(?![A-Za-z0-9/])", rf"\1{name}", "s"
@@ -111,7 +111,7 @@ JAPANESE_AMOUNTS = (
         "・",
     ),
     _build_units_step("units", read_sign_names("unit", "ja")),  # 5km becomes 5キロメートル
-    _seconds("秒"),
+    _build_seconds_step("秒"),
 )
 JAPANESE_RATIOS = build_substitution("ratios", _RATIO, r"\1対\2", ":")
 # 5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said.
@@ -126,7 +126,7 @@ CHINESE_AMOUNTS = (
     build_substitution("ratios", _RATIO, r"\1比\2", ":"),
     build_substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
     _build_units_step("units", read_sign_names("unit", "zh")),  # 5km becomes 5公里
-    _seconds("秒"),
+    _build_seconds_step("秒"),
 )
 
 
@@ -171,7 +171,7 @@ JAPANESE_MONEY = _build_money_step(read_sign_names("money", "ja"), "百千万億
 CHINESE_MONEY = _build_money_step(read_sign_names("money", "zh"), "百千万亿萬億", "负")
 
 
-def _separate_money_signs(text: str) -> str:
+def _move_money_signs_behind(text: str) -> str:
     return _SIGN_BEHIND.sub(r"\1 \2 ", _SIGN_BEFORE.sub(_move_sign_behind, text))
 
 
@@ -185,7 +185,7 @@ _SIGN_BEFORE = re.compile(rf"(?:(?<!\w)([-−]))?{_NOT_BEHIND}({_SIGN})\s?([-−
 # A match begins only at the first digit of a number. Otherwise, the time would grow with the square of its length.
 _SIGN_BEHIND = re.compile(rf"(?<![0-9])(?<![0-9],)({_NUMBER})\s?({_SIGN}|[%‰]){_TO}")
 # The sign of a currency, or a percent sign, becomes a separate word after the number.
-BASIC_MONEY = Step("money", _separate_money_signs, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
+BASIC_MONEY = Step("money", _move_money_signs_behind, f"{_SIGN_BEFORE.pattern}|{_SIGN_BEHIND.pattern}")
 
 _EN = read_sign_names("money", "en")
 _EN_LARGE = r"(?:\s(?:hundred|thousand|million|billion|trillion)\b)?"
@@ -203,7 +203,7 @@ _EN_APART = re.compile(r"(?:(?<![0-9])(?<![0-9]\s)([$€£¢])\s?([-−])|([$€
 _EN_BEHIND = re.compile(rf"(?<![\w.$€£¢])(?<![0-9],)({_NUMBER})\s?([$€£¢])(?![\w$€£¢])")
 
 
-def _spell_english_money(text: str) -> str:
+def _spell_english_currencies(text: str) -> str:
     if text.isascii() and "$" not in text:
         return text
     text = _EN_COUNTRY.sub(r"\1 $", _EN_COUNTRY_BEHIND.sub(r" \3 $\1\2 ", text))
@@ -223,7 +223,7 @@ def _name_currency(sign: str) -> str:
 # number. 100 € becomes €100, ¥100 becomes 100 yen, and the country in US$100 becomes a separate word.
 ENGLISH_MONEY = Step(
     "money",
-    _spell_english_money,
+    _spell_english_currencies,
     "|".join(
         rule.pattern
         for rule in (_EN_COUNTRY, _EN_COUNTRY_BEHIND, _EN_BEHIND, _EN_APART, _EN_BEFORE, _EN_NAMED)

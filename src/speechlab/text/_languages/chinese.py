@@ -91,7 +91,7 @@ _ASPECT = build_substitution("著", "(?<![名显原编论巨专译合卓昭拙�
 _OTHER_FORMS = build_substitution("妳", "妳", "你", "妳"), build_substitution("甚么", "甚么", "什么", "甚")
 
 
-def _describe_converter() -> str:
+def _name_converter_package() -> str:
     """Return the installed package with the module ``opencc``; two have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
 
@@ -111,7 +111,7 @@ def build_chinese_normalizer() -> Normalizer:
         6,
         (
             *before,
-            Step("simplified", _simplify_characters, _describe_converter),
+            Step("simplified", _simplify_characters, _name_converter_package),
             _ASPECT,
             *_OTHER_FORMS,
             *after,

@@ -183,13 +183,13 @@ BRACKETS = (
 )
 
 
-def _join_apostrophes(text: str) -> str:
+def _remove_spaces_before_apostrophes(text: str) -> str:
     """Remove white space before apostrophes, in linear time."""
     *parts, last = text.split("'")
     return "'".join([*map(str.rstrip, parts), last])
 
 
-APOSTROPHES = Step("space before apostrophe", _join_apostrophes, "\\s+'\x00'")
+APOSTROPHES = Step("space before apostrophe", _remove_spaces_before_apostrophes, "\\s+'\x00'")
 COMMAS = build_substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
 FULL_STOPS = build_substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
 SYMBOLS = Step("symbols", _replace_symbols, f"NFKD, categories M, S and P, except {_KEPT}")

@@ -111,7 +111,7 @@ RULES = "|".join(pattern.pattern for pattern in _PATTERNS) + f"|{_LONGEST}|by va
 
 def spell_japanese_numbers(text: str) -> str:
     """Write the numbers of a Japanese text (after NFKC) in kanji, by value, and ``%`` after them as パーセント."""
-    text = _TELEPHONE.sub(_join_digits, text)
+    text = _TELEPHONE.sub(_join_as_figures, text)
     text = _spell_numbers(text, _ja_value)
     text = _PLACES.sub(lambda m: _spell_number(m[1].translate(_TO_FIGURES), None, _ja_value), text)
     text = _LONE_ZERO.sub("零", text)
@@ -121,10 +121,10 @@ def spell_japanese_numbers(text: str) -> str:
 def spell_chinese_numbers(text: str) -> str:
     """Write the numbers of a simplified Chinese text (after NFKC) in characters, by value; ``%`` as 百分之."""
     text = _ZH_SHORT.sub(lambda m: m[1] + m[2] + _ZH_BELOW[m[1]], _ZH_TWO.sub("二", text))
-    text = _ZH_MIXED.sub(_join_groups, text)
+    text = _ZH_MIXED.sub(_join_number_groups, text)
     text = _ZH_ORDINAL.sub(lambda m: _spell_numbers(m[0], _zh_value), text)
     text = _ZH_TWO_OF.sub("两", text)
-    text = _TELEPHONE.sub(_join_digits, text)
+    text = _TELEPHONE.sub(_join_as_figures, text)
     text = _spell_numbers(text, _zh_value)
     text = _PLACES.sub(lambda m: _spell_number(m[1].translate(_TO_FIGURES), None, _zh_value), text)
     text = _LONE_ZERO.sub("零", text)
@@ -133,20 +133,20 @@ def spell_chinese_numbers(text: str) -> str:
 
 def plain_japanese(text: str) -> str:
     """Write the numerals of checks in the usual characters, by value: 壱萬円 as 一万円."""
-    return _FORMAL.sub(lambda found: _to_plain(found, _ja_value) + found[2], text)
+    return _FORMAL.sub(lambda found: _replace_formal_numeral(found, _ja_value) + found[2], text)
 
 
 def plain_chinese(text: str) -> str:
     """Write the numerals of checks in the usual characters, by value: 伍仟圆 as 五千元."""
 
     def write(found: re.Match[str]) -> str:
-        plain = _to_plain(found, _zh_value)
+        plain = _replace_formal_numeral(found, _zh_value)
         return plain + (found[2] if plain == found[1] else found[2].replace("圆", "元").replace("圓", "元"))
 
     return _FORMAL.sub(write, text)
 
 
-def _to_plain(found: re.Match[str], write: Callable[[int], str]) -> str:
+def _replace_formal_numeral(found: re.Match[str], write: Callable[[int], str]) -> str:
     numeral, money = found.groups()
     characters = set(numeral)
     digits, units = characters & set(_FORMAL_DIGITS), characters & set("拾佰仟")
@@ -167,7 +167,7 @@ def _to_plain(found: re.Match[str], write: Callable[[int], str]) -> str:
     return write(_parse_numeral(numeral.translate(_FORMAL_PLAIN)))
 
 
-def _join_groups(found: re.Match[str]) -> str:
+def _join_number_groups(found: re.Match[str]) -> str:
     """Return the value of figures with 亿 and 万 between them in figures; unchanged if they are not one number."""
     total, limit = 0, 10**12
     for figures, unit, _ in _ZH_PIECE.findall(found[0]):
@@ -233,7 +233,7 @@ def _spell_numbers(text: str, value: Callable[[int], str]) -> str:
     return _NUMBER.sub(lambda found: _spell_number(found[1], found[2], value), text)
 
 
-def _join_digits(found: re.Match[str]) -> str:
+def _join_as_figures(found: re.Match[str]) -> str:
     return "".join(digits for digits in found.groups() if digits).translate(_TO_FIGURES)
 
 

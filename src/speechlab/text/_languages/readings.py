@@ -87,7 +87,7 @@ def reading(text: str) -> str:
         'トーキョーエイク'
     """
     check_text(text)
-    return _to_kana_reading(_to_readable(text))
+    return _to_kana_reading(_prepare_openjtalk_input(text))
 
 
 def to_reading_key(text: str) -> str:
@@ -115,13 +115,19 @@ def split_spoken_words(text: str, written: str | None = None) -> tuple[SpokenWor
 
 @lru_cache(maxsize=4_096)
 def _split_spoken_words(text: str, written: str | None) -> tuple[SpokenWord, ...]:
-    placed = None if written is None else _place_words(_run_frontend(_to_readable(written)), text)
+    placed = (
+        None
+        if written is None
+        else _locate_spoken_words(_pronounce_words(_prepare_openjtalk_input(written)), text)
+    )
     return (
-        _place_words(_run_frontend(_BETWEEN_DIGITS.sub("、", text)), text) or () if placed is None else placed
+        _locate_spoken_words(_pronounce_words(_BETWEEN_DIGITS.sub("、", text)), text) or ()
+        if placed is None
+        else placed
     )
 
 
-def _place_words(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
+def _locate_spoken_words(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenWord, ...] | None:
     """Spoken words with their places in a text; None if the text does not consist of these words."""
     lower = to_usual_kanji(text.lower())
     if len(lower) != len(text):
@@ -131,7 +137,9 @@ def _place_words(words: tuple[tuple[str, str], ...], text: str) -> tuple[SpokenW
     for written, pronounced in words:
         kana = _to_kana(pronounced)
         cursor += lower.startswith(NUMBER_SEPARATOR, cursor)
-        form = next((form for form in _list_forms(written) if lower.startswith(form, cursor)), None)
+        form = next(
+            (form for form in _list_normalized_forms(written) if lower.startswith(form, cursor)), None
+        )
         if form is not None:
             placed.append(SpokenWord(cursor, cursor + len(form), kana))
             cursor += len(form)
@@ -148,7 +156,7 @@ def to_usual_kanji(text: str) -> str:
     stay different.
     """
     check_text(text)
-    rare = [character for character in text if character >= "㐀" and not _is_common(character)]
+    rare = [character for character in text if character >= "㐀" and not _is_common_character(character)]
     return text.translate({ord(character): _to_usual_form(character) for character in rare}) if rare else text
 
 
@@ -171,11 +179,11 @@ def find_on_reading(character: str) -> str:
 @cache
 def _to_usual_form(character: str) -> str:
     form = cast("str", load("pyopenjtalk.utils").normalize_itaiji(character))
-    return form if _is_common(form) else character
+    return form if _is_common_character(form) else character
 
 
 @cache
-def _is_common(character: str) -> bool:
+def _is_common_character(character: str) -> bool:
     """Return whether a character is in the first level of JIS X 0208, which ends at 腕, or is kana."""
     try:
         code = character.encode("shift_jis")
@@ -193,41 +201,43 @@ def count_morae(text: str) -> int:
 
 
 @lru_cache(maxsize=16_384)
-def _to_readable(text: str) -> str:
+def _prepare_openjtalk_input(text: str) -> str:
     """The input of OpenJTalk for a text; cached because a scored pair needs it for the reading and for the places."""
     return JAPANESE_READING(text)
 
 
 @lru_cache(maxsize=16_384)
 def _to_kana_reading(text: str) -> str:
-    return "".join(_to_kana(kana) for _, kana in _run_frontend(text))
+    return "".join(_to_kana(kana) for _, kana in _pronounce_words(text))
 
 
 @lru_cache(maxsize=16_384)
-def _list_forms(written: str) -> tuple[str, ...]:
+def _list_normalized_forms(written: str) -> tuple[str, ...]:
     """The forms that the normalizer ``ja`` may give a word of OpenJTalk: 十 of 25日 stays, １２月 becomes kanji."""
-    form = to_usual_kanji(_fold_width(written))
+    form = to_usual_kanji(_fold_width_and_case(written))
     return (form, _SIGNS.get(form) or spell_japanese_numbers(form))
 
 
 @lru_cache(maxsize=16_384)
 def _to_kana(pronounced: str) -> str:
     # The front end makes Latin letters that it cannot read full width. \w keeps them, and NFKC reverses the width.
-    kana = _NOT_SPOKEN.sub("", _fold_width(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
+    kana = (
+        _NOT_SPOKEN.sub("", _fold_width_and_case(pronounced)).translate(_TO_KATAKANA).translate(_SAME_SOUND)
+    )
     # It spells unknown words, but does not name a letter that stands alone.
     return _LETTERS[ord(kana) - ord("a")] if len(kana) == 1 and "a" <= kana <= "z" else kana
 
 
 @lru_cache(maxsize=16_384)
-def _run_frontend(text: str) -> tuple[tuple[str, str], ...]:
+def _pronounce_words(text: str) -> tuple[tuple[str, str], ...]:
     """Return the words that OpenJTalk finds, each with its spelling and its pronunciation."""
-    text = _LATIN_WORD.sub(lambda word: _find_known_form(word[0]), text)
+    text = _LATIN_WORD.sub(lambda word: _restore_known_case(word[0]), text)
     pieces = _PIECE.findall(_UNREADABLE.sub(" ", text))
     return tuple(word for piece in pieces if piece.strip() for word in _pronounce_piece(piece))
 
 
 @lru_cache(maxsize=16_384)
-def _find_known_form(word: str) -> str:
+def _restore_known_case(word: str) -> str:
     """Return a Latin word in the case that the dictionary has; unchanged if OpenJTalk would spell it in any case."""
     for form in (word, word.capitalize(), word.upper()):
         letters = "".join(_LETTERS[ord(letter) - ord("A")] for letter in form.upper())
@@ -236,7 +246,7 @@ def _find_known_form(word: str) -> str:
     return word
 
 
-def _fold_width(text: str) -> str:
+def _fold_width_and_case(text: str) -> str:
     import unicodedata
 
     return unicodedata.normalize("NFKC", text).lower()

@@ -271,12 +271,12 @@ class EditedRows:
         for number, *values in put:
             if not is_whole_number(number):
                 raise ValueError(f"{number!r} is not an id")
-            rows[int(number)] = self._check_row(rows.get(number), self._first.get(number), *values)
+            rows[int(number)] = self._build_edited_row(rows.get(number), self._first.get(number), *values)
         if len(rows) > _MAX_SEGMENTS:
             raise ValueError(f"there are too many segments; the maximum is {_MAX_SEGMENTS:,}")
         self._rows = rows
 
-    def _check_row(
+    def _build_edited_row(
         self,
         before: EditedRow | None,
         first: EditedRow | None,

@@ -105,7 +105,7 @@ def collect_errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any,
     frame = add_error_lists(scored, reference, hypothesis, language)
     references = reference if reference in frame.columns else "reference_normalized"
     hypotheses = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
-    ordered = frame.iloc[_rank_by_rate(frame)]
+    ordered = frame.iloc[_rank_rows_by_rate(frame)]
     groups = _list_group_columns(frame, language)
     readings = (
         [_READING_RATE] if _READING_RATE in frame.columns and frame[_READING_RATE].notna().any() else []
@@ -125,7 +125,7 @@ def collect_errors_of_two(
     """Return the errors of two systems, whose tables have one index; the rows first in which they differ most."""
     first = add_error_lists(tables[0], reference, hypotheses[0], language)
     second = add_error_lists(tables[1], reference, hypotheses[1], language)
-    second = _match_rows(first, second)
+    second = _reorder_second_rows(first, second)
     references = reference if reference in first.columns else "reference_normalized"
     columns = tuple(
         name if name in table.columns else "hypothesis_normalized"
@@ -141,7 +141,7 @@ def collect_errors_of_two(
     groups = _list_group_columns(frame, language)
     visible = [references, *titles, "fewer_errors", "error_difference", *rates]
     visible += [*_list_fault_columns(frame, names), *groups]
-    ordered = frame.iloc[_rank_by_difference(first, second)]
+    ordered = frame.iloc[_rank_rows_by_difference(first, second)]
     return ErrorTable(_move_lists_first(ordered), references, titles, visible, groups, names)
 
 
@@ -194,7 +194,7 @@ def _join_systems(
     return pd.DataFrame(columns, index=first.index)
 
 
-def _rank_by_rate(frame: pd.DataFrame) -> Any:
+def _rank_rows_by_rate(frame: pd.DataFrame) -> Any:
     """Positions of the rows, the worst first: by the rate of readings if present, otherwise by ``error_rate``."""
     rate = frame["error_rate"].astype("Float64").reset_index(drop=True)
     if _READING_RATE in frame.columns:
@@ -205,7 +205,7 @@ def _rank_by_rate(frame: pd.DataFrame) -> Any:
     ).index.to_numpy()
 
 
-def _rank_by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
+def _rank_rows_by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
     """Positions of the rows: by the difference in errors, then by whether texts differ, then by the higher rate."""
     rates = pd.concat([first["error_rate"], second["error_rate"]], axis=1)
     keys = pd.DataFrame(
@@ -262,7 +262,7 @@ def _has_equal_values(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
         return True
 
 
-def _match_rows(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def _reorder_second_rows(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """The second table in the order of the first; refused if it has other rows, or was scored in another way."""
     for table, argument in ((first, "scored"), (second, "other")):
         if not table.index.is_unique:

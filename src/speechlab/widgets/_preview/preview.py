@@ -122,9 +122,11 @@ class BatchPreview(RefreshableWidget):
 
     def update(self, outcomes: Sequence[Outcome], counts: Counts) -> None:
         """Show the calls that ended; called by the batch. The browser is updated at most five times a second."""
-        self._last.extend(_to_entry(outcome) for outcome in outcomes)
+        self._last.extend(_outcome_to_entry(outcome) for outcome in outcomes)
         self._counts = counts
-        self._reasons.update(_to_entry(outcome)["text"] for outcome in outcomes if outcome.status == "error")
+        self._reasons.update(
+            _outcome_to_entry(outcome)["text"] for outcome in outcomes if outcome.status == "error"
+        )
         if time.monotonic() - self._pushed >= _UPDATE_S:
             self._update_traits(running=True)
             if self._pushed - self._kept >= _REFRESH_S:  # a kernel may die before the end
@@ -150,7 +152,7 @@ class BatchPreview(RefreshableWidget):
         self._pushed = time.monotonic()
 
 
-def _to_entry(outcome: Outcome) -> dict[str, str]:
+def _outcome_to_entry(outcome: Outcome) -> dict[str, str]:
     """Return a call for the page: short plain texts, without audio."""
     text, lang = outcome.error_text or "", ""
     if outcome.error is not None:
@@ -180,14 +182,14 @@ def _format_summary(counts: Counts, *, running: bool) -> str:
         facts.append(f"{rate:.1f} calls/s")
     if not running:
         facts.append(
-            f"{'ended' if counts.done >= counts.total else 'stopped'} after {_format_time(counts.elapsed_s)}"
+            f"{'ended' if counts.done >= counts.total else 'stopped'} after {_format_duration(counts.elapsed_s)}"
         )
     elif rate:
-        facts.append(f"{_format_time((counts.total - counts.done) / rate)} left")
+        facts.append(f"{_format_duration((counts.total - counts.done) / rate)} left")
     return " · ".join(facts)
 
 
-def _format_time(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     rounded = round(max(seconds, 0.0))
     if rounded < 60:
         return f"{rounded} s"

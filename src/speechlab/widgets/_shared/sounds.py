@@ -110,7 +110,7 @@ class Sounds:
 
     def read_sound(self, row: int, *, preview: bool = False) -> Sound:
         """Return the sound of a row, or its preview. AudioError, OSError: it has none, or it cannot be read."""
-        exact = None if preview else _to_exact_sound(resolve_recording(self._cells[row]))
+        exact = None if preview else _get_playable_original(resolve_recording(self._cells[row]))
         if exact is not None and len(exact.data) <= _MAX_EXACT_BYTES:
             return exact
         clip = self.read_clip(row)
@@ -164,7 +164,7 @@ class Sounds:
         return outline
 
 
-def _to_exact_sound(recording: AudioClip | bytes | Path) -> Sound | None:
+def _get_playable_original(recording: AudioClip | bytes | Path) -> Sound | None:
     """Return the original sound if a browser can play it, else None."""
     if isinstance(recording, AudioClip):
         if not recording.frames or recording.samples.size > _MAX_EXACT_BYTES:

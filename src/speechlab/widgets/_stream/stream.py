@@ -149,7 +149,7 @@ class StreamPlayer(RefreshableWidget):
 
     def show(self) -> StreamPlayer:
         """Show the player in the cell that runs. As the last line of that cell it is not shown again."""
-        shell = _find_shell()
+        shell = _find_kernel_shell()
         if shell is not None:
             self._ipython_display_()
             self._echoed = shell.execution_count
@@ -158,7 +158,7 @@ class StreamPlayer(RefreshableWidget):
     _echoed = -1
 
     def _ipython_display_(self) -> None:
-        shell = _find_shell()
+        shell = _find_kernel_shell()
         echo, self._echoed = shell is not None and self._echoed == shell.execution_count, -1
         if not echo:
             super()._ipython_display_()
@@ -244,7 +244,7 @@ class StreamPlayer(RefreshableWidget):
         return {"start": start}, b"".join(self._pieces)[2 * start :]
 
 
-def _find_shell() -> Any:
+def _find_kernel_shell() -> Any:
     from IPython.core.getipython import get_ipython
 
     shell: Any = get_ipython()

@@ -124,13 +124,13 @@ def build_layout(
     silent: bool = False,
 ) -> Layout:
     """Determine the roles of the columns; ``categories`` have any number of texts, ``aside`` are left out."""
-    _check_names(frame)
+    _check_column_names(frame)
     sound = _find_audio_column(frame, audio, silent=silent)
     visible = None if columns is None else to_column_names(columns, "columns")
     compared = None if hypotheses is None else to_column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
     require_columns(frame, *(visible or ()), *texts)
-    languages, lang = _find_language(frame, language)
+    languages, lang = _resolve_language(frame, language)
     names = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
     if visible is not None:
         names = [
@@ -140,10 +140,10 @@ def build_layout(
     kinds: dict[Any, Kind] = dict.fromkeys(categories, "category")
     kinds.update(dict.fromkeys(texts, "text"))
     described = [_build_column(frame[name], name, visible, compared, kinds.get(name)) for name in names]
-    return Layout(sound, tuple(described), _find_reference(described, reference), languages, lang)
+    return Layout(sound, tuple(described), _find_reference_column(described, reference), languages, lang)
 
 
-def _check_names(frame: pd.DataFrame) -> None:
+def _check_column_names(frame: pd.DataFrame) -> None:
     """Refuse names of columns that are equal, or that look equal when displayed."""
     if frame.columns.nlevels > 1:
         message = (
@@ -166,7 +166,7 @@ def _build_column(
     known: Kind | None,
 ) -> ColumnView:
     title = str(name)
-    kind, decimals = _infer_kind(series)
+    kind, decimals = _infer_kind_and_decimals(series)
     # A few sentences spoken by many voices are texts, not categories.
     if known is None and (title.lower() in _REFERENCES or _HYPOTHESIS_TEXT.fullmatch(title)):
         known = "text"
@@ -186,7 +186,7 @@ def _build_column(
     )
 
 
-def _find_language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
+def _resolve_language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
     """Name of the column with the language of each row, and the language of all rows; one of them, or neither."""
     if given is None:
         return ("language" if "language" in frame.columns else None), ""
@@ -197,7 +197,7 @@ def _find_language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
 
 def to_json_value(value: Any, kind: Kind) -> Any:
     """Return a cell as JSON: a text, a number, a list of texts, or None; infinities are ``∞`` and ``-∞``."""
-    if kind == "list" and _is_list(value):
+    if kind == "list" and _is_text_list(value):
         return [to_json_value(str(item), "text") for item in list(value)[:_MAX_LIST_ITEMS]]
     if is_missing(value):
         return None
@@ -250,13 +250,13 @@ def _is_sound(value: Any) -> bool:
     return False
 
 
-def _infer_kind(series: pd.Series[Any]) -> tuple[Kind, int]:
+def _infer_kind_and_decimals(series: pd.Series[Any]) -> tuple[Kind, int]:
     values = [
         value
         for value in series.tolist()
-        if isinstance(value, str) or _is_list(value) or not is_missing(value)
+        if isinstance(value, str) or _is_text_list(value) or not is_missing(value)
     ]
-    if values and all(_is_list(value) for value in values):
+    if values and all(_is_text_list(value) for value in values):
         return "list", 0
     if values and all(is_number(value) for value in values):
         numbers = [to_python_number(value) for value in values]
@@ -281,7 +281,7 @@ def _infer_kind(series: pd.Series[Any]) -> tuple[Kind, int]:
     return ("label" if name else "text"), 0
 
 
-def _is_list(value: object) -> bool:
+def _is_text_list(value: object) -> bool:
     """Return whether a cell is a list of texts for a filter, or such an array, which Parquet returns for a list."""
     return isinstance(value, list | tuple | np.ndarray) and all(isinstance(item, str) for item in value)
 
@@ -301,7 +301,7 @@ def normalize_language(code: Any) -> str:
         return ""
 
 
-def _find_reference(columns: list[ColumnView], given: Any) -> str:
+def _find_reference_column(columns: list[ColumnView], given: Any) -> str:
     texts = [column for column in columns if column.kind == "text"]
     if given is not None:
         return str(given)

@@ -62,7 +62,7 @@ def _compare_pairs(
     compared = error_rate(references, hypotheses, unit=unit, language=language)
     steps = compared.edits(equal=True)
     edges = ("reference_start", "reference_end", "hypothesis_start", "hypothesis_end")
-    places = zip(steps["operation"], *(_to_ints(steps[name]) for name in edges), strict=True)
+    places = zip(steps["operation"], *(_to_optional_ints(steps[name]) for name in edges), strict=True)
     for reference, hypothesis, alignment in zip(references, hypotheses, compared.alignments, strict=True):
         # each step of an alignment has its row, pair after pair
         placed = [(*next(places), edit.reference_index) for edit in alignment]
@@ -70,10 +70,10 @@ def _compare_pairs(
             yield [("equal", hypothesis, "")] if hypothesis else []
         else:
             spans = _find_class_spans(reference, hypothesis, language) if classes else []
-            yield _add_spaces(list(_build_pieces(reference, hypothesis, placed, spans, language)))
+            yield _add_missing_spaces(list(_build_pieces(reference, hypothesis, placed, spans, language)))
 
 
-def _add_spaces(pieces: list[Piece]) -> list[Piece]:
+def _add_missing_spaces(pieces: list[Piece]) -> list[Piece]:
     """Add a space to a missing word that would touch its neighbors, because its own spaces are missing too."""
     spaced: list[Piece] = []
     for number, (kind, text, name) in enumerate(pieces):
@@ -104,7 +104,7 @@ def _build_pieces(
         until = next(starts, len(hypothesis))
         if until > placed:
             yield "equal", hypothesis[placed:until], ""
-        begin, end = _find_range(run, language)
+        begin, end = _find_changed_range(run, language)
         kinds = {name for first, last, name in spans if first <= end and begin <= last}
         kind = next((name for name in _WORST_FIRST if name in kinds), "")
         deleted = [(start, end) for _, start, end, *_ in run if start is not None]
@@ -118,7 +118,7 @@ def _build_pieces(
         yield "equal", hypothesis[placed:], ""
 
 
-def _find_range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
+def _find_changed_range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
     """First and last character of a difference in the compared reference: English as written, others normalized."""
     if language != "en":
         return changed[0][-1], changed[-1][-1]
@@ -126,7 +126,7 @@ def _find_range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tup
     return (written[0][0], written[-1][1] - 1) if written else (-1, -1)
 
 
-def _to_ints(column: pd.Series[Any]) -> list[int | None]:
+def _to_optional_ints(column: pd.Series[Any]) -> list[int | None]:
     return [int(value) if exists else None for value, exists in zip(column, column.notna(), strict=True)]
 
 

@@ -73,7 +73,7 @@ def _format_csv(keys: list[str], noted: list[Any]) -> str:
 def load_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
     """Put the marks, ratings and notes of a file into the rows with the same keys, or refuse all of them."""
     file = expand_user_path(path)
-    lines = _parse_lines(file.read_bytes(), file.name)
+    lines = _parse_annotation_rows(file.read_bytes(), file.name)
     places = {key: row for row, key in enumerate(rows.list_keys())}
     strangers = [line["key"] for line in lines if line["key"] not in places]
     changed = [
@@ -105,7 +105,7 @@ def load_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
             rows.noted[name][row] = rows.check_annotation(name, value)
 
 
-def _parse_lines(data: bytes, name: str) -> list[dict[str, str]]:
+def _parse_annotation_rows(data: bytes, name: str) -> list[dict[str, str]]:
     try:
         text = data.decode("utf-8-sig")
         if text.startswith(_PACK_PREFIX):

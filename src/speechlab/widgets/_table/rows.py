@@ -32,13 +32,13 @@ class Rows:
         self.sounds = Sounds([None] * len(frame) if silent else frame[layout.audio].tolist())
         self._langs = [] if layout.language is None else frame[layout.language].tolist()
         self.noted: dict[str, list[Any]] = {
-            name: self._check_column(frame, name)
+            name: self._check_annotation_column(frame, name)
             if name in frame.columns
             else [NO_ANNOTATION[name]] * len(frame)
             for name in ANNOTATIONS
         }
 
-    def _check_column(self, frame: pd.DataFrame, name: str) -> list[Any]:
+    def _check_annotation_column(self, frame: pd.DataFrame, name: str) -> list[Any]:
         try:
             return [self.check_annotation(name, value) for value in frame[name].tolist()]
         except InvalidRequestError as error:

@@ -179,7 +179,7 @@ class TableView:
     def collect_page_data(self, title: str) -> dict[str, Any]:
         """Return the data of the page that follow from the rows: all but the outlines of sounds."""
         state = {**self.to_browser_state(), "title": title, "max_rating": self.rows.max_rating}
-        return {"state": {**state, "editable": False}, **_collect_cells(self.rows)}
+        return {"state": {**state, "editable": False}, **_collect_rows_and_differences(self.rows)}
 
 
 def _render_page(
@@ -194,7 +194,7 @@ def _render_page(
     if max_bytes is None and len(rows) >= _MIN_ROWS_TO_ESTIMATE:
         _check_page_size(rows)
     state = {**described, "max_rating": rows.max_rating, "editable": editable}
-    data: dict[str, Any] = {"state": state, **_collect_content(rows)}
+    data: dict[str, Any] = {"state": state, **_collect_page_content(rows)}
     if editable:
         data["keys"] = [[key, rows.get_first_text(row)] for row, key in enumerate(rows.list_keys())]
     # The page's name in the browser's storage: the same table has the same marks.
@@ -205,7 +205,7 @@ def _render_page(
         return _render_shell(described["title"], above, below, held, to_json_text(sounds))
 
     most = _MAX_BYTES if max_bytes is None else max_bytes
-    sounds = _select_sounds(rows, most - len(render_with_sounds(above, ()).encode("utf-8")) - _MARGIN)
+    sounds = _encode_fitting_sounds(rows, most - len(render_with_sounds(above, ()).encode("utf-8")) - _MARGIN)
     silent = range(len(sounds), len(rows))
     if silent and max_bytes is None:
         message = (
@@ -249,7 +249,7 @@ def _check_page_size(rows: Rows) -> None:
         raise InvalidRequestError(message, parameter="frame")
 
 
-def _collect_content(rows: Rows) -> dict[str, Any]:
+def _collect_page_content(rows: Rows) -> dict[str, Any]:
     """Return the rows, outlines and differences of a page."""
 
     def encode_outline(row: int) -> list[Any]:
@@ -258,10 +258,10 @@ def _collect_content(rows: Rows) -> dict[str, Any]:
 
     with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
         outlines = list(pool.map(encode_outline, range(len(rows))))
-    return {**_collect_cells(rows), "outlines": outlines}
+    return {**_collect_rows_and_differences(rows), "outlines": outlines}
 
 
-def _collect_cells(rows: Rows) -> dict[str, Any]:
+def _collect_rows_and_differences(rows: Rows) -> dict[str, Any]:
     """Return the rows and differences of a page."""
     nothing = {f"n:{name}": [NO_ANNOTATION[name]] * len(rows) for name in ANNOTATIONS}
     reference, places = rows.layout.reference, range(len(rows))
@@ -272,7 +272,7 @@ def _collect_cells(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _select_sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
+def _encode_fitting_sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
     """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
     sounds: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)

@@ -76,7 +76,7 @@ def render_static_table(
         )
     }
     for row in order[:count]:
-        texts = _render_texts(rows, row, columns, differences)
+        texts = _render_row_cells(rows, row, columns, differences)
         if rows.layout.audio is None:
             lines.append(element("div", texts, style=_ROW))
             continue
@@ -126,7 +126,7 @@ def _render_sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
     return join("", [element("div", sound, style=_BUTTON), wave]), len(url) + len(picture)
 
 
-def _render_texts(rows: Rows, row: int, columns: list[ColumnView], differences: _Differences) -> Html:
+def _render_row_cells(rows: Rows, row: int, columns: list[ColumnView], differences: _Differences) -> Html:
     """Return the cells of a row: short values in one line, and each text in its own line."""
     short = [_render_judgment(rows, row)]
     short += [_render_cell(rows, row, column, differences) for column in columns if column.kind != "text"]

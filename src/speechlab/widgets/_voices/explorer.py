@@ -93,7 +93,7 @@ class VoiceExplorer(AudioTable):
             message = f"a {type(given).__name__} is not a client; give the result of sl.connect()"
             raise InvalidRequestError(message, parameter="lab")
         self._lab = lab
-        self._catalogue = _check_catalogue(lab, voices)
+        self._catalogue = _resolve_voices(lab, voices)
         self._done: dict[tuple[int, str], SpeechResult] = {}
         self._now: list[SpeechResult | None] = [None] * len(self._catalogue)
         self._queue: deque[tuple[int, str]] = deque()
@@ -385,7 +385,7 @@ class VoiceExplorer(AudioTable):
             self._start_speaking([row])
 
 
-def _check_catalogue(lab: Client, voices: Iterable[Voice] | None) -> VoiceCatalogue:
+def _resolve_voices(lab: Client, voices: Iterable[Voice] | None) -> VoiceCatalogue:
     if voices is None:
         return lab.voices()
     given = list(voices)

@@ -119,14 +119,14 @@ def speak_sentence(
         except BadRequestError:
             pass  # as above
         except Exception as error:  # noqa: BLE001 - the row gets the error
-            return _build_failure(text, error)
+            return _build_failed_result(text, error)
         else:
             if player.state == "stopped":
                 raise StoppedError
             return _build_result(text, clip, player.times, played=True)
     call = time_call(synthesize_whole, patience_s=0)
     if call.result is None:
-        return _build_failure(text, call.error)
+        return _build_failed_result(text, call.error)
     return _build_result(text, call.result, call.to_columns())
 
 
@@ -139,13 +139,13 @@ def _build_result(text: str, clip: AudioClip, times: dict[str, Any], *, played: 
     return SpeechResult(text, clip, first_s, times["total_s"], level_lufs, gain_db, played=played)
 
 
-def _build_failure(text: str, error: Exception | None) -> SpeechResult:
+def _build_failed_result(text: str, error: Exception | None) -> SpeechResult:
     alone = str(error.args[0]) if isinstance(error, APIError) and error.args else str(error)
     unreachable = type(error) is APIConnectionError and not error.possibly_metered
-    return SpeechResult(text, error=_shorten(str(error)), words=_shorten(alone), gone=unreachable)
+    return SpeechResult(text, error=_shorten_text(str(error)), words=_shorten_text(alone), gone=unreachable)
 
 
-def _shorten(words: str) -> str:
+def _shorten_text(words: str) -> str:
     return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
 
 

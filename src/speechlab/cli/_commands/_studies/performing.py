@@ -97,7 +97,7 @@ def perform_study(
     if markdown is not None:
         with markdown.open("a", encoding="utf-8") as file:
             file.write("\n".join(each.to_markdown() for each in (report, changes) if each is not None))
-    _print_end_and_exit(report, written, changes, fail_if or ())
+    _print_outcome_and_exit(report, written, changes, fail_if or ())
 
 
 def make_study(
@@ -113,15 +113,15 @@ def make_study(
     services, adapters, renamed = (texts or () for texts in pop_options("service", "openai", "columns"))
     split, n = pop_options("split", "n")
     column_names = parse_columns(renamed, (*columns, "split"))
-    recorded = _resolve_recording_columns(
+    recorded = _build_recording_arguments(
         column_names, services, *pop_options("audio_column", "voice_column")
     )
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
     options = to_study_arguments(study.__name__, options, services)
     if before is not None:
-        _check_comparable(
-            before, study.__name__, _list_systems(study.__name__, options.get("settings"), services)
+        _check_earlier_report(
+            before, study.__name__, _list_system_names(study.__name__, options.get("settings"), services)
         )
     with print_warnings():
         had = options.get("hypotheses") or {}
@@ -140,7 +140,7 @@ def make_study(
     _check_columns(source, rows, needed)
     if "audio" not in columns and not recorded:
         rows = rows.drop(columns=["audio", "duration_s"], errors="ignore")
-    with _connect_with_progress(services, adapters, alone=alone) as (lab, progress):
+    with _open_clients_and_progress(services, adapters, alone=alone) as (lab, progress):
         if recorded:
             recorded["recognizer"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
         return study(None if recorded else lab, rows, progress=progress, **options, **recorded)
@@ -170,15 +170,18 @@ def repeat_study(
         names = ", ".join(questions["services"])
         message = f"--service {several[0]}= is missing: the report is of the services {names}"
         raise InvalidRequestError(message, parameter="service")
-    with _connect_with_progress(services, adapters, alone=bool(questions.get("alone"))) as (lab, progress):
+    with _open_clients_and_progress(services, adapters, alone=bool(questions.get("alone"))) as (
+        lab,
+        progress,
+    ):
         report = before.rerun(lab, store=str(store), progress=progress)
     written = report.save(out)
     shutil.rmtree(store, ignore_errors=True)
-    _print_end_and_exit(report, written, report.compare(before), fail_if)
+    _print_outcome_and_exit(report, written, report.compare(before), fail_if)
 
 
 @contextmanager
-def _connect_with_progress(
+def _open_clients_and_progress(
     services: Sequence[str], adapters: Sequence[str], *, alone: bool
 ) -> Iterator[tuple[Any, Callable[[str, int, int], None]]]:
     """The clients of a study, none if it needs none, and its progress: the estimate, and stages in our words."""
@@ -199,7 +202,7 @@ def _connect_with_progress(
         yield lab, show_progress
 
 
-def _resolve_recording_columns(
+def _build_recording_arguments(
     named: dict[str, str], services: Sequence[str], audio: str | None, voice: str | None
 ) -> dict[str, Any]:
     """The columns of recordings that exist, as arguments of a study, and in the names of columns; none without."""
@@ -215,14 +218,16 @@ def _resolve_recording_columns(
     return {"audio": "audio", "voice": voice or "voice"}
 
 
-def _list_systems(study: str, settings: Mapping[str, object] | None, services: Sequence[str]) -> set[str]:
+def _list_system_names(
+    study: str, settings: Mapping[str, object] | None, services: Sequence[str]
+) -> set[str]:
     """Names of the systems that the report will have; none for one system without a name."""
     sides = [text.partition("=")[0].strip() for text in services] or [""]
     names = {", ".join(filter(None, pair)) for pair in product(sides, settings or [""])}
     return set() if study == "recognition" and len(names) == 1 else names - {""}
 
 
-def _check_comparable(earlier: Report, study: str, systems: set[str]) -> None:
+def _check_earlier_report(earlier: Report, study: str, systems: set[str]) -> None:
     """Refuse an earlier report, before the work, whose rows no row of this study can be compared with."""
     if ("target_lang" if study == "translation" else "language") not in earlier.columns:
         message = (
@@ -315,7 +320,7 @@ def _replace_invalid_characters(text: str) -> str:
     return _NOT_XML.sub("\ufffd", text)
 
 
-def _print_end_and_exit(
+def _print_outcome_and_exit(
     report: Report, written: Path, changes: Report | None, fail_if: Sequence[str]
 ) -> None:
     """Say what was found, and end with the status of the answer."""

@@ -51,7 +51,7 @@ def quickstart(
     is already computed.
     """
     started = time.perf_counter()
-    _check_space(out)
+    _check_output_folder(out)
     with exit_on_interrupt():
         speech, translated = _make_reports(out, sentences)
     for report in (speech, translated):
@@ -81,7 +81,7 @@ def _make_reports(out: Path, sentences: int | None) -> tuple[Report, Report]:
     return speech, translated
 
 
-def _check_space(out: Path) -> None:
+def _check_output_folder(out: Path) -> None:
     """Fail before the work, not after it, where the results could not be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)

@@ -149,7 +149,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
     descriptions = parse_argument_help(function) | _SHARED_HELP
     columns = list_study_columns(function)
     otherwise = {facts[0]: facts for facts in _SPECIAL_OPTIONS}
-    options = [_INPUT_ARGUMENT, *(_build_option(facts) for facts in _COMMON_OPTIONS)]
+    options = [_INPUT_ARGUMENT, *(_build_option_parameter(facts) for facts in _COMMON_OPTIONS)]
     parameters = inspect.signature(function).parameters
     for parameter in parameters.values():
         text, special = descriptions.get(parameter.name, ""), otherwise.get(parameter.name)
@@ -157,18 +157,18 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
             text = f"Language code of all rows, if the table has no column {parameter.name}."
             options.append(option(parameter.name, str | None, None, help=text))
         elif special:
-            options.append(_build_option(special, default=parameter.default))
+            options.append(_build_option_parameter(special, default=parameter.default))
         elif parameter.name not in {*columns, "audio", "voice", "seed", "stream"} and (
             plain_option := argument_to_option(parameter, text)
         ):
             options.append(plain_option)
     options += [
-        _build_option(facts)
+        _build_option_parameter(facts)
         for facts in (_RECORDING_OPTIONS if {"recognizer", "audio"} <= set(parameters) else ())
     ]
     more = " The results with and without it are compared." if name in {"recognition", "translation"} else ""
-    options += [_build_option(facts, more=more) for facts in _CALL_OPTIONS.get(name, ())]
-    options += [_build_option(facts) for facts in (*_COMPARISON_OPTIONS, *_ROW_OPTIONS)]
+    options += [_build_option_parameter(facts, more=more) for facts in _CALL_OPTIONS.get(name, ())]
+    options += [_build_option_parameter(facts) for facts in (*_COMPARISON_OPTIONS, *_ROW_OPTIONS)]
     options.append(option("seed", int, 0, min=0, help=_SEED_HELP))
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     question = " ".join((inspect.getdoc(function) or "").partition("\n\n")[0].split())
@@ -176,7 +176,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
     return typer.main.get_command(alone)
 
 
-def _build_option(
+def _build_option_parameter(
     facts: tuple[str, Any, str, str | None, str], *, default: Any = inspect.Parameter.empty, more: str = ""
 ) -> inspect.Parameter:
     name, kind, flag, metavar, text = facts

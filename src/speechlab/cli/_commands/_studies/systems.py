@@ -51,7 +51,7 @@ def connect_services(services: Sequence[str], adapters: Sequence[str]) -> Iterat
             return
         labs = {}
         for name, url in addresses.items():
-            lab = connect(url or None, api_key=_find_key(name, url), adapter=adapter_of.get(name))
+            lab = connect(url or None, api_key=_find_service_key(name, url), adapter=adapter_of.get(name))
             labs[name] = opened.enter_context(lab)
         yield labs
 
@@ -61,7 +61,7 @@ def to_study_arguments(study: str, options: Mapping[str, Any], services: Sequenc
     argument_of: dict[str, Callable[[Any], Any]] = {
         "store": str,
         "groups": lambda column: None if column == "none" else column,
-        "band_hz": lambda bands: [_parse_band(band) for band in bands],
+        "band_hz": lambda bands: [_parse_frequency_band(band) for band in bands],
         "glossary": _read_glossary,
         "hypotheses": partial(
             _parse_pairs, "hypothesis", allowed="NAME=COLUMN, as in --hypothesis old=text_old"
@@ -73,7 +73,7 @@ def to_study_arguments(study: str, options: Mapping[str, Any], services: Sequenc
     arguments = {name: argument_of.get(name, lambda same: same)(value) for name, value in present.items()}
     if study in _SETTING_PARAMETERS:
         on = {name: {name: arguments.pop(name)} for name in _SETTING_PARAMETERS[study] if name in arguments}
-        settings = _parse_objects(
+        settings = _parse_json_objects(
             "setting",
             arguments.pop("settings", ()),
             f"NAME=JSON with parameters of the call, as in --setting {_EXAMPLES[study]}",
@@ -97,7 +97,7 @@ def parse_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str
     return name_of
 
 
-def _find_key(name: str, url: str) -> str | Secret | None:
+def _find_service_key(name: str, url: str) -> str | Secret | None:
     """Return the key for a service; None for the usual one, whose key ``connect`` finds."""
     from speechlab.client import BASE_URL_VARIABLE, load_key, normalize_url
 
@@ -121,7 +121,7 @@ def _parse_adapters(given: Sequence[str]) -> dict[str, OpenAIAdapter]:
 
     allowed = """NAME=JSON with models and voices, as in --openai 'theirs={"translation": "gpt-4o"}'"""
     field_names = {field.name for field in fields(OpenAIAdapter) if field.init}
-    facts_of = _parse_objects("openai", given, allowed)
+    facts_of = _parse_json_objects("openai", given, allowed)
     for name, facts in facts_of.items():
         if strange := [fact for fact in facts if fact not in field_names]:
             raise _build_option_error(
@@ -182,7 +182,7 @@ def _parse_voice(voices: Sequence[str], services: Sequence[str]) -> str | dict[s
     return chosen if isinstance(by_service, dict) else chosen[""]
 
 
-def _parse_band(text: str) -> tuple[float, float]:
+def _parse_frequency_band(text: str) -> tuple[float, float]:
     edges = _BAND.fullmatch(text.strip())
     if edges is None:
         raise _build_option_error(
@@ -206,7 +206,7 @@ def _parse_pairs(option: str, given: Sequence[str], allowed: str) -> dict[str, s
     return value_of
 
 
-def _parse_objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
+def _parse_json_objects(option: str, given: Sequence[str], allowed: str) -> dict[str, dict[str, Any]]:
     """Objects of JSON by name; nothing behind the sign is an empty one."""
     objects: dict[str, dict[str, Any]] = {}
     for name, text in _parse_pairs(option, given, allowed).items():

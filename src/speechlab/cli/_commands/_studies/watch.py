@@ -50,7 +50,7 @@ def watch(
     home = study.absolute().parent
     source, folder = (home / Path(str(options.pop(name))).expanduser() for name in ("input", "out"))
     name = str(options.pop("study"))
-    pinned = _check_pin(source, folder)
+    pinned = _check_table_hash(source, folder)
     runs = [evaluate.Report.load(record.parent) for record in sorted(folder.glob("*/record.json"))]
     failed = _repeat_study(name, options, source, folder, runs) if again else 0
     if again:
@@ -87,7 +87,7 @@ def _read_watch_file(study: Path) -> dict[str, Any]:
     return options
 
 
-def _check_pin(source: Path, folder: Path) -> dict[str, str]:
+def _check_table_hash(source: Path, folder: Path) -> dict[str, str]:
     """Return the hash of the table; another than that of the first run is refused."""
     if not source.exists():
         raise InvalidRequestError(f"{source} is not there; give the table as input", parameter="study")
@@ -108,7 +108,7 @@ def _repeat_study(
     from speechlab import evaluate
 
     store = folder / "unfinished"  # a run that was stopped resumes from there
-    words = [str(source), "--out", str(folder), "--store", str(store), *_format_arguments(options)]
+    words = [str(source), "--out", str(folder), "--store", str(store), *_format_option_arguments(options)]
     command = build_command(name, _make_report)
     report = command.main(args=words, prog_name=f"speechlab study {name}", standalone_mode=False)
     evaluate.watch([*runs, report])  # refuses other rows, before they are kept
@@ -126,7 +126,7 @@ def _make_report(study: Callable[..., Report], source: Path, out: Path, **option
     )
 
 
-def _format_arguments(options: Mapping[str, Any]) -> list[str]:
+def _format_option_arguments(options: Mapping[str, Any]) -> list[str]:
     """Options as they are typed: a list repeats its option, a table has NAME=VALUE for each of its lines."""
     words: list[str] = []
     for name, value in options.items():
