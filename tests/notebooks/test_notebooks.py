@@ -68,16 +68,17 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def sounds_as_recorded(live_service):
-    """Whether the engines make the very sound here that the first notebook was kept with.
+    """Whether the engines make and read the very sound here that the first notebook was kept with.
 
-    Processors round differently: one makes 76,250 frames of a text, another 76,626, and a recognizer then returns
-    another word. Elsewhere the kinds of all outputs are compared, and the words with those of the replay.
+    Processors, and numbers of threads, round differently: one makes 76,250 frames of a text, another 76,626, and a
+    recognizer then returns another word. Elsewhere the kinds of all outputs are compared, and the words with those of the replay.
     """
     kept = read(NOTEBOOKS[0])
     frames = next(int(m[1]) for m in re.finditer(r"\(\((\d+),\), 24000", str(kept.cells)))
+    text = next(m[1] for m in re.finditer(r"Transcript\(text='([^']+)'", str(kept.cells).replace("\\'", "'")))
     with sl.Client(base_url=live_service.base_url, api_key=KEY) as lab:
         clip = lab.synthesize("今日は良い天気ですね。散歩に行きましょう。", voice="jf_tebukuro")
-    return clip.frames == frames
+        return (clip.frames, lab.transcribe(clip).text) == (frames, text)
 
 
 def _kinds(notebook):

@@ -206,7 +206,7 @@ def _check_q_temperature(t: Target) -> None:
 
 advice("39-temperature", "temperature is a finite number; other voices ignore it", metered=4)(
     _build_speech_refusal_step("temperature is not a number", temperature=("hot", True, [0.5])),
-    lambda t: t.answers(t.speak(temperature=0.5), 200, "a number is accepted"),
+    lambda t: t.require_status(t.speak(temperature=0.5), 200, "a number is accepted"),
 )
 
 

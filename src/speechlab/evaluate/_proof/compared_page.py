@@ -81,8 +81,8 @@ def _key_columns_by_name(part: Any) -> Any:
     columns = part.get("columns") if isinstance(part, dict) else None
     if not isinstance(columns, list) or not all(isinstance(column, dict) for column in columns):
         return part
-    # Whether a column of few texts is a category depends on the type that pandas gave it.
-    kinds = {"category": "text"}
+    # Whether a column of few texts is a category or a label depends on the type that pandas gave it.
+    kinds = {"category": "text", "label": "text"}
     by_name = {
         str(column.get("name")): {**column, "kind": kinds.get(str(column.get("kind")), column.get("kind"))}
         for column in columns
