@@ -168,8 +168,8 @@ def test_a_stream_can_be_stopped_and_the_engine_reopened(kokoro):
 
 def test_the_weights_of_hibari_are_those_that_are_pinned(monkeypatch, tmp_path):
     engine = create("hibari")
-    engine.find()
+    engine.find_model()
     (tmp_path / "hibari.onnx").write_bytes(b"another model")
     monkeypatch.setattr(store, "_find_part", lambda part: tmp_path / "hibari.onnx")
     with pytest.raises(ModelError, match=r"hibari\.onnx"):
-        engine.find()
+        engine.find_model()

@@ -289,6 +289,7 @@ def test_translations_have_such_a_page_without_sound(shown):
             "source_lang": ["ja"],
             "target_lang": ["en"],
             "utterances": [1],
+            "texts": [2],
             "chrf": [60.0],
             "signature": ["nrefs:1"],
         }

@@ -109,7 +109,7 @@ def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser,
     assert file["late"].fillna("").tolist() == ["", "", "l", ""]
     assert file["n"].tolist()[0] == "1"
     assert file["n"].tolist()[3].startswith("2024-01-01")
-    monkeypatch.setattr(_writing, "_FEW", 2)  # of more pieces, which are read twice
+    monkeypatch.setattr(_writing, "_MAX_PIECES_IN_MEMORY", 2)  # of more pieces, which are read twice
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 

@@ -225,7 +225,7 @@ def test_a_disk_that_fails_in_the_middle_of_a_run_is_told_in_words(tmp_path):
     assert limited.stdout.startswith(told)
     kept = int(
         re.fullmatch(
-            r"(\d+) of 400 rows are kept in run \S+, and .* goes on from there",
+            r"(\d+) of 400 rows are kept in run \S+, and .* resumes from there",
             limited.stdout[len(told) :].strip(),
         )[1]
     )

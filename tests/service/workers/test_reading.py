@@ -131,7 +131,7 @@ def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
     def missing(*_: object, **__: object) -> tuple[object, bytearray]:
         return {"missing": "pip install it"}, bytearray()
 
-    monkeypatch.setattr("speechlab.service._workers.pool.Worker.ask", missing)
+    monkeypatch.setattr("speechlab.service._workers.pool.Worker.send_and_wait", missing)
     with pytest.raises(MissingDependencyError, match="pip install it"):
         usual.japanese("x")
 
