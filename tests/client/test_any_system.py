@@ -14,7 +14,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "any-system.md"
 
 def whisper_folder() -> Path:
     engine = sl.engines.create("whisper")
-    engine.find()
+    engine.find_model()
     return sl.engines.ModelStore().root / engine.model
 
 
