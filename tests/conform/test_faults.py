@@ -547,7 +547,7 @@ def test_the_fault_is_caught(name, spoiled):
         assert outcome.verdict is Verdict.FAILS, (check, outcome)
         assert all(finding.expected for finding in outcome.findings)
         assert any(finding.came for finding in outcome.findings)
-    assert not report.passed()
+    assert not report.has_passed()
     said = json.dumps(to_json(report))
     assert KEY.partition(":")[2] not in said
 
@@ -574,7 +574,7 @@ def test_replies_of_any_form_do_not_end_a_run(spoiled):
     assert len(outcomes) == len(names)
     assert outcomes["22-fields"].verdict is outcomes["104-chunks"].verdict is Verdict.FAILS
     assert outcomes["107-no-finish"].verdict is Verdict.ADVISORY
-    assert not report.passed()
+    assert not report.has_passed()
 
 
 @pytest.mark.slow
