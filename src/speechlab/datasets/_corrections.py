@@ -76,7 +76,7 @@ def apply_corrections(
         ...         "why": [""],
         ...     }
         ... )
-        >>> corrected(data, fixes)["text"].tolist()
+        >>> apply_corrections(data, fixes)["text"].tolist()
         ['ten hats', 'two dogs']
     """
     require_columns(frame, text, hint="Name the right one, as in text='sentence'")

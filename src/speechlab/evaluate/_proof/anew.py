@@ -296,7 +296,7 @@ def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.
         ...     {"id": ["a"], "text": ["ten cats"], "language": "en", "recognized": ["ten hats"]}
         ... )
         >>> report = recognition(None, rows, hypotheses="recognized")
-        >>> str(corrected(report, fixes).findings[0])
+        >>> str(correct_references(report, fixes).findings[0])
         "1 reference was corrected; 1 of 1 errors (100.0%) were the references'."
     """
     if report.study == "watch" or "errors" not in report.table.columns:
