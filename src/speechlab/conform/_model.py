@@ -132,7 +132,7 @@ class ConformReport:
 
     Example:
         >>> report = ConformReport("http://127.0.0.1:8100", "ws://127.0.0.1:8100", "2026-01-01T00:00:00Z", ())
-        >>> report.passed(), report.metered
+        >>> report.has_passed(), report.metered
         (True, 0)
     """
 

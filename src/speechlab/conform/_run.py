@@ -77,9 +77,9 @@ def select_checks(only: str | None = None, *, quick: bool = False) -> tuple[Chec
         ValueError: An item is neither a number, nor a range, nor an id.
 
     Example:
-        >>> sorted({check.area for check in chosen("103-107")})
+        >>> sorted({check.area for check in select_checks("103-107")})
         ['sse']
-        >>> len(chosen(quick=True)) < len(chosen())
+        >>> len(select_checks(quick=True)) < len(select_checks())
         True
     """
     candidates = [each for each in list_checks() if each.quick or not quick]
