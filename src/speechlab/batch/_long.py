@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 # Default length of a piece in seconds. It is below the limits of services (10 MB of audio at 16 kHz; the
-# embedded
-# service accepts 48 MB) and above the 30-second window of recognizers. A failed call costs five minutes of
-# audio.
+# embedded service accepts 48 MB) and above the 30-second window of recognizers. A failed call costs five
+# minutes of audio.
 PIECE_S = 300.0
 # Pieces in memory: as many as the default number of concurrent calls.
 _MAX_PIECES = 8

@@ -132,8 +132,7 @@ LIMITS = Limits()
 CORRELATION_ID_MAX_CHARS = 128
 
 # Maximum bytes of a control message. The contract leaves the limit open; a valid text of 5,000 astral
-# characters
-# needs 60,033 bytes if each is written as an escaped pair.
+# characters needs 60,033 bytes if each is written as an escaped pair.
 WS_MESSAGE_MAX_BYTES = 128 * 1024
 
 # Bytes of a control message above which the connection closes with 1009, without reading the message.

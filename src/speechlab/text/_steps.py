@@ -121,8 +121,7 @@ _INVISIBLE_TABLE = _ByCategory(
 )
 
 # Half width, full width, ligatures and other compatibility forms become one form (NFKC). Dakuten stay on
-# their
-# kana.
+# their kana.
 WIDTH = Step(
     "width",
     _normalize_to_nfkc,

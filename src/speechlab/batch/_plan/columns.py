@@ -13,9 +13,8 @@ from speechlab.errors import InvalidRequestError
 if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
 
-# The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried; not
-# asked,
-# because the run stopped.
+# The statuses of a row: asked in this run; answered by the store; failed; failed earlier and not retried;
+# not asked, because the run stopped.
 STATUSES = ("ok", "cached", "error", "skipped", "cancelled")
 
 # Columns that every operation adds besides its results, and their types.

@@ -30,8 +30,7 @@ _STOP_S = 5.0
 _UNWIND_S = 2.0
 _LOOK_S = 0.002
 # Seconds of one wait. An interrupt does not end a wait without a limit where a library's handler of signals
-# restarts
-# it, as that of polars does, nor on Windows.
+# restarts it, as that of polars does, nor on Windows.
 _WAIT_S = 0.1
 
 

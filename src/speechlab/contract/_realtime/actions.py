@@ -22,8 +22,7 @@ from speechlab.contract._speech import VoiceRules  # noqa: TC001 - as above
 from speechlab.errors import InvalidRequestError
 
 # Status of a record whose client left before the end. It is kept and never sent: the contract has three
-# statuses for
-# clients (section 4.3).
+# statuses for clients (section 4.3).
 CANCELLED = "cancelled"
 
 

@@ -135,7 +135,7 @@ class RealtimeProtocol:
     # Events of the client
 
     def message(self, data: bytes) -> list[SessionAction]:
-        """Return a complete text message in UTF-8 arrived."""
+        """Return the actions after a complete text message in UTF-8 arrived."""
         if self._update is not None or self._limiter_asked:
             raise RuntimeError(
                 "the session waits for the outcome of an action; report it before the next message"
@@ -167,7 +167,7 @@ class RealtimeProtocol:
             return [build_refusal(error, client_id)]
 
     def binary_frame(self) -> list[SessionAction]:
-        """Return a binary frame arrived, which is never allowed."""
+        """Return the actions after a binary frame arrived, which is never allowed."""
         return self._close_session(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
 
     def frame_over_read_limit(self) -> list[SessionAction]:
@@ -175,7 +175,7 @@ class RealtimeProtocol:
         return self._close_session(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
 
     def client_gone(self) -> list[SessionAction]:
-        """Return the connection ended, closed by either side."""
+        """Return the actions after the connection ended, closed by either side."""
         return [action for action in self._close_session(0, "") if not isinstance(action, CloseSession)]
 
     # Outcomes of actions
@@ -236,7 +236,7 @@ class RealtimeProtocol:
         return self.on_rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
 
     def backend_started(self) -> list[SessionAction]:
-        """Return a backend accepted the text, which has a usage record from now on."""
+        """Return the actions after a backend accepted the text, which has a usage record from now on."""
         attempt = self._attempt
         if attempt is None or self._config is None:
             return []
@@ -244,7 +244,7 @@ class RealtimeProtocol:
         return [build_audio_start(attempt.request_id, attempt.client_id, self._config)]
 
     def audio(self, data: bytes) -> list[SessionAction]:
-        """Return the backend returned encoded audio."""
+        """Return the actions after the backend returned encoded audio."""
         attempt = self._attempt
         if attempt is None or not attempt.reached or self._config is None:
             return []
@@ -263,7 +263,7 @@ class RealtimeProtocol:
         return actions
 
     def on_finished(self) -> list[SessionAction]:
-        """Return the backend returned all audio."""
+        """Return the actions after the backend returned all audio."""
         attempt = self._attempt
         if attempt is None or not attempt.reached:
             return []
@@ -275,7 +275,7 @@ class RealtimeProtocol:
         ]
 
     def on_failed(self, message: str) -> list[SessionAction]:
-        """Return the backend failed after it had accepted the text."""
+        """Return the actions after the backend failed after it had accepted the text."""
         attempt = self._attempt
         if attempt is None or not attempt.reached:
             return []

@@ -121,7 +121,7 @@ def _recompute_translation_report(report: Contents, table: pd.DataFrame) -> Cont
 
 
 def _recompute_changes_report(report: Contents, _: pd.DataFrame) -> Contents:
-    """Return the two reports, as far as they were compared, are tables of the report of their changes."""
+    """Return the two reports, as far as they were compared, as tables of the report of their changes."""
     reports = []
     for side in DEFAULT_NAMES:
         rows, record = report.tables[side], report.record[side]

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 # True for bars, False for none, a function of (stage, calls done, calls in all), or a watcher of one stage
-# after the
-# other.
+# after the other.
 StageProgress = bool | Callable[[str, int, int], None] | batch.Watcher
 
 

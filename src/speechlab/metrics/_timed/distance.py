@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 # Weight of an error.
 _ERROR = 1 << 40
 # Weight that a substitution adds, which only decides between alignments with equally many errors. The
-# distance in
-# time of aligned tokens, in milliseconds, decides between those with equally many substitutions.
+# distance in time of aligned tokens, in milliseconds, decides between those with equally many substitutions.
 _SUBSTITUTION = 1 << 25
 _FARTHEST_MS = 10_000
 

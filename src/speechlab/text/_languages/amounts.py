@@ -218,9 +218,9 @@ def _name_currency(sign: str) -> str:
     return _EN.get(sign) or unicodedata.name(sign, "currency").lower().replace(" sign", "")
 
 
-# Sums of money in the form that Whisper's rules expect: dollars, euros, pounds and cents with the sign before
-# the
-# number. 100 € becomes €100, ¥100 becomes 100 yen, and the country in US$100 becomes a separate word.
+# Sums of money in the form that Whisper's rules expect: dollars, euros, pounds and cents with the sign
+# before the number. 100 € becomes €100, ¥100 becomes 100 yen, and the country in US$100 becomes a separate
+# word.
 ENGLISH_MONEY = Step(
     "money",
     _spell_english_currencies,
