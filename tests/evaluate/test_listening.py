@@ -536,7 +536,9 @@ def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
 
 def test_two_listening_tests_are_not_compared_and_the_words_say_why():
     report = evaluate.listening(clear_difference(), draws=100)
-    with pytest.raises(InvalidRequestError, match=r"ratings depend on what else is heard.*one ListeningTest"):
+    with pytest.raises(
+        InvalidRequestError, match=r"ratings depend on the other sounds of a test.*one ListeningTest"
+    ):
         report.compare(report)
 
 

@@ -184,7 +184,7 @@ errors
 def narrow_and_mark_errors(notebook, output):
     output.locator(".sl-row del").first.wait_for()
     output.get_by_role("button", name="Filter").click()
-    output.get_by_role("group", name="Error classes small").get_by_label("notation").check()
+    output.get_by_role("group", name="Error classes small").get_by_label("recognition").check()
     output.get_by_text("1 of 3 rows").wait_for()
     notebook.press("Escape")
     output.locator(".sl-row .sl-text").first.click()

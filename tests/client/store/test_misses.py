@@ -134,5 +134,7 @@ def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path, filled):
             lab.synthesize("a", voice="heart")
         assert (caught.value.operation, caught.value.parameter) == ("synthesize", "voice_id")
         if filled:
-            with pytest.raises(ReplayMiss, match="the same is there, but not of which service"):
+            with pytest.raises(
+                ReplayMiss, match="the same is stored, but without the service that was asked"
+            ):
                 lab.translate("b", **meant)
