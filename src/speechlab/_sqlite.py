@@ -73,17 +73,18 @@ def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int)
 
 def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
     """Refuse a database with the tables of another version; raises StoreError."""
-    programs = db.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[
-        0
-    ]
-    if programs:  # which would run with each statement
-        raise StoreError(
-            f"{file} holds triggers or views, which speechlab makes none of; choose another folder"
-        )
     if (found := _read_schema_version(db)) != version:
         raise StoreError(
             f"{file} is of another version of speechlab (its schema is {found}, the one known here {version}); use "
             f"that version, or choose another folder"
+        )
+
+
+def refuse_programs(db: sqlite3.Connection, file: Path) -> None:
+    """Refuse a stranger's database with triggers or views, which run with each statement; raises StoreError."""
+    if db.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[0]:
+        raise StoreError(
+            f"{file} holds triggers or views, which speechlab makes none of; choose another folder"
         )
 
 

@@ -230,6 +230,7 @@ texts = ["Short.", "A rather long sentence that needs more room than there is. "
 frame = pd.DataFrame({"text": texts, "voice": sys.argv[4]})
 batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # a module half written would stay
 resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
 try:
     batch.synthesize(frame, lab, store=sys.argv[3], format="wav", progress=False)

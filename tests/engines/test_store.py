@@ -161,6 +161,7 @@ ASSEMBLE = """
     loader.loader.exec_module(helpers)
     if int(limit):
         import resource
+        sys.dont_write_bytecode = True  # a module half written would stay
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
     from speechlab.engines import ModelStore
     from speechlab.errors import ModelError

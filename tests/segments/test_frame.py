@@ -111,7 +111,7 @@ def test_what_is_no_table_is_refused():
         with pytest.raises(SegmentError, match="as a table or as rows"):
             segments.frame(data)
     twice = pd.DataFrame([[0, 1, 2]], columns=["start", "end", "end"])
-    with pytest.raises(SegmentError, match="'end' is there twice"):
+    with pytest.raises(SegmentError, match="'end' occurs twice"):
         segments.frame(twice)
     deltas = pd.DataFrame({"start": pd.to_timedelta([0], unit="s"), "end": [1.0]})
     with pytest.raises(SegmentError, match="total_seconds"):

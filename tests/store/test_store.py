@@ -121,6 +121,7 @@ from speechlab.store import Store
 store = Store(sys.argv[1])
 store.put("kept", operation="o", request={}, response={})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+sys.dont_write_bytecode = True  # a module half written would stay
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     store.put("k", operation="o", request={}, response={}, files={"audio": (bytes(300_000), ".wav")})

@@ -6,6 +6,7 @@ import base64
 import json
 import lzma
 import re
+import sys
 
 import pandas as pd
 import pytest
@@ -190,8 +191,9 @@ def test_a_record_has_no_arguments_of_one_place(saved, name):
         evaluate.Report.load(saved).rerun(None)
 
 
-def test_a_file_that_grows_too_large_leaves_no_half_page(tmp_path, saved):
+def test_a_file_that_grows_too_large_leaves_no_half_page(tmp_path, saved, monkeypatch):
     resource = pytest.importorskip("resource")
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module half written would stay
     report, before = evaluate.Report.load(saved), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:

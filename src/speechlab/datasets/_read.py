@@ -57,8 +57,8 @@ def read(
             ``audio``, ``text``, ``speaker``, ``language``, ``split``, ``duration_s``, ``offset_s``, and for
             translations ``source_lang``, ``target_lang`` and ``reference``. Names of other tools
             (``audio_filepath``, ``sentence``, ``client_id`` …) are recognized without it.
-        corrections: Corrections of the texts, as for :func:`corrected`: a table, or a CSV file. None for the texts as
-            they are.
+        corrections: Corrections of the texts, as for :func:`apply_corrections`: a table, or a CSV file. None for the
+            texts as they are.
         transcripts: Transcripts that exist, as columns: for each the file of several recordings (``.ctm``, ``.stm``,
             a table of segments with ``file``), or a folder with one for each recording (a reply as from
             :func:`transcript_of`, subtitles, plain text), such as ``{"deepgram": "out/deepgram"}``. A row gets the

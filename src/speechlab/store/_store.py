@@ -21,6 +21,7 @@ from speechlab._sqlite import (
     is_writable,
     open_database,
     open_read_only,
+    refuse_programs,
     transaction,
 )
 from speechlab.errors import StoreError
@@ -129,6 +130,7 @@ class Store:
                 else:
                     self._db.execute("PRAGMA foreign_keys=ON")
                     create_tables(self._db, file, SCHEMA, SCHEMA_VERSION)
+                refuse_programs(self._db, file)
             except BaseException:
                 self._db.close()
                 raise

@@ -199,6 +199,7 @@ from support.batches import quiet, texts
 url, folder, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Client(base_url=url) as lab:
     batch.translate(texts(1), lab, **quiet(folder))
+    sys.dont_write_bytecode = True  # a module half written would stay
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     try:
         batch.translate(texts(400), lab, **quiet(folder))

@@ -82,7 +82,7 @@ def test_a_tuple_is_a_list(missed):
             "service",
             "the same was asked of another service, or as a repetition, and this is 'fake/1'",
         ),
-        (SERVICE, 1, None, "the same is there as a repetition, or from another version of the contract"),
+        (SERVICE, 1, None, "the same is stored as a repetition, or from another version of the contract"),
     ],
 )
 def test_the_same_parameters(missed, of, repeat, parameter, told):

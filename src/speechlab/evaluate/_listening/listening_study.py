@@ -59,7 +59,7 @@ def listening(
         The report. ``findings`` names the excluded listeners and the reasons: failed checks, a second session,
         MUSHRA's hidden reference below 90 in more than 15% of the items, or its better anchor above 90 (ITU-R
         BS.1534-3). Answers of listeners who did not finish count. Listeners whose session (``started`` in a file)
-            begins with ``simulated: `` are named as such in the first finding, with the model that follows.
+        begins with ``simulated:`` are named as such in the first finding, with the model that follows.
 
     Raises:
         InvalidRequestError: A file is missing, unreadable, changed, of another test, or not a file of answers; or no

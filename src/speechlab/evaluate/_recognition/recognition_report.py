@@ -47,9 +47,24 @@ from speechlab.metrics import DIFFERENCES, judge
 
 if TYPE_CHECKING:
     from speechlab.evaluate._systems import System
+    from speechlab.evaluate._writing.columns import View
 
 _BEYOND_DB = 10.0
 _PAIRING_NOTE = "On the recordings that all systems have, by exact tests paired by recording."
+
+
+def _build_own_views(
+    streamed: pd.DataFrame | None, differences: pd.DataFrame, hotwords: pd.DataFrame, measures: pd.DataFrame
+) -> list[View]:
+    """Return the tables that this study alone has, of those with any row."""
+    views: list[View] = [] if streamed is None else [build_streams_view(streamed)]
+    if len(differences):
+        views.append(build_differences_view(differences, "Differences of systems", _PAIRING_NOTE))
+    if len(hotwords):
+        views.append(build_hotwords_view(hotwords))
+    if len(measures):
+        views.append(build_measures_view(measures))
+    return views
 
 
 def build_recognition_report(
@@ -102,17 +117,8 @@ def build_recognition_report(
     display, wide_tables = _build_shown_rows(table, text, language, _sort_systems_best_first(names, order))
     drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
     first, *timed = report.views
-    compared = order.differences
-    paired = [compared] if len(compared) else []
-    views = [
-        first,
-        *([build_streams_view(summary)] if live else []),
-        *(build_differences_view(rows, "Differences of systems", _PAIRING_NOTE) for rows in paired),
-        *([build_hotwords_view(hotwords.summary)] if len(hotwords.summary) else []),
-        *([build_measures_view(measures)] if len(measures) else []),
-        *timed,
-    ]
-    tests = [rows for rows in (compared, changes, hotwords.differences) if len(rows)]
+    own_views = _build_own_views(summary if live else None, order.differences, hotwords.summary, measures)
+    tests = [rows for rows in (order.differences, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
     methods = _list_method_steps(table, order, hotwords, changes, nothing)
     noise_kind = str(settings.get("noise", "speech"))
@@ -122,7 +128,7 @@ def build_recognition_report(
         findings=findings,
         differences=pd.concat(tests, ignore_index=True)[columns] if tests else judge([]),
         tables={**report.tables, **tables, **wide_tables, **drawn_tables},
-        views=tuple(views),
+        views=(first, *own_views, *timed),
         drawings=tuple(drawings),
         shown=display,
         said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),

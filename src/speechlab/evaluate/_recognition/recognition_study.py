@@ -217,9 +217,8 @@ def recognition(
         silent = build_speechless_rows(silent_count, codes, seed, open_store)
     extra = {"recording": side_by_side, "system": several, "condition": conditions, "snr_db": conditions}
     columns += [name for name, has_it in extra.items() if has_it]
-    is_known = rows[language].astype(object).map(lambda value: bool(find_language_codes(value))).astype(bool)
-    unknown, rows, count = rows[~is_known], rows[is_known], len(rows)
-    unknown = unknown.assign(**{REASON: unknown[language].astype(object).map(describe_missing_language)})
+    count = len(rows)
+    rows, unknown = _split_by_known_language(rows, language)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     callable_systems = [system for system in systems if system.lab is not None]
     announce_estimate(progress, "recognize", recordings=rows["duration_s"].tolist() * len(callable_systems))
@@ -250,6 +249,14 @@ def recognition(
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     tables |= {"record": record, "notes": notes, "about": blocks.about}
     return Report.of(build_recognition_report(title, scored, text, language, systems=systems, **tables))
+
+
+def _split_by_known_language(rows: pd.DataFrame, language: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the rows whose language is known, and the others with the reason."""
+    cells = rows[language].astype(object)
+    is_known = cells.map(lambda value: bool(find_language_codes(value))).astype(bool)
+    reasons = cells[~is_known].map(describe_missing_language)
+    return rows[is_known], rows[~is_known].assign(**{REASON: reasons})
 
 
 def _find_voice_column(frame: pd.DataFrame, voice: str | None, *, alone: bool) -> str | None:

@@ -254,6 +254,7 @@ class Decoders(Pool):
         seconds = config.audio_seconds
         size = max(1, round(seconds * 224_000))  # somewhat above 48 kHz mono
         decoding = {"max_seconds": seconds, "max_decoded_bytes": size, "max_channels": 8}
+        decoding["max_expansion"] = size  # no limit: the process has those of memory and time
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(config.decode_workers, _DECODING_MODULE, limits, within_s=config.decode_wall_s)
 
