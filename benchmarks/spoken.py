@@ -45,7 +45,7 @@ def chinese(path: Path) -> Voice:
 
     def speak(text: str) -> tuple[Samples, int]:
         tokens = [model.vocabulary[sound] for sound in read(text)[0] if sound in model.vocabulary]
-        return model.infer(tokens, styles[len(tokens) - 1]), speaker.sample_rate
+        return model.synthesize_tokens(tokens, styles[len(tokens) - 1]), speaker.sample_rate
 
     return speak
 

@@ -424,7 +424,7 @@ def in_bad_weather(
 ) -> Callable[[int], Iterator[Found]]:
     """Two equal systems whose rows something befalls: the study's own steps from scored rows to its answer."""
     from speechlab.evaluate._recognition.comparisons import build_systems_conclusion, rank_systems
-    from speechlab.evaluate._speech.blocks import find_blocks
+    from speechlab.evaluate._speech.blocks import group_rows_into_blocks
 
     def run(count: int) -> Iterator[Found]:
         for seed in range(count):
@@ -432,7 +432,7 @@ def in_bad_weather(
             frame = recordings(random, 2, speakers, n, 0)
             frame = frame.assign(audio=None, **{name: frame[name].fillna(frame["text"]) for name in "ab"})
             frame = weather(random, frame).reset_index(drop=True)
-            blocks = find_blocks(frame, "audio", "text", "auto", by_speaker=False)
+            blocks = group_rows_into_blocks(frame, "audio", "text", "auto", by_speaker=False)
             facts = {"recording": range(len(frame)), "condition": "as recorded"}
             facts |= {} if blocks.names is None else {"block": blocks.names}
             parts = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab._files import file_sha256, write_atomically
+from speechlab._files import compute_file_sha256, write_atomically
 
 
 def test_a_file_takes_its_place_when_it_is_complete(tmp_path):
@@ -45,4 +45,4 @@ def test_the_error_names_the_file_and_not_the_draft(tmp_path):
 def test_the_hash_of_a_file(tmp_path):
     path = tmp_path / "three.txt"
     path.write_bytes(b"abc")
-    assert file_sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert compute_file_sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

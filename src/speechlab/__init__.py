@@ -32,7 +32,7 @@ def _display_preview() -> Any:
     return import_module("speechlab.widgets").display_preview()
 
 
-_hooks.register_with_pandas(lambda: import_module("speechlab._accessor"))
+_hooks.call_once_pandas_loaded(lambda: import_module("speechlab._accessor"))
 _hooks.register_notebook_display(_display_preview)
 
 
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
     home = import_module(_HOMES[name])
     value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
     globals()[name] = value
-    _hooks.call_registered()  # where a user has loaded pandas in between
+    _hooks.call_pandas_hooks_if_loaded()  # where a user has loaded pandas in between
     return value
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from speechlab._require import leave_working_folder
+from speechlab._require import remove_cwd_from_path
 
 if __name__ == "__main__":
-    leave_working_folder()
+    remove_cwd_from_path()
     from speechlab.cli import main
 
     main()

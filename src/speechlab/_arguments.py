@@ -11,20 +11,20 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
 
-def is_dask(value: object) -> bool:
+def is_dask_frame(value: object) -> bool:
     """Return whether a value is a DataFrame of Dask."""
     dask = sys.modules.get("dask.dataframe")  # it exists only if Dask is loaded
     return dask is not None and isinstance(value, dask.DataFrame)
 
 
-def is_frame(value: object) -> TypeGuard[pd.DataFrame]:
+def is_pandas_frame(value: object) -> TypeGuard[pd.DataFrame]:
     """Return whether a value is a pandas DataFrame."""
     return isinstance(value, pd.DataFrame)
 
 
-def refuse_other_tables(value: object, argument: str) -> None:
+def check_no_foreign_table(value: object, argument: str) -> None:
     """Refuse a table of another library, such as polars. The error says how to convert it to pandas."""
-    if is_frame(value) or not hasattr(type(value), "columns"):
+    if is_pandas_frame(value) or not hasattr(type(value), "columns"):
         return
     converters = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
     converter = next((call for name, call in converters.items() if hasattr(value, name)), None)
@@ -81,7 +81,7 @@ def to_python_number(value: Any) -> Any:
     return 0.0 if isinstance(number, float) and number == 0 else number
 
 
-def to_int_rate(value: Any) -> Any:
+def to_int_if_whole_rate(value: Any) -> Any:
     """Convert a whole sample rate in Hz to ``int``. Other values are returned unchanged.
 
     Files, libraries and tables with missing cells have rates such as 16000.0.
@@ -104,8 +104,8 @@ def describe_missing_columns(have: Iterable[object], *names: object, table: str 
 
 def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> None:
     """Require a pandas DataFrame that has each of the columns exactly once."""
-    refuse_other_tables(frame, argument)
-    if not is_frame(frame):
+    check_no_foreign_table(frame, argument)
+    if not is_pandas_frame(frame):
         message = f"{argument} is {frame!r:.60} ({type(frame).__name__}), not a pandas DataFrame"
         raise InvalidRequestError(message, parameter=argument)
     columns = list(frame.columns)
@@ -136,7 +136,7 @@ def to_column_names(value: object, argument: str) -> list[Any]:
     """Convert the name of one column, or an iterable of names, to a list."""
     if isinstance(value, str):
         return [value]
-    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_frame(value):
+    if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_pandas_frame(value):
         names = list(value)
         if all(map(_is_hashable, names)):
             return names

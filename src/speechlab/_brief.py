@@ -36,7 +36,7 @@ def shorten_tracebacks(function: F) -> F:
             try:
                 return await behind(*args, **kwargs)
             except (SpeechLabError, *_PLAIN_ERRORS) as error:
-                if not _is_self_explanatory(error, call):
+                if not _fix_name_and_is_explanatory(error, call):
                     raise
                 raise _strip_own_traceback_frames(error)  # noqa: B904 - it is the same error
             finally:
@@ -49,7 +49,7 @@ def shorten_tracebacks(function: F) -> F:
             try:
                 return behind(*args, **kwargs)
             except (SpeechLabError, *_PLAIN_ERRORS) as error:
-                if not _is_self_explanatory(error, call):
+                if not _fix_name_and_is_explanatory(error, call):
                     raise
                 raise _strip_own_traceback_frames(error)  # noqa: B904 - it is the same error
             finally:
@@ -67,7 +67,7 @@ def rename_in_error(error: TypeError, called: str, name: str) -> bool:
     return True
 
 
-def _is_self_explanatory(error: BaseException, call: Any) -> bool:
+def _fix_name_and_is_explanatory(error: BaseException, call: Any) -> bool:
     """Return whether an error's message explains the failure. An error about the arguments gets the public name."""
     if not isinstance(error, TypeError) or isinstance(error, SpeechLabError):
         return True

@@ -6,7 +6,7 @@ from types import FunctionType
 from typing import Any
 
 
-def name_after(room: str, names: dict[str, Any], only: list[str] | None = None) -> None:
+def set_module_to_room(room: str, names: dict[str, Any], only: list[str] | None = None) -> None:
     """Set ``__module__`` of the classes and functions that come through a room's door to the room.
 
     ``dir()`` of the room, and so completion in a notebook, then lists its ``__all__``.

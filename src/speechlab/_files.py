@@ -29,7 +29,7 @@ def expand_user_path(path: str | os.PathLike[str]) -> Path:
         InvalidRequestError: It is a URL, or data in place of a path.
     """
     if isinstance(path, str):
-        _refuse_non_path(path)
+        _check_not_data_or_url(path)
     as_path = Path(path)
     try:
         return as_path.expanduser()
@@ -37,7 +37,7 @@ def expand_user_path(path: str | os.PathLike[str]) -> Path:
         return as_path
 
 
-def _refuse_non_path(text: str) -> None:
+def _check_not_data_or_url(text: str) -> None:
     """Raise for a URL, a ``data:`` URL and base64; the message repeats neither data nor what may be a secret."""
     if _DATA_URL.match(text):
         start = text[:30].partition(",")[0]
@@ -55,7 +55,7 @@ def _refuse_non_path(text: str) -> None:
     raise InvalidRequestError(message)
 
 
-def file_sha256(path: Path) -> str:
+def compute_file_sha256(path: Path) -> str:
     """SHA-256 of a file of any size, in lower-case hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -81,14 +81,14 @@ def write_atomically(path: Path) -> Iterator[Path]:
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular_file(path: Path) -> BinaryIO:
     """Open a file to read it; one that is no regular file, which may wait or have no end, raises OSError."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "it is a device or a pipe, no file", str(path))
     return path.open("rb")
 
 
-def read_regular(path: Path) -> bytes:
+def read_regular_file(path: Path) -> bytes:
     """Return the content of a file; of what is no regular file raises OSError."""
-    with open_regular(path) as stream:
+    with open_regular_file(path) as stream:
         return stream.read()

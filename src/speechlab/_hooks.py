@@ -13,13 +13,13 @@ _waiting_for_pandas: list[Callable[[], object]] = []
 _displays: list[Callable[[], Any]] = []  # the one that is registered
 
 
-def register_with_pandas(function: Callable[[], object]) -> None:
+def call_once_pandas_loaded(function: Callable[[], object]) -> None:
     """Call a function when pandas is loaded: now, or as soon as a room has loaded it."""
     _waiting_for_pandas.append(function)
-    call_registered()
+    call_pandas_hooks_if_loaded()
 
 
-def call_registered() -> None:
+def call_pandas_hooks_if_loaded() -> None:
     """Call what waits for pandas, each function once, if pandas is loaded."""
     while _waiting_for_pandas and "pandas" in sys.modules:
         _waiting_for_pandas.pop()()

@@ -34,13 +34,13 @@ def find_installed_version(distribution: str) -> str | None:
         return None
 
 
-def package_version() -> str:
+def get_package_version() -> str:
     """Version of speechlab itself; ``"0"`` where it runs without being installed."""
     return find_installed_version("speechlab") or "0"
 
 
 @cache
-def text_dtype() -> pd.StringDtype[Any]:
+def get_text_dtype() -> pd.StringDtype[Any]:
     """Return the dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
     dtype: Any = pd.StringDtype
     try:

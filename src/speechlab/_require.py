@@ -47,7 +47,7 @@ EXTRAS: dict[str, str] = {
 _TELEMETRY_SWITCHES = ("ORT_DISABLE_TELEMETRY", "HF_HUB_DISABLE_TELEMETRY")
 
 
-def leave_working_folder() -> None:
+def remove_cwd_from_path() -> None:
     """Remove the working folder, which ``python -m`` puts first, from the search path of a program's modules."""
     package_parent = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH120, PTH100 - pathlib is slow
     if not sys.flags.safe_path and sys.path[0] == os.getcwd() != package_parent:  # noqa: PTH109

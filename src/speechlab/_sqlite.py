@@ -34,7 +34,7 @@ def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
     return db
 
 
-def is_writable(path: Path) -> bool:
+def is_database_writable(path: Path) -> bool:
     """Return whether a database and its folder, where SQLite keeps further files, can be written."""
     return os.access(path.parent, os.W_OK | os.X_OK) and (not path.exists() or os.access(path, os.W_OK))
 
@@ -60,7 +60,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
             return in_memory
 
 
-def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int) -> None:
+def create_tables_if_new(db: sqlite3.Connection, file: Path, schema: str, version: int) -> None:
     """Create the tables of a new database; raises StoreError if it has those of another version."""
     if _read_schema_version(db) != version:
         with transaction(db):  # in which another process cannot create them
@@ -68,10 +68,10 @@ def create_tables(db: sqlite3.Connection, file: Path, schema: str, version: int)
                 for statement in schema.split(";"):
                     db.execute(statement)
                 db.execute(f"PRAGMA user_version = {version}")
-    check_schema(db, file, version)
+    check_schema_version(db, file, version)
 
 
-def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
+def check_schema_version(db: sqlite3.Connection, file: Path, version: int) -> None:
     """Refuse a database with the tables of another version; raises StoreError."""
     if (found := _read_schema_version(db)) != version:
         raise StoreError(
@@ -80,7 +80,7 @@ def check_schema(db: sqlite3.Connection, file: Path, version: int) -> None:
         )
 
 
-def refuse_programs(db: sqlite3.Connection, file: Path) -> None:
+def check_no_triggers_or_views(db: sqlite3.Connection, file: Path) -> None:
     """Refuse a stranger's database with triggers or views, which run with each statement; raises StoreError."""
     if db.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[0]:
         raise StoreError(

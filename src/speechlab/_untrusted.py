@@ -29,7 +29,7 @@ _MAX_RATIO = 40
 _LZMA_BYTES = 64 << 20
 
 
-def is_name(text: object) -> bool:
+def is_valid_name(text: object) -> bool:
     """Return whether a text can be the name of a table: letters, digits, underscores and hyphens."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
@@ -44,7 +44,7 @@ def is_suffix(text: object) -> bool:
     return isinstance(text, str) and _SUFFIX.fullmatch(text) is not None
 
 
-def find_inside(folder: Path, name: object) -> Path | None:
+def find_path_inside(folder: Path, name: object) -> Path | None:
     """Return the path of a name in a folder; None if that is outside, also by a link."""
     if not isinstance(name, str | os.PathLike):
         return None
@@ -56,32 +56,32 @@ def find_inside(folder: Path, name: object) -> Path | None:
     return path if inside else None
 
 
-def max_unpacked(packed_bytes: int) -> int:
+def compute_max_unpacked(packed_bytes: int) -> int:
     """Return how many bytes a packed file may unpack to."""
     return max(_FREE_BYTES, _MAX_RATIO * packed_bytes)
 
 
-def check_unpacked(name: str, size: int, packed_bytes: int) -> None:
+def check_unpacked_size(name: str, size: int, packed_bytes: int) -> None:
     """Refuse what takes more memory than a packed file may; raises InvalidRequestError."""
-    if size > (limit := max_unpacked(packed_bytes)):
+    if size > (limit := compute_max_unpacked(packed_bytes)):
         raise _build_unpack_size_error(name, limit)
 
 
 @contextmanager
-def open_packed(path: Path) -> Iterator[IO[bytes]]:
+def open_maybe_gzip(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if its name ends in ``.gz``; reading beyond the limit raises InvalidRequestError."""
     with path.open("rb") as stream:
         if path.suffix.lower() != ".gz":
             yield stream
             return
-        limit = max_unpacked(os.fstat(stream.fileno()).st_size)
+        limit = compute_max_unpacked(os.fstat(stream.fileno()).st_size)
         with gzip.GzipFile(fileobj=stream) as packed:
             yield io.BufferedReader(_Limited(packed, limit, path.name), 1 << 20)
 
 
 def unpack_lzma(data: bytes) -> bytes:
     """Unpack what ``lzma.compress`` made; more than the limit raises InvalidRequestError."""
-    limit = max_unpacked(len(data))
+    limit = compute_max_unpacked(len(data))
     unpacked = lzma.LZMADecompressor(memlimit=_LZMA_BYTES).decompress(data, limit + 1)
     if len(unpacked) > limit:
         raise _build_unpack_size_error("it", limit)

@@ -8,16 +8,18 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.cli._commands._studies.performing import list_study_columns
-from speechlab.cli._commands._studies.study import STUDIES, build_command
+from speechlab.cli._commands._studies.study import STUDIES, build_study_command
 
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_word_of_a_docstring_decides_on_an_option(name, monkeypatch):
     study = getattr(evaluate, name.replace("-", "_"))
-    options = [(parameter.name, parameter.opts) for parameter in build_command(name, print).params]
+    options = [(parameter.name, parameter.opts) for parameter in build_study_command(name, print).params]
     columns = list_study_columns(study)
     monkeypatch.setattr(study, "__doc__", "A question.\n\nArgs:\n    speed: Column of speeds.\n")
-    assert [(parameter.name, parameter.opts) for parameter in build_command(name, print).params] == options
+    assert [
+        (parameter.name, parameter.opts) for parameter in build_study_command(name, print).params
+    ] == options
     assert list_study_columns(study) == columns
 
 

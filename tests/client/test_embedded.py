@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab._require import require
 from speechlab.client import AsyncClient, Client, connect
 from speechlab.client._embedded import lease as _lease
@@ -217,7 +217,7 @@ def test_whoever_takes_the_port_of_a_killed_service_gets_nothing(wire, fake, sta
                     call()
             assert (
                 not (state / "service.json").exists()
-                or not _state.EmbeddedService.read(state / "service.json").is_reachable()
+                or not _state.EmbeddedService.read(state / "service.json").is_reachable_with_key()
             )
         assert b"".join(came) == b""
         # Nor does the service come back with the key where somebody else has been.
@@ -410,7 +410,7 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
         assert lines[0] == lines[1]
         assert lines[0].endswith("True\n")
         pid = process_of(state / "service.json")
-        assert json.loads((state / "service.json").read_text())["version"] == package_version()
+        assert json.loads((state / "service.json").read_text())["version"] == get_package_version()
         users[0].communicate("\n", timeout=30)
         time.sleep(3)
         assert _state.is_process_running(pid), "it left although somebody still uses it"

@@ -49,14 +49,14 @@ def make(**options) -> RealtimeProtocol:
 
 
 def say(machine: RealtimeProtocol, /, **fields):
-    return machine.message(json.dumps(fields).encode())
+    return machine.on_message(json.dumps(fields).encode())
 
 
 def update(machine: RealtimeProtocol, /, voice: SessionVoice | None = VOICE, **fields):
     actions = say(machine, type="session.update", **({"session": GOOD} | fields))
     if isinstance(actions[0], FindVoice):
         assert len(actions) == 1
-        return machine.voice_found(voice)
+        return machine.on_voice_found(voice)
     return actions
 
 
@@ -71,7 +71,7 @@ def speak(session: RealtimeProtocol, text: str = "Hello.", **fields):
     if isinstance(actions[0], AskLimiter):
         actions = session.on_admitted()
         assert [type(action) for action in actions] == [StartSynthesis]
-        return session.backend_started()
+        return session.on_backend_started()
     return actions
 
 
@@ -116,16 +116,16 @@ def happens(session: RealtimeProtocol, trigger: str, condition: str):
         case "tts.speak", _:
             return speak(session)
         case "backend finishes", _:
-            session.audio(b"ab")
+            session.on_audio(b"ab")
             return session.on_finished()
         case "backend fails", condition:
             if condition == "some audio":
-                session.audio(b"ab")
+                session.on_audio(b"ab")
             return session.on_failed("broken")
         case "binary frame", _:
-            return session.binary_frame()
+            return session.on_binary_frame()
         case "control frame over the read limit", _:
-            return session.frame_over_read_limit()
+            return session.on_oversized_frame()
     raise AssertionError((trigger, condition))
 
 
@@ -271,7 +271,7 @@ def test_135_access_and_availability():
     denied = SessionVoice(VOICE_ID, "m", RULES, allowed=False)
     assert sent(update(session, denied)) == ["tts.error:service_access_denied"]
     say(session, type="session.update", session=GOOD, id="x")
-    gone = session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, "no engine")
+    gone = session.on_voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, "no engine")
     assert (sent(gone), only(gone)["id"]) == (["tts.error:tts_service_unavailable"], "x")
     assert session.state is SessionState.CONNECTED
 
@@ -369,9 +369,9 @@ def test_140_141_145_146_a_binary_synthesis():
             "model": "model-1",
             "audio_transport": "binary",
         }
-        assert session.audio(b"abc") == [SendAudio(b"abc")]
-        assert session.audio(b"") == []
-        assert session.audio(b"de") == [SendAudio(b"de")]
+        assert session.on_audio(b"abc") == [SendAudio(b"abc")]
+        assert session.on_audio(b"") == []
+        assert session.on_audio(b"de") == [SendAudio(b"de")]
         done, record, usage = session.on_finished()
         assert done.message == {
             "type": "tts.audio.done",
@@ -405,7 +405,7 @@ def test_142_143_144_base64_deltas_count_from_zero_for_each_request():
     data = bytes(range(256)) * (AUDIO_FRAME_MAX_BYTES // 256) + b"tail"
     for _ in range(2):
         speak(session)
-        deltas = [action.message for piece in (data, b"x") for action in session.audio(piece)]
+        deltas = [action.message for piece in (data, b"x") for action in session.on_audio(piece)]
         assert [delta["seq"] for delta in deltas] == [0, 1, 2]
         assert b"".join(base64.b64decode(delta["audio"], validate=True) for delta in deltas) == data + b"x"
         done = session.on_finished()[0].message
@@ -417,7 +417,7 @@ def test_147_148_failures_before_and_in_the_middle():
         session = configured()
         start = only(speak(session, id="s"))
         for piece in pieces:
-            session.audio(piece)
+            session.on_audio(piece)
         error, record, usage = session.on_failed("it broke")
         assert error.message == {
             "type": "tts.error",
@@ -439,9 +439,9 @@ def test_149_one_at_a_time_even_before_a_backend_took_it():
     for _ in range(2):
         error = only(speak(session, id="two"))
         assert (error["code"], error["id"]) == ("synthesis_in_progress", "two")
-    assert sent(session.backend_started()) == ["tts.audio.start"]
+    assert sent(session.on_backend_started()) == ["tts.audio.start"]
     assert only(speak(session, text=""))["code"] == "synthesis_in_progress"
-    session.audio(b"a")
+    session.on_audio(b"a")
     _, record, usage = session.on_finished()
     assert (record.record.client_id, usage.message["client_id"]) == ("one", "one")
 
@@ -498,25 +498,25 @@ def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else(code):
 def test_153_a_client_that_left_is_recorded_and_told_nothing():
     session = configured()
     speak(session, id="s")
-    session.audio(b"abc")
-    cancel, record = session.client_gone()
+    session.on_audio(b"abc")
+    cancel, record = session.on_disconnect()
     assert isinstance(cancel, CancelSynthesis)
     assert isinstance(record, RecordUsage)
     assert (record.record.status, record.record.audio_bytes) == (CANCELLED, 3)
     assert session.state is SessionState.CLOSED
-    late = (session.audio(b"x"), session.on_finished(), session.on_failed("x"), session.client_gone())
+    late = (session.on_audio(b"x"), session.on_finished(), session.on_failed("x"), session.on_disconnect())
     assert late == ([], [], [], [])
-    assert session.message(b"{}") == session.drain() == session.binary_frame() == []
+    assert session.on_message(b"{}") == session.on_service_stopping() == session.on_binary_frame() == []
 
 
 def test_153_a_client_that_left_in_the_queue_costs_nothing():
     session = configured()
     say(session, type="tts.speak", text="a")
     session.on_admitted()
-    assert [type(action) for action in session.client_gone()] == [CancelSynthesis]
+    assert [type(action) for action in session.on_disconnect()] == [CancelSynthesis]
     session = configured()
     say(session, type="tts.speak", text="a")
-    assert session.client_gone() == []
+    assert session.on_disconnect() == []
     assert session.on_admitted() == []
 
 
@@ -546,7 +546,7 @@ def test_153_a_client_that_left_in_the_queue_costs_nothing():
 )
 def test_157_router_errors_leave_the_session_as_it_is(data, code, state):
     session = in_state(state)
-    error = only(session.message(data))
+    error = only(session.on_message(data))
     assert (error["type"], error["code"], set(error)) == ("router.error", code, {"type", "code", "message"})
     assert session.state is state
 
@@ -556,7 +556,7 @@ def test_157_router_errors_leave_the_session_as_it_is(data, code, state):
 )
 def test_158_a_binary_frame_ends_everything(state):
     session = in_state(state)
-    actions = session.binary_frame()
+    actions = session.on_binary_frame()
     assert (actions[-1].code, session.state) == (1003, SessionState.CLOSED)
     kinds = [type(action) for action in actions[:-1]]
     assert kinds == ([CancelSynthesis, RecordUsage] if state is SessionState.SYNTHESIZING else [])
@@ -568,35 +568,35 @@ def test_158_a_binary_frame_ends_everything(state):
 def test_159_the_two_size_limits(state):
     session = in_state(state)
     fits = b'{"type": "x"}'.ljust(WS_MESSAGE_MAX_BYTES)
-    assert sent(session.message(fits)) == ["router.error:unknown_message_type"]
-    assert sent(session.message(fits + b" ")) == ["tts.error:tts_control_frame_too_large"]
+    assert sent(session.on_message(fits)) == ["router.error:unknown_message_type"]
+    assert sent(session.on_message(fits + b" ")) == ["tts.error:tts_control_frame_too_large"]
     assert session.state is state
-    assert sent(session.frame_over_read_limit()) == ["close:1009"]
+    assert sent(session.on_oversized_frame()) == ["close:1009"]
 
 
 def test_159_the_longest_legal_text_fits():
     text = "\\ud842\\udfb7" * 5_000
     message = f'{{"type": "tts.speak", "text": "{text}"}}'.encode()
     assert len(message) > 60_000
-    assert configured().message(message) == [AskLimiter("𠮷" * 5_000)]
+    assert configured().on_message(message) == [AskLimiter("𠮷" * 5_000)]
 
 
 def test_123_draining():
     for idle in (make(), configured()):
-        assert sent(idle.drain()) == ["close:1012"]
+        assert sent(idle.on_service_stopping()) == ["close:1012"]
         assert idle.state is SessionState.CLOSED
     busy = configured()
     speak(busy)
-    assert busy.drain() == []
-    assert busy.audio(b"a") == [SendAudio(b"a")]
+    assert busy.on_service_stopping() == []
+    assert busy.on_audio(b"a") == [SendAudio(b"a")]
     assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1012"]
     failing = configured()
     speak(failing)
-    failing.drain()
+    failing.on_service_stopping()
     assert sent(failing.on_failed("x"))[-2:] == ["tts.usage:backend_error", "close:1012"]
     refused = configured()
     say(refused, type="tts.speak", text="a")
-    refused.drain()
+    refused.on_service_stopping()
     assert sent(refused.on_rejected(RealtimeCode.RATE_LIMITED, "no")) == [
         "tts.error:rate_limited",
         "close:1012",
@@ -608,25 +608,25 @@ def test_136_a_key_that_is_gone_ends_the_session_with_one_error():
     say(unconfigured, type="session.update", id="u", session=GOOD)
     say(idle, type="tts.speak", id="s", text="a")
     for session, client_id in ((unconfigured, "u"), (idle, "s")):
-        actions = session.key_gone()
+        actions = session.on_key_invalid()
         assert sent(actions) == ["tts.error:invalid_session", "close:1008"]
         assert actions[0].message["id"] == client_id
-        assert (session.state, session.key_gone()) == (SessionState.CLOSED, [])
+        assert (session.state, session.on_key_invalid()) == (SessionState.CLOSED, [])
 
 
 def test_163_an_old_session_finishes_what_it_says():
-    assert sent(configured().grew_old()) == ["close:1001"]
+    assert sent(configured().on_session_too_old()) == ["close:1001"]
     busy = configured()
     speak(busy)
-    assert busy.grew_old() == []
-    assert busy.drain() == []
+    assert busy.on_session_too_old() == []
+    assert busy.on_service_stopping() == []
     assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1001"]
 
 
 def test_163_readers_that_stall_and_clients_that_do_nothing():
     session = configured()
     speak(session)
-    assert [type(action) for action in session.reader_stalled()] == [
+    assert [type(action) for action in session.on_reader_stalled()] == [
         CancelSynthesis,
         RecordUsage,
         CloseSession,
@@ -639,6 +639,6 @@ def test_questions_are_answered_before_the_next_message():
     session = make()
     say(session, type="session.update", session=GOOD)
     with pytest.raises(RuntimeError, match="report"):
-        session.message(b"{}")
-    assert sent(session.drain()) == ["close:1012"]
-    assert session.voice_found(VOICE) == session.voice_refused(RealtimeCode.INVALID_SESSION, "x") == []
+        session.on_message(b"{}")
+    assert sent(session.on_service_stopping()) == ["close:1012"]
+    assert session.on_voice_found(VOICE) == session.on_voice_refused(RealtimeCode.INVALID_SESSION, "x") == []

@@ -140,7 +140,7 @@ class Sessions(RuleBasedStateMachine):
     def say(self, **message) -> None:
         if message["type"] == "tts.speak" and not self.session.busy:
             self.reader.text = message["text"]
-        self.out(self.session.message(json.dumps(message).encode()))
+        self.out(self.session.on_message(json.dumps(message).encode()))
 
     # Most walks begin where most happens, or few would ever get there.
     @initialize(configured=st.sampled_from([True, True, True, False]), base64_json=st.booleans())
@@ -179,9 +179,9 @@ class Sessions(RuleBasedStateMachine):
     def find(self, voice) -> None:
         self.asked = None
         if voice == "refused":
-            self.out(self.session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, "no"))
+            self.out(self.session.on_voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, "no"))
         else:
-            self.out(self.session.voice_found(voice))
+            self.out(self.session.on_voice_found(voice))
 
     @precondition(lambda self: self.asked is None)
     @rule(client_id=IDS, text=st.sampled_from(["a", "abc", "𠮷" * 5, "", " ", "abcdef", None, 5]))
@@ -203,7 +203,7 @@ class Sessions(RuleBasedStateMachine):
     def take(self, available) -> None:
         if available:
             self.running = True
-            self.out(self.session.backend_started())
+            self.out(self.session.on_backend_started())
         else:
             self.given = None
             self.out(self.session.backend_unavailable("none"))
@@ -211,7 +211,7 @@ class Sessions(RuleBasedStateMachine):
     @precondition(lambda self: self.running)
     @rule(size=st.sampled_from([0, 1, 5, AUDIO_FRAME_MAX_BYTES, AUDIO_FRAME_MAX_BYTES + 1]))
     def audio(self, size) -> None:
-        self.out(self.session.audio(bytes(size)))
+        self.out(self.session.on_audio(bytes(size)))
 
     @precondition(lambda self: self.running)
     @rule(fails=st.booleans())
@@ -223,7 +223,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(data=st.binary(max_size=4) | st.sampled_from([b"{}", b'{"type": "x"}', b" " * 131_073]))
     def junk(self, data) -> None:
         before = self.session.state
-        self.out(self.session.message(data))
+        self.out(self.session.on_message(data))
         assert self.session.state is before
 
     @rule(really=st.sampled_from([False] * 7 + [True]))
@@ -232,12 +232,12 @@ class Sessions(RuleBasedStateMachine):
             return
         busy = self.session.busy
         self.draining = True
-        self.out(self.session.drain())
+        self.out(self.session.on_service_stopping())
         assert self.reader.closed or busy
 
     @precondition(lambda self: not self.reader.closed)
     @rule(
-        how=st.sampled_from(["binary_frame", "frame_over_read_limit", "client_gone", "reader_stalled"]),
+        how=st.sampled_from(["on_binary_frame", "on_oversized_frame", "on_disconnect", "on_reader_stalled"]),
         really=st.sampled_from([False] * 7 + [True]),
     )
     def finish(self, how, really) -> None:
@@ -246,7 +246,7 @@ class Sessions(RuleBasedStateMachine):
         started = self.reader.open
         actions = getattr(self.session, how)()
         self.out(actions)
-        assert self.reader.closed == (how != "client_gone")
+        assert self.reader.closed == (how != "on_disconnect")
         self.reader.closed = True
         self.asked, self.given, self.running = None, None, False
         if started:

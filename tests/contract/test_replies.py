@@ -53,7 +53,7 @@ def test_021_024_025_the_catalogue_in_both_forms():
         assert voice.formats == ("wav", "aac")
         assert voice.model_extra == {"new": 1}
         assert (
-            VoiceRules.of(voice.model_copy(update={"streaming": True})).check(
+            VoiceRules.from_voice(voice.model_copy(update={"streaming": True})).check(
                 format="aac", sample_rate=1, stream=True
             )
             == 1

@@ -20,13 +20,13 @@ FILES = [(one, name) for one in DATASETS.values() for name in one.files]
 
 @pytest.mark.parametrize(("dataset", "name"), FILES, ids=[f"{one.name}/{name}" for one, name in FILES])
 def test_pinned_hashes_match_the_files(dataset, name):
-    found = hashlib.sha256((_load.find_data_root() / dataset.name / name).read_bytes()).hexdigest()
+    found = hashlib.sha256((_load.resolve_data_root() / dataset.name / name).read_bytes()).hexdigest()
     assert dataset.files[name] == found, f"pin {name!r}: {found!r}"
 
 
 @pytest.mark.parametrize("dataset", DATASETS.values(), ids=DATASETS)
 def test_every_file_is_pinned(dataset):
-    present = {path.name for path in (_load.find_data_root() / dataset.name).iterdir() if path.is_file()}
+    present = {path.name for path in (_load.resolve_data_root() / dataset.name).iterdir() if path.is_file()}
     assert present - {"make.py"} == set(dataset.files)
 
 
@@ -38,7 +38,7 @@ def test_tables_have_the_registered_number_of_rows():
 def test_text_files_have_unix_line_ends_and_no_byte_order_mark():
     for dataset, name in FILES:
         if name.endswith((".csv", ".md", "LICENSE")):
-            content = (_load.find_data_root() / dataset.name / name).read_bytes()
+            content = (_load.resolve_data_root() / dataset.name / name).read_bytes()
             assert b"\r" not in content
             assert not content.startswith(b"\xef\xbb\xbf")
             assert content.endswith(b"\n")
@@ -87,9 +87,9 @@ def test_an_unknown_datasheet_is_refused():
 def test_an_installed_package_is_looked_at_before_the_checkout(tmp_path):
     installed, checkout = tmp_path / "_data", tmp_path / "datasets"
     (checkout / "prompts").mkdir(parents=True)
-    assert _load.find_data_root((installed, checkout)) == checkout
+    assert _load.resolve_data_root((installed, checkout)) == checkout
     (installed / "prompts").mkdir(parents=True)
-    assert _load.find_data_root((installed, checkout)) == installed
+    assert _load.resolve_data_root((installed, checkout)) == installed
 
 
 def test_the_two_places_are_those_of_the_wheel_and_of_the_checkout():
@@ -104,7 +104,7 @@ def test_the_two_places_are_those_of_the_wheel_and_of_the_checkout():
 
 def test_missing_data_says_where_it_looked_and_what_to_do(tmp_path):
     with pytest.raises(errors.ConfigurationError) as caught:
-        _load.find_data_root((tmp_path / "a", tmp_path / "b"))
+        _load.resolve_data_root((tmp_path / "a", tmp_path / "b"))
     assert str(tmp_path / "a") in str(caught.value)
     assert "pip install --force-reinstall" in str(caught.value)
 

@@ -12,7 +12,7 @@ from speechlab.engines._recognition.decoding import (
     Span,
     TimedWord,
     Timeline,
-    assign_words,
+    join_words_by_span,
     merge_brief_spans,
     pad_and_join_spans,
     pad_spans,
@@ -92,7 +92,7 @@ def test_the_timeline_leads_back_into_the_recording(recording, margin, where):
 def test_words_keep_their_order_and_none_is_lost(recording, raw):
     spans, _ = recording
     words = [TimedWord(start, start + length, text) for start, length, text in sorted(raw)]
-    owned = assign_words(words, spans)
+    owned = join_words_by_span(words, spans)
     if spans:
         joined = "".join(text for _, text in owned).replace(" ", "")
         assert joined == "".join(word.text for word in words).replace(" ", "")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from speechlab.engines import TranslationJob
 from speechlab.engines._chunks import Piece
 from speechlab.engines._speech.phonemes import split_scripts
-from speechlab.engines._speech.synthesis import speak_pieces, trim_silence
+from speechlab.engines._speech.synthesis import speak_pieces, trim_silence_and_fade
 from speechlab.engines._translation.llama import cut_for_translation, strip_stream
 from speechlab.engines._translation.prompts import Terms, build_chat_messages, build_few_shot_prompt
 
@@ -82,12 +82,12 @@ def test_tidy_is_strip_of_the_whole(parts):
 
 def test_trim_leaves_speech_a_margin_and_no_click():
     sound = np.concatenate([np.zeros(5000), np.full(2400, 0.5), np.zeros(9000)]).astype(np.float32)
-    trimmed = trim_silence(sound, 24_000)
+    trimmed = trim_silence_and_fade(sound, 24_000)
     assert trimmed.size == 2400 + 2 * 720
     assert trimmed[0] == 0
     assert trimmed[-1] == 0
     assert trimmed.dtype == np.float32
-    assert trim_silence(np.zeros(100, dtype=np.float32), 24_000).size == 0
+    assert trim_silence_and_fade(np.zeros(100, dtype=np.float32), 24_000).size == 0
 
 
 def test_pauses_go_between_heard_pieces_only():

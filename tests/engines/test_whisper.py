@@ -11,7 +11,7 @@ import pytest
 import soundfile
 import soxr
 
-from speechlab.engines import RecognitionOptions, Recognizer, checkpoints, create
+from speechlab.engines import RecognitionOptions, Recognizer, call_at_checkpoints, create
 from speechlab.errors import EngineError, ModelError
 from support.live import decoding_once
 
@@ -61,7 +61,7 @@ def test_recordings_of_people_are_recognized(name, human_speech, whisper, error_
 def first_heard(whisper, two):
     """The first sentence as recognized, and the moments at which others could come first."""
     moments = []
-    with checkpoints(lambda: moments.append("")):
+    with call_at_checkpoints(lambda: moments.append("")):
         return whisper.recognize(two[0], RecognitionOptions(vad="segments")), moments
 
 
@@ -90,7 +90,7 @@ def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, s
     monkeypatch.setattr(ctranslate2.models.Whisper, "generate", generated)
     monkeypatch.setattr(ctranslate2.models.Whisper, "encode", encoding)
     sound = np.concatenate([say(hibari, "The train is late again.", "heart")[:3200]] * 18)
-    with checkpoints(lambda: steps.append("turn")):
+    with call_at_checkpoints(lambda: steps.append("turn")):
         heard = whisper.recognize(sound, RecognitionOptions(language="ja"))
     assert heard.language == "ja"  # which was named, and is kept to for English
     assert any(retried), steps

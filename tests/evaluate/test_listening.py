@@ -16,9 +16,9 @@ from speechlab.evaluate._listening.statistics import (
     bootstrap_two_way,
     compute_binomial_p,
     compute_detectable_difference,
-    count_answers_needed,
+    count_answers_for_excess,
     count_more_needed,
-    estimate_two_way,
+    estimate_two_way_mean,
 )
 from speechlab.listening import estimate_pair_scale
 from speechlab.listening._scale import estimate_strengths
@@ -403,7 +403,7 @@ def compared(values):
     listener, item = (place.ravel() for place in np.indices((listeners, items)))
     for pair in values:
         mean = float(pair.mean())
-        yield estimate_two_way(mean, (pair.ravel() - mean) / pair.size, listener, item)
+        yield estimate_two_way_mean(mean, (pair.ravel() - mean) / pair.size, listener, item)
 
 
 @pytest.mark.slow
@@ -452,7 +452,7 @@ def test_what_a_test_can_find_it_finds_in_eight_of_ten():
 @pytest.mark.parametrize("above", [0.1, 0.15, 0.25, 0.5])
 def test_the_advice_for_abx_is_that_of_the_exact_test(above):
     rng = np.random.default_rng(2)
-    asked = count_answers_needed(above)
+    asked = count_answers_for_excess(above)
     chances = {right: compute_binomial_p(right, asked) for right in range(asked + 1)}
     found = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5 + above, 4_000)])
     assert 0.78 < found < 0.86 or above == 0.5

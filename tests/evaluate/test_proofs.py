@@ -19,7 +19,7 @@ import pytest
 from evaluate.test_listening import rows_of
 from evaluate.test_verify import report_of, sentences
 from speechlab import evaluate
-from speechlab.evaluate._writing.page import compute_seals
+from speechlab.evaluate._writing.page import find_and_compute_seal
 from support.studies import serving
 
 pytestmark = pytest.mark.slow
@@ -208,7 +208,9 @@ def test_a_changed_digit_anywhere_else_changes_the_hash(pages, tmp_path, study):
     page = (pages / f"{study}.html").read_text("utf-8")
     digits = [match.start() for match in re.finditer(r"\d", page) if match.start() > page.index("<main>")]
     for place in np.random.default_rng(4).choice(digits, 60, replace=False):
-        seal, digest = compute_seals(f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}")
+        seal, digest = find_and_compute_seal(
+            f"{page[:place]}{(int(page[place]) + 1) % 10}{page[place + 1 :]}"
+        )
         assert digest != seal or seal not in page
     changed = tmp_path / "page.html"
     changed.write_text(page.replace("</main>", " </main>") + "<!-- 1 -->", "utf-8")

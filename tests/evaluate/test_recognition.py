@@ -20,7 +20,7 @@ from speechlab.evaluate._recognition.conditions import (
     measure_active_level_db,
     measure_level_db,
 )
-from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
+from speechlab.evaluate._recognition.hallucinations import flag_hallucinations_and_truncation
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
@@ -477,7 +477,7 @@ def test_what_are_no_conditions(lab, recordings, store, how, message):
 )
 def test_the_rules_of_hallucinations_and_lost_tails(said, heard, made_up, lost):
     scored = score(pd.DataFrame({"text": [said], "hypothesis": [heard]}), language="en")
-    row = flag_hallucinations(scored.assign(loop=loops(heard, said))).iloc[0]
+    row = flag_hallucinations_and_truncation(scored.assign(loop=loops(heard, said))).iloc[0]
     assert (row["hallucination"], row["tail_lost"]) == (made_up, lost)
 
 
@@ -485,7 +485,7 @@ def test_flags_of_japanese_go_by_characters():
     frame = pd.DataFrame(
         {"text": ["今日は三時に会いましょう", "はい"], "hypothesis": ["今日は三時に", "はい"]}
     )
-    rows = flag_hallucinations(score(frame, language="ja").assign(loop=False))
+    rows = flag_hallucinations_and_truncation(score(frame, language="ja").assign(loop=False))
     assert rows["tail_lost"].tolist() == [True, False]
     assert rows["hallucination"].tolist() == [False, False]
 

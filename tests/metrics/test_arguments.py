@@ -236,7 +236,7 @@ FUNCTIONS = {
     "Normalizer.spans": (text.normalizer("ja").spans, ONE_TEXT),
     "language_code": (text.language_code, {"language": "de"}),
     "get_language_name": (text.get_language_name, {"code": "de"}),
-    "find_languages": (text.find_languages, ONE_TEXT),
+    "list_language_codes": (text.list_language_codes, ONE_TEXT),
     "parse_primary_language": (text.parse_primary_language, {"language": "de"}),
     "to_kana_key": (text.to_kana_key, {"kana": "カナ"}),
     "loops": (text.loops, {"text": "a", "reference": "b"}),
@@ -250,7 +250,7 @@ FUNCTIONS = {
                 "split_spoken_words",
                 "to_usual_kanji",
                 "to_standard_kanji",
-                "find_dictionary_entries",
+                "list_dictionary_entries",
                 "looks_unspaced",
             ),
         )

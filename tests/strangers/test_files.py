@@ -15,10 +15,10 @@ import soundfile
 
 from speechlab import Store, datasets, segments
 from speechlab.audio import AudioClip, FileSegment
-from speechlab.batch._run.lease import adopt_parts, parse_part
+from speechlab.batch._run.lease import adopt_results_of_lost_runs, parse_part
 from speechlab.errors import AudioError, AudioLimitError, SegmentFileError, SpeechLabError, StoreError
 from speechlab.metrics import classify_differences
-from speechlab.tables import read_table
+from speechlab.tables import read_stored_table
 from support.memory import grown_mib
 
 DIGEST = "0" * 64
@@ -49,7 +49,7 @@ def test_tables_of_parquet_have_a_limit(tmp_path, kind):
         texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["x" * 1_000_000]))
         table = pa.table({"text": texts})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
-    for read in (datasets.read, segments.read, read_table):
+    for read in (datasets.read, segments.read, read_stored_table):
         with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
             read(tmp_path / "a.parquet")
         assert grown() < 100
@@ -140,7 +140,7 @@ def test_lines_of_a_part_are_checked():
 def test_no_folder_behind_a_link_is_removed(tmp_path, store):
     (tmp_path / "home" / "pictures").mkdir(parents=True)
     (store.path / "parts").symlink_to(tmp_path / "home")
-    adopt_parts(store)
+    adopt_results_of_lost_runs(store)
     assert (tmp_path / "home" / "pictures").is_dir()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from speechlab import ConfigurationError
 from speechlab.service import ServiceConfig, run_until_stopped
-from speechlab.service._server.server import remove_and_count_users
+from speechlab.service._server.server import count_users_and_remove_stale
 from speechlab.service._workers.pool import Decoders
 
 posix = pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
@@ -80,4 +80,4 @@ def test_a_lock_that_nobody_holds_counts_for_moments_only(age_s, count, tmp_path
     lock = tmp_path / "1-a.lock"
     lock.touch()
     os.utime(lock, (time.time() - age_s,) * 2)
-    assert remove_and_count_users(tmp_path) == count
+    assert count_users_and_remove_stale(tmp_path) == count

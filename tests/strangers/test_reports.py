@@ -14,7 +14,7 @@ import pytest
 from speechlab import datasets, evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._writing.page import compute_seals, hash_figure
+from speechlab.evaluate._writing.page import find_and_compute_seal, hash_figure
 from support.memory import grown_mib
 
 SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----\nthe words of a key\n"
@@ -220,7 +220,7 @@ FORGERIES = [
 
 
 def write_sealed(page, text):
-    page.write_text(re.sub(r'(?<="seal":")\w{64}', compute_seals(text)[1], text, count=1), "utf-8")
+    page.write_text(re.sub(r'(?<="seal":")\w{64}', find_and_compute_seal(text)[1], text, count=1), "utf-8")
 
 
 def test_a_forged_page_is_found_though_its_hash_fits(tmp_path, saved):

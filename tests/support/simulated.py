@@ -194,7 +194,7 @@ def simulate(
             if failed is None:
                 place.end(AttemptEnd(End.OK))
                 return "ok"
-            if scheduled.schedule_retry(failed, place) is None:
+            if scheduled.end_attempt_and_compute_delay(failed, place) is None:
                 return "lost" if scheduled.lost else "error"
 
     async def main():

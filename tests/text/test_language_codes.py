@@ -4,9 +4,9 @@ import pytest
 
 from speechlab.errors import InvalidRequestError
 from speechlab.text import (
-    find_languages,
     get_language_name,
     language_code,
+    list_language_codes,
     parse_primary_language,
     writes_without_spaces,
 )
@@ -46,7 +46,7 @@ def test_unknown_languages_are_refused_where_a_language_is_needed(given):
     ],
 )
 def test_codes_and_names_are_found_in_free_text(text, codes):
-    assert find_languages(text) == codes
+    assert list_language_codes(text) == codes
 
 
 def test_a_language_that_is_much_spoken_has_an_english_name():

@@ -16,7 +16,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
-from speechlab.listening import ListeningKey, load_page_words, read_key
+from speechlab.listening import ListeningKey, load_page_words, to_listening_key
 from speechlab.metrics import loudness
 from speechlab.widgets import ListeningTest
 
@@ -492,7 +492,7 @@ def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
     assert all(page.stat().st_size < 0.7 * whole for page in pages)
     assert '<html lang="ja">' in pages[0].read_text("utf-8")
     assert "二つの音声" in pages[0].read_text("utf-8")
-    assert read_key(tmp_path / "test.key.json").items_per_listener == 3
+    assert to_listening_key(tmp_path / "test.key.json").items_per_listener == 3
     with pytest.raises(InvalidRequestError, match="differ in their letters"):
         test.save_each(tmp_path, ["a b", "a-b"])
 

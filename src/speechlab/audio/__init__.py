@@ -7,13 +7,13 @@ Used by the engines and the embedded service, the client, the store, batches, st
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.audio._clip import AudioClip, concatenate, decode, encode, to_clip
 from speechlab.audio._codec.containers import detect_format
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import STREAMABLE_FORMATS, build_stream_encoder, can_stream, encode_blocks
-from speechlab.audio._codec.riff import check_wav, close_wav, is_placeholder, is_wav, list_wav_chunks
-from speechlab.audio._figure import build_sound_preview, draw_clip, draw_waveform
+from speechlab.audio._codec.riff import check_wav, is_placeholder_size, is_wav, list_wav_chunks, set_wav_sizes
+from speechlab.audio._figure import build_sound_preview, draw_waveform, render_clip_figure
 from speechlab.audio._measure import (
     compute_peaks,
     find_loud_windows,
@@ -24,7 +24,7 @@ from speechlab.audio._measure import (
 from speechlab.audio._pieces import cut_at_silences, measure_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
 from speechlab.audio._samples import StreamResampler, resample
-from speechlab.audio._spans import compute_pre_roll, merge_short_spans, widen_spans
+from speechlab.audio._spans import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
 
 __all__ = [
     "AudioClip",

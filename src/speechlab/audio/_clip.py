@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._brief import shorten_tracebacks
-from speechlab._files import expand_user_path, read_regular, write_atomically
+from speechlab._files import expand_user_path, read_regular_file, write_atomically
 from speechlab._require import import_lazily
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
@@ -101,7 +101,7 @@ class AudioClip:
         """
         file = expand_user_path(path)
         title = None if _HASH.fullmatch(file.stem) else file.name
-        return decode(read_regular(file), limits, title=title)
+        return decode(read_regular_file(file), limits, title=title)
 
     @classmethod
     def from_bytes(
@@ -258,9 +258,9 @@ class AudioClip:
         )
 
     def _repr_html_(self) -> str:
-        from speechlab.audio._figure import draw_clip
+        from speechlab.audio._figure import render_clip_figure
 
-        return str(draw_clip(self, title=self.title))
+        return str(render_clip_figure(self, title=self.title))
 
     def _replace_samples(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate

@@ -36,7 +36,7 @@ class _Sound(Protocol):
     def sample_rate(self) -> int: ...
 
 
-def draw_clip(
+def render_clip_figure(
     clip: _Sound, *, title: str | None = None, text: str | None = None, lang: str | None = None
 ) -> Html:
     """Make the figure of a clip for a notebook."""

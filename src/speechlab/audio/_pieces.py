@@ -11,12 +11,12 @@ from itertools import chain
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import expand_user_path, open_regular
+from speechlab._files import expand_user_path, open_regular_file
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._codec.containers import refuse_other_stream
-from speechlab.audio._codec.decode import read_file, read_part
-from speechlab.audio._codec.layout import survey
+from speechlab.audio._codec.containers import check_same_layout
+from speechlab.audio._codec.decode import read_file_blocks, read_part_blocks
+from speechlab.audio._codec.layout import detect_sound_layout
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
@@ -68,7 +68,7 @@ def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> floa
         rate = rates.pop()
         if rate is not None and None not in frames:
             return sum(count or 0 for count in frames) / rate
-        counts = [(len(block), rate) for rate, block in sound.blocks()]
+        counts = [(len(block), rate) for rate, block in sound.read_blocks()]
         return sum(count for count, _ in counts) / counts[0][1]
 
 
@@ -83,7 +83,7 @@ def cut_at_silences(
         yield from _cut_pieces(_cut_mono_blocks(source), source.sample_rate, piece_s)
         return
     with open_sound(source) as sound:
-        blocks = sound.blocks()
+        blocks = sound.read_blocks()
         rate, first = next(blocks)
         yield from _cut_pieces(
             map(mix_to_mono, chain([first], (block for _, block in blocks))), rate, piece_s
@@ -98,16 +98,16 @@ class OpenSound(NamedTuple):
     layout: SoundLayout
     file: soundfile.SoundFile | None  # None if there are several streams, or libsndfile does not read it
 
-    def blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    def read_blocks(self) -> Iterator[tuple[int, NDArray[np.float32]]]:
         """Yield the rate and a block of samples, shape (frames, channels), at least one."""
         if self.file is not None:
-            yield from read_file(self.file, self.layout.parts[0])
+            yield from read_file_blocks(self.file, self.layout.parts[0])
             return
         first: tuple[int, int] | None = None
         for part in self.layout.parts:
-            for rate, block in read_part(part, self.data, self.layout.format):
+            for rate, block in read_part_blocks(part, self.data, self.layout.format):
                 first = first or (rate, block.shape[1])
-                refuse_other_stream(part.start, (rate, block.shape[1]), first)
+                check_same_layout(part.start, (rate, block.shape[1]), first)
                 yield rate, block
 
 
@@ -124,7 +124,7 @@ def open_sound(source: bytes | str | os.PathLike[str]) -> Iterator[OpenSound]:
     name = "the recording" if path is None else str(path)
     with ExitStack() as stack:
         try:
-            sound = _open(source, path, name, stack)
+            sound = _open_sound_into(source, path, name, stack)
         except FileNotFoundError as error:
             raise AudioDecodeError(f"there is no file {name}") from error
         except IsADirectoryError as error:
@@ -139,14 +139,14 @@ def open_sound(source: bytes | str | os.PathLike[str]) -> Iterator[OpenSound]:
             raise AudioDecodeError(f"{name} cannot be read to its end: {error}") from error
 
 
-def _open(
+def _open_sound_into(
     source: bytes | str | os.PathLike[str], path: Path | None, name: str, stack: ExitStack
 ) -> OpenSound:
     if path is None:
         data: Bytes = bytes(source)  # type: ignore[arg-type]  # without a path there are bytes
-        layout = survey(data)
+        layout = detect_sound_layout(data)
     else:
-        raw = stack.enter_context(open_regular(path))
+        raw = stack.enter_context(open_regular_file(path))
         data = stack.enter_context(mmap(raw.fileno(), 0, access=ACCESS_READ))
         status = path.stat()
         layout = _find_layout(path, status.st_size, status.st_mtime_ns)
@@ -160,7 +160,7 @@ def _open(
 def _find_layout(path: Path, _size: int, _changed: int) -> SoundLayout:
     """Return the layout of a file, which is found once for all segments of it."""
     with path.open("rb") as raw, mmap(raw.fileno(), 0, access=ACCESS_READ) as data:
-        return survey(data)
+        return detect_sound_layout(data)
 
 
 def _open_single_stream(path: Path | None, data: Bytes, layout: SoundLayout) -> soundfile.SoundFile | None:
@@ -173,7 +173,11 @@ def _open_single_stream(path: Path | None, data: Bytes, layout: SoundLayout) -> 
     if part.is_file:
         source: Any = BytesIO(data) if path is None else os.fspath(path)
     else:
-        source = BytesIO(part.read(data)) if path is None else BufferedReader(PartFile(part, data), _BUFFER)
+        source = (
+            BytesIO(part.read_for_decoder(data))
+            if path is None
+            else BufferedReader(PartFile(part, data), _BUFFER)
+        )
     try:
         file = soundfile.SoundFile(source)
     except soundfile.LibsndfileError:
@@ -238,7 +242,7 @@ def _cut_pieces(blocks: Iterator[NDArray[np.float32]], rate: int, piece_s: float
         buffer[count : count + len(block)] = np.frombuffer(to_pcm16(block), dtype="<i2")
         count += len(block)
         while count > longest:  # the last part is not cut
-            end = find_quietest(buffer[:longest], target)
+            end = find_quietest_cut(buffer[:longest], target)
             yield SoundPiece(start / target, _encode_flac(buffer[:end], target))
             buffer[: count - end] = buffer[end:count].copy()
             count, start = count - end, start + end
@@ -263,7 +267,7 @@ def _encode_flac(samples: NDArray[np.int16], rate: int) -> bytes:
     return buffer.getvalue()
 
 
-def find_quietest(samples: NDArray[np.int16], rate: int) -> int:
+def find_quietest_cut(samples: NDArray[np.int16], rate: int) -> int:
     """Return the place of the cut: the middle of the quietest 0.3 seconds in the last third."""
     width = max(1, int(_WINDOW_S * rate))
     first = len(samples) * 2 // 3

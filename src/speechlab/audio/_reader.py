@@ -81,7 +81,7 @@ class SoundReader:
         first, last = self._to_frame_number(start_s), self._to_frame_number(end_s)
         if last - first < 2 * _SECTION_FRAMES * count:
             return compute_peaks(self.read(start_s, end_s).samples, count)
-        survey = self._get_survey()
+        survey = self._measure_extremes_and_power()
         starts = ((first + np.arange(count) * ((last - first) / count)) / _SECTION_FRAMES).astype(np.int64)
         end = math.ceil(last / _SECTION_FRAMES)
         low = np.minimum.reduceat(survey.low[:end], starts)
@@ -89,7 +89,7 @@ class SoundReader:
 
     def rms_dbfs(self) -> float:
         """Return the level of the whole recording in dB below full scale; minus infinity for silence."""
-        power = self._get_survey().power
+        power = self._measure_extremes_and_power().power
         return 10.0 * math.log10(power) if power > 0 else -math.inf
 
     def _to_frame_number(self, seconds: float) -> int:
@@ -109,10 +109,10 @@ class SoundReader:
                     return None
         return AudioClip.from_bytes(source) if isinstance(source, bytes) else AudioClip.from_file(source)
 
-    def _get_survey(self) -> _Survey:
+    def _measure_extremes_and_power(self) -> _Survey:
         with self._lock:
             if self._found is None:
-                surveys = [_survey_block(block) for block in self._read_blocks(0, _BLOCK)]
+                surveys = [_measure_block(block) for block in self._read_blocks(0, _BLOCK)]
                 power = sum(survey.power for survey in surveys) / max(self.frames * self.channels, 1)
                 low, high = (np.concatenate([survey[side] for survey in surveys]) for side in (0, 1))
                 self._found = _Survey(low, high, power)
@@ -140,7 +140,7 @@ class SoundReader:
                 yield block.astype(np.float32) / 32_768 if exact else block
 
 
-def _survey_block(block: NDArray[np.float32]) -> _Survey:
+def _measure_block(block: NDArray[np.float32]) -> _Survey:
     flat = block.reshape(-1)
     return _Survey(
         *compute_extremes(block, np.arange(0, len(block), _SECTION_FRAMES)), float(np.dot(flat, flat))

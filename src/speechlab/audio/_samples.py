@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from speechlab._arguments import to_int_rate
+from speechlab._arguments import to_int_if_whole_rate
 from speechlab._require import import_lazily
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
@@ -42,7 +42,7 @@ def parse_format(value: AudioFormat | str) -> AudioFormat:
 def check_rate(value: Any, name: str = "sample_rate") -> int:
     """Check a sample rate in Hz."""
     try:
-        rate = operator.index(to_int_rate(value))
+        rate = operator.index(to_int_if_whole_rate(value))
     except TypeError:
         rate = 0
     if isinstance(value, bool) or not MIN_RATE_HZ <= rate <= MAX_RATE_HZ:

@@ -32,7 +32,7 @@ def widen_spans(
     return wide_starts, wide_ends
 
 
-def compute_pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
+def compute_missing_pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
     """Return the padding that is still missing before a recording's first segment.
 
     The pre-roll counts from the speech itself, and the segment has some padding already.
@@ -40,7 +40,7 @@ def compute_pre_roll(wanted: Any, onsets: Any, starts: Any) -> Any:
     return np.maximum(0, wanted - (onsets - starts))
 
 
-def merge_short_spans(
+def compute_merged_span_indices(
     starts: Times, ends: Times, minimum: float, files: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Merge segments shorter than a minimum with the neighbor that is nearer in time.

@@ -8,7 +8,7 @@ limits.
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (

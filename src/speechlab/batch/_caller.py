@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from speechlab.batch._history import Run
-from speechlab.batch._options import CallingOptions, WaitingOptions, sort_options
+from speechlab.batch._options import CallingOptions, WaitingOptions, check_and_sort_options
 from speechlab.batch._outcome import add_advice
 from speechlab.batch._plan.plan import Plan, build_plan, check_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
@@ -25,10 +25,10 @@ from speechlab.client import (
     Client,
     VoiceCatalogue,
     adapt_for_client,
-    copy_for_replay,
+    check_and_save_service,
     copy_with_group,
-    identify_service,
-    save_service,
+    identify_service_and_voices,
+    replace_store_if_replaying,
     start_work,
     wait_for_result,
 )
@@ -74,7 +74,7 @@ class BlockingCaller:
         if self._grouped is not None:
             self._grouped[1].end()
 
-    def open_group(self, lab: AsyncClient, tally: Tally) -> tuple[AsyncClient, CallGroup]:
+    def open_client_and_group(self, lab: AsyncClient, tally: Tally) -> tuple[AsyncClient, CallGroup]:
         """The one copy of the client whose calls are those of the batch, and their group; for the client's loop."""
         if self._grouped is None:
             options = {name: self._options[name] for name in ("concurrency", "rate", "give_up_after_s")}
@@ -143,9 +143,9 @@ class BlockingCaller:
                 "sl.batch.assemble(plan) makes a table of the stored results"
             )
             raise StoreError(message)
-        mine, group = self.open_group(copy_for_replay(lab, store), execution.tally)
+        mine, group = self.open_client_and_group(replace_store_if_replaying(lab, store), execution.tally)
 
-        tally, ready = execution.tally, partial(save_service, mine, store, execution.plan.service)
+        tally, ready = execution.tally, partial(check_and_save_service, mine, store, execution.plan.service)
         if options["executor"] is None:
             send = partial(step.send, lab=mine)
             await execution.run(
@@ -154,7 +154,7 @@ class BlockingCaller:
             return
         from speechlab.batch._run.cluster import LeaseWindow, open_workers
 
-        replaying = copy_for_replay(self.lab, store)
+        replaying = replace_store_if_replaying(self.lab, store)
         async with open_workers(
             options["executor"], step, replaying, store, execution.record.id, options
         ) as workers:
@@ -171,31 +171,31 @@ def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[st
         names = ", ".join(map(repr, later))
         message = f"{names} is no option of a plan; give it to the run: sl.batch.run(plan, lab, …)"
         raise InvalidRequestError(message, parameter=later[0])
-    parameters, keeping, patience = sort_options(f"a plan to {kind.operation}", given, *lists)
+    parameters, keeping, patience = check_and_sort_options(f"a plan to {kind.operation}", given, *lists)
     with _open_plan_and_store(lab, kind, table, parameters, keeping, patience) as (_, plan, _):
         return plan
 
 
 def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
     """Run a plan. Its table is written to the store and not kept in memory."""
-    (options,) = sort_options("a run", given, CallingOptions)
+    (options,) = check_and_sort_options("a run", given, CallingOptions)
     with BlockingCaller(lab, options) as caller:
         execution = Execution(check_plan(plan), options, keep=False)
         with use_store(plan.store) as store:
             caller.make_calls(execution, store)
-    execution.report_failures()
+    execution.warn_or_raise_failures()
     return Run(execution.record, plan.store)
 
 
 def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> pd.DataFrame:
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, CallingOptions
-    parameters, keeping, options = sort_options(kind.operation, given, *lists)
+    parameters, keeping, options = check_and_sort_options(kind.operation, given, *lists)
     with _open_plan_and_store(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
         caller.make_calls(execution, store)
-    execution.report_failures()
+    execution.warn_or_raise_failures()
     if of_dask:
         frame: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
         return frame
@@ -225,18 +225,18 @@ def _open_plan_and_store(
             stack.enter_context(use_store(keeping["store"])) if is_existing_store(keeping["store"]) else None
         )
 
-        async def ask_with_advice(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
-            lab = copy_for_replay(lab, keeping["store"])
-            mine, _ = caller.open_group(lab, tally)
+        async def identify_with_advice(lab: AsyncClient, tally: Tally) -> tuple[str, VoiceCatalogue | None]:
+            lab = replace_store_if_replaying(lab, keeping["store"])
+            mine, _ = caller.open_client_and_group(lab, tally)
             try:
-                return await identify_service(lab, mine, store, voices=kind.wants_voices)
+                return await identify_service_and_voices(lab, mine, store, voices=kind.wants_voices)
             except SpeechLabError as error:
                 if error.service_lost:
                     advice = "the batch gave the service up before it began; give_up_after_s says how long it waits"
                     add_advice(error, advice)
                 raise
 
-        service, voices = caller.ask_with_progress(ask_with_advice, kind.operation)
+        service, voices = caller.ask_with_progress(identify_with_advice, kind.operation)
         fit = partial(adapt_for_client, caller.lab)
         step = kind(parameters, source.columns, service, voices, fit)
         store = store or stack.enter_context(use_store(keeping["store"]))

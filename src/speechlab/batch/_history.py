@@ -25,7 +25,7 @@ from speechlab.batch._table.timed import resolve_audio_column, write_segments
 from speechlab.batch._verify import Verification, update_paths, verify
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import PART_SUFFIX, RunPart, RunRecord
-from speechlab.tables import TableFormat, read_table, resolve_table_format, write_table
+from speechlab.tables import TableFormat, read_stored_table, resolve_table_format, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +91,7 @@ class Run:
         with use_store(self.store) as store:
             path = store.part_path(part)
             try:
-                frame = read_table(path)
+                frame = read_stored_table(path)
             except (OSError, ValueError) as error:
                 message = f"the piece {path.name.removesuffix(PART_SUFFIX)} of a run's table cannot be read: {error}"
                 raise StoreError(message) from error

@@ -15,8 +15,8 @@ from speechlab.audio import cut_at_silences
 from speechlab.batch._caller import plan_table, run_plan
 from speechlab.batch._options import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
 from speechlab.batch._outcome import find_user_stacklevel
-from speechlab.batch._plan.columns import check_unique
-from speechlab.batch._plan.parameters import check_recording
+from speechlab.batch._plan.columns import check_unique_columns
+from speechlab.batch._plan.parameters import check_recording_cell
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._store_options import CHUNK_ROWS, use_store
@@ -54,7 +54,7 @@ class _Rows:
         """Yield the position of each row and its cells."""
         position = 0
         for frame in frames:
-            check_unique(frame)
+            check_unique_columns(frame)
             self.labels.append(frame.index)
             yield from enumerate(frame.to_dict("records"), position)
             position += len(frame)
@@ -144,7 +144,7 @@ def _cut_recordings(
         cell, number = cells.pop(column), -1
         cells |= {"_file": cell_to_text(cell) or "", "_row": row}
         try:
-            for number, piece in enumerate(cut_at_silences(check_recording(cell, column), piece_s)):
+            for number, piece in enumerate(cut_at_silences(check_recording_cell(cell, column), piece_s)):
                 waiting.append(
                     {**cells, "_piece": number, "_start_s": piece.start_s, _SOUND_COLUMN: piece.flac}
                 )

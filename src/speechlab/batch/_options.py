@@ -14,7 +14,7 @@ from speechlab.batch._plan.parameters import (
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
-    collect_types,
+    collect_annotation_texts,
 )
 from speechlab.batch._run.progress import BAR, Progress, Watcher
 from speechlab.batch._run.rules import Budget
@@ -136,7 +136,7 @@ class TranslationOptions(TranslationPlanOptions, CallingOptions, total=False):
 
 def expose_options(options: type, **other: object) -> Callable[[F], F]:
     """Show the keyword arguments behind a function's ``**options`` in ``help`` and in tab completion."""
-    types, keyword = collect_types(options), inspect.Parameter.KEYWORD_ONLY
+    types, keyword = collect_annotation_texts(options), inspect.Parameter.KEYWORD_ONLY
     keywords = [
         inspect.Parameter(name, keyword, default=default, annotation=_REQUIRED_TYPE.sub(r"\1", types[name]))
         for name, default in {**_collect_option_defaults(options), **other}.items()
@@ -157,7 +157,7 @@ def expose_options(options: type, **other: object) -> Callable[[F], F]:
     return decorate
 
 
-def sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
+def check_and_sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
     defaults = {
         name: default for options in lists for name, default in _collect_option_defaults(options).items()
@@ -188,5 +188,5 @@ def _collect_option_defaults(options: type) -> dict[str, Any]:
         name: inspect.Parameter.empty
         if _REQUIRED_TYPE.fullmatch(kind)
         else _OPTIONS.get(name, _Option()).default
-        for name, kind in collect_types(options).items()
+        for name, kind in collect_annotation_texts(options).items()
     }

@@ -13,7 +13,7 @@ from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._table.assemble import ResultDigest, format_row_key
 from speechlab.batch._table.timed import resolve_audio_column
 from speechlab.store import PART_SUFFIX, RunRecord, Store
-from speechlab.tables import read_table
+from speechlab.tables import read_stored_table
 
 # The path of a file in a store: its name is its digest, and its folder the first two digits of it.
 _STORE_PATH = re.compile(r"(?:.*[/\\])?([0-9a-f]{2})[/\\](\1[0-9a-f]{62})(\.\w+)")
@@ -45,10 +45,10 @@ def verify(run: RunRecord, store: Store) -> Verification:
         if not store.blobs.is_intact(piece.sha256, PART_SUFFIX):
             problems.append(f"the piece {piece.sha256[:12]} of the table is missing or was changed")
             continue
-        frame = read_table(store.part_path(piece))
+        frame = read_stored_table(store.part_path(piece))
         if audio is not None and audio in frame.columns:
             inside = [
-                path for cell in frame[audio].tolist() if (path := find_in_store(cell, store)) is not None
+                path for cell in frame[audio].tolist() if (path := find_current_path(cell, store)) is not None
             ]
             outside += len(frame) - len(inside)
             problems += _describe_changed_files(inside, store)
@@ -80,7 +80,7 @@ def _describe_changed_files(paths: Iterable[Path], store: Store) -> list[str]:
     ]
 
 
-def find_in_store(cell: object, store: Store) -> Path | None:
+def find_current_path(cell: object, store: Store) -> Path | None:
     """Return the current path of a file in a store from any earlier path; None if the store has no such file."""
     match = _STORE_PATH.fullmatch(cell) if isinstance(cell, str) else None
     if match is None:
@@ -98,7 +98,7 @@ def update_paths(frame: pd.DataFrame, store: Store) -> pd.DataFrame:
         if not several and not (pd.api.types.is_string_dtype(column) or pd.api.types.is_object_dtype(column)):
             continue
         cells = column.cat.categories.tolist() if several else column.tolist()
-        now: list[Any] = [find_in_store(cell, store) for cell in cells]
+        now: list[Any] = [find_current_path(cell, store) for cell in cells]
         if not any(now):
             continue
         values = [cell if path is None else str(path) for cell, path in zip(cells, now, strict=True)]

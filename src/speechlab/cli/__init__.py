@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 
 __all__ = ["main"]
 

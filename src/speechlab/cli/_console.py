@@ -41,7 +41,7 @@ console = _SafeConsole(highlight=False)
 errors = _SafeConsole(stderr=True, highlight=False)
 
 
-def build_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
+def build_empty_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
     """Return an empty table; the columns named in ``right`` hold numbers."""
     table = Table(
         title=title,

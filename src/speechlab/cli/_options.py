@@ -136,7 +136,7 @@ def check_writable(path: Path | None, parameter: str) -> None:
     raise InvalidRequestError(f"{path} cannot be written: {reason}", parameter=parameter)
 
 
-def argument_to_option(argument: inspect.Parameter, text: str) -> inspect.Parameter | None:
+def to_option(argument: inspect.Parameter, text: str) -> inspect.Parameter | None:
     """Return the option that an argument of a function is; None for an argument that no option can give."""
     kind = _OPTION_TYPES.get(str(argument.annotation))
     if kind is None:

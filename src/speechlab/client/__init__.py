@@ -7,7 +7,7 @@ separate process. Notebooks, batches, studies, widgets and the command line use 
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import (
     Client,
@@ -18,13 +18,13 @@ from speechlab.client._api.client import (
     connect,
 )
 from speechlab.client._api.for_batches import adapt_for_client as adapt_for_client
-from speechlab.client._api.for_batches import copy_for_replay as copy_for_replay
+from speechlab.client._api.for_batches import check_and_save_service as check_and_save_service
 from speechlab.client._api.for_batches import copy_for_timing as copy_for_timing
 from speechlab.client._api.for_batches import copy_with_group as copy_with_group
-from speechlab.client._api.for_batches import identify_service as identify_service
-from speechlab.client._api.for_batches import list_functions as list_functions
+from speechlab.client._api.for_batches import identify_service_and_voices as identify_service_and_voices
+from speechlab.client._api.for_batches import list_operations_and_places as list_operations_and_places
+from speechlab.client._api.for_batches import replace_store_if_replaying as replace_store_if_replaying
 from speechlab.client._api.for_batches import reveal_credentials as reveal_credentials
-from speechlab.client._api.for_batches import save_service as save_service
 from speechlab.client._api.for_batches import start_work as start_work
 from speechlab.client._api.portal import wait_for_result as wait_for_result
 from speechlab.client._api.system import system

@@ -42,7 +42,7 @@ class LoopTurns:
     def __init__(self) -> None:
         self._given_at = time.monotonic()
 
-    async def give(self) -> None:
+    async def yield_to_loop_if_due(self) -> None:
         """Let others run, if none could for a while."""
         if time.monotonic() - self._given_at > _TURN_S:
             await asyncio.sleep(0)

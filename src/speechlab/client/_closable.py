@@ -16,7 +16,7 @@ from speechlab.errors import ConfigurationError
 _PACKAGE_PREFIX = f"{__package__}."
 
 
-def wrap_public_methods(cls: type) -> None:
+def shorten_method_tracebacks(cls: type) -> None:
     """Wrap the public methods of a class, inherited ones included, so that errors name this class."""
     if not cls.__module__.startswith(_PACKAGE_PREFIX):  # derived by a user
         return
@@ -38,7 +38,7 @@ class AsyncClosable(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if cls.__name__.startswith("Async") and cls.__module__ != __name__:
-            wrap_public_methods(cls)
+            shorten_method_tracebacks(cls)
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -57,7 +57,7 @@ class AsyncClosable(ABC):
         await self.aclose()
 
 
-def check_process(pid: int, what: str) -> None:
+def check_not_forked(pid: int, what: str) -> None:
     """Refuse an object that was carried over a fork."""
     if pid != os.getpid():
         raise ConfigurationError(

@@ -23,7 +23,7 @@ from speechlab.contract import (
     RECOGNITION_PATH,
     SPEECH_PATH,
     encode_form,
-    read_json_reply,
+    parse_lenient_json,
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
@@ -116,9 +116,9 @@ class OpenAIAdapter:
 
     def _to_speech_call(self, call: HttpCall) -> HttpCall:
         fields = call.fields
-        _refuse_given_fields({"temperature": fields.get("temperature")})
+        _check_fields_not_given({"temperature": fields.get("temperature")})
         rate = fields.get("sample_rate")
-        _refuse_given_fields({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
+        _check_fields_not_given({"sample_rate": None if rate in {None, DEFAULT_SAMPLE_RATE} else rate})
         names = {self._build_voice_id(name): name for name in self._languages}
         if fields["voice_id"] not in names:
             listing = ", ".join(names.values()) or "none"
@@ -141,7 +141,7 @@ class OpenAIAdapter:
             kind = detect_format(file.read(_HEAD))
         segments = fields.pop("vad", "off")
         if segments not in {"off", "segments"}:
-            _refuse_given_fields({"vad": segments})
+            _check_fields_not_given({"vad": segments})
         model = self._require_model("transcription")
         # the verbose form, which has the language, is not offered by all models
         verbose = segments == "segments" or ("language" not in fields and "whisper" in model.lower())
@@ -149,7 +149,7 @@ class OpenAIAdapter:
         pairs += [(name, str(fields.pop(name))) for name in ("language", "temperature") if name in fields]
         if words := fields.pop("hotwords", None):
             pairs.append(("prompt", ", ".join(words)))
-        _refuse_given_fields(fields)
+        _check_fields_not_given(fields)
         pairs.append(("response_format", "verbose_json" if verbose else "json"))
         if segments == "segments":
             pairs += [("timestamp_granularities[]", unit) for unit in ("segment", "word")]
@@ -197,7 +197,7 @@ class OpenAIAdapter:
         """Status and body of a complete reply in the form of the contract."""
         try:
             streamed = status == 200 and content.lstrip()[:6] in {b"data: ", b"event:"}
-            fields = _parse_transcript_events(content) if streamed else read_json_reply(content)
+            fields = _parse_transcript_events(content) if streamed else parse_lenient_json(content)
         except ValueError:
             return status, content
         if not isinstance(fields, dict):
@@ -216,7 +216,7 @@ class OpenAIAdapter:
             return status, orjson.dumps(fields)
         return status, content
 
-    def reads(self, call: HttpCall, status: int) -> bool:
+    def needs_whole_reply(self, call: HttpCall, status: int) -> bool:
         """Return whether a reply has to be read completely before it is passed on."""
         return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
 
@@ -242,14 +242,14 @@ def _check_voice_options(name: object, given: Mapping[str, Any]) -> dict[str, An
 def _parse_transcript_events(content: bytes) -> dict[str, Any]:
     """Return a streamed transcript (``transcript.text.delta``, ``transcript.text.done``) as one reply."""
     lines = [line[5:].strip() for line in content.splitlines() if line.startswith(b"data:")]
-    values = [read_json_reply(line) for line in lines if line != b"[DONE]"]
+    values = [parse_lenient_json(line) for line in lines if line != b"[DONE]"]
     events = [event for event in values if isinstance(event, dict)]
     last = next((event for event in events if event.get("type") == "transcript.text.done"), {})
     deltas = [event.get("delta") for event in events if event.get("type") == "transcript.text.delta"]
     return {"text": "".join(delta for delta in deltas if isinstance(delta, str)), **last}
 
 
-def _refuse_given_fields(fields: Mapping[str, Any]) -> None:
+def _check_fields_not_given(fields: Mapping[str, Any]) -> None:
     for name, value in fields.items():
         if value is not None:
             message = f"{name}={value!r:.40} has no counterpart in OpenAI's API{_ADVICE}"
@@ -258,7 +258,11 @@ def _refuse_given_fields(fields: Mapping[str, Any]) -> None:
 
 def _to_language_code(language: object) -> str:
     """Return the code of a language, given as a code or as its English name."""
-    from speechlab.text import find_languages
+    from speechlab.text import list_language_codes
 
-    codes = find_languages(language) & {"ja", "en", "zh"} if isinstance(language, str) and language else set()
+    codes = (
+        list_language_codes(language) & {"ja", "en", "zh"}
+        if isinstance(language, str) and language
+        else set()
+    )
     return next(iter(codes)) if len(codes) == 1 else str(language or "")

@@ -98,7 +98,7 @@ class StoredCall:
         """Keep a result after its reply was checked."""
         headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
         facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
-        files = operation.files(result)
+        files = operation.collect_files(result)
         if not files:
             facts["body"] = reply.json()
         self.save(operation.build_record(result), facts, files)
@@ -120,15 +120,15 @@ class Memory:
             return None
         return cls(settings.store, settings.mode, settings.pace)
 
-    def save_catalogue(self, base_url: str, service: str, body: Any) -> None:
+    def save_identity_and_catalogue(self, base_url: str, service: str, body: Any) -> None:
         """Keep a service's identity and the body of its catalogue, or None if it has no catalogue."""
         if self.store.read_only:
             return
         StoredCall(self, "voices", {"base_url": base_url}, service).save({"service": service}, {"body": body})
 
-    def load_catalogue(self, base_url: str) -> tuple[str, Any]:
+    def load_identity_and_catalogue(self, base_url: str) -> tuple[str, Any]:
         """The service to be replayed: that of this address, or else the one kept last that has no name of its own."""
-        match = self.find_catalogue(base_url)
+        match = self.find_identity_and_catalogue(base_url)
         if match is None:
             catalogues = self.store.newest("voices", 100)
             keys = [
@@ -141,7 +141,7 @@ class Memory:
             match = self._load_service_and_body(keys[0])
         return match
 
-    def find_catalogue(self, base_url: str) -> tuple[str, Any] | None:
+    def find_identity_and_catalogue(self, base_url: str) -> tuple[str, Any] | None:
         """Return the last known identity of the service at an address, and the body of its catalogue."""
         catalogues = self.store.newest("voices", 100)
         keys = [key for key, request in catalogues if request.get("base_url") == base_url]
@@ -152,7 +152,7 @@ class Memory:
         return facts["service"], facts["body"]
 
 
-async def wait_until(clock: Clock, began: float, at_s: float) -> None:
+async def wait_until_recorded_time(clock: Clock, began: float, at_s: float) -> None:
     """Wait until a recorded time."""
     wait = began + at_s - clock.monotonic()
     if wait > 0:
@@ -199,7 +199,7 @@ class TapedBody(Reply):
     async def _read_next_piece(self) -> bytes | None:
         at_s, size = next(self._frames, (0.0, None))
         if size is not None and self._at_pace:
-            await wait_until(self._clock, self._began, at_s)
+            await wait_until_recorded_time(self._clock, self._began, at_s)
         return None if size is None else self._body.read(size)
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ could be distributed alone: besides the contract it needs ``errors``, and ``audi
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.conform._model import Check, CheckOutcome, ConformReport, Statement, Verdict, read_statements
 from speechlab.conform._probe.findings import Observation, ProbeOptions
 from speechlab.conform._report import to_json, to_junit, write_report

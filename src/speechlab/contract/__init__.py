@@ -7,7 +7,7 @@ of a client or the work of an engine.
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.contract._base import (
     CONTRACT_VERSION,
     REALTIME_PATH,
@@ -19,7 +19,7 @@ from speechlab.contract._base import (
     compute_request_key,
     join_url,
     parse_json_object,
-    read_json_reply,
+    parse_lenient_json,
     to_realtime_url,
 )
 from speechlab.contract._errors import (
@@ -52,7 +52,7 @@ from speechlab.contract._formats import (
     Language,
     Limits,
     VadMode,
-    parse_concurrency,
+    parse_concurrency_header,
 )
 from speechlab.contract._realtime.actions import (
     CANCELLED,

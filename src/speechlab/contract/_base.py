@@ -31,7 +31,7 @@ def parse_json_object(data: bytes) -> dict[str, Any]:
     return value
 
 
-def read_json_reply(data: bytes | str) -> Any:
+def parse_lenient_json(data: bytes | str) -> Any:
     """Read a JSON value from a service, as tolerantly as other writers are loose.
 
     NaN and Infinity, as written by Python, become None; half a surrogate pair, as by JavaScript, becomes U+FFFD.

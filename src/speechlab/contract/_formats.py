@@ -152,7 +152,7 @@ TRANSLATES_HEADER = "x-speechlab-translates"
 _AT_ONCE = re.compile(r"[0-9]{1,6}")
 
 
-def parse_concurrency(header: str) -> dict[str, int]:
+def parse_concurrency_header(header: str) -> dict[str, int]:
     """Return the numbers of a ``CONCURRENCY_HEADER`` by service; what is not of its form is left out."""
     pairs = [entry.strip().partition("=") for entry in header.split(",")]
     numbers = {name: int(number) for name, _, number in pairs if _AT_ONCE.fullmatch(number)}

@@ -177,7 +177,7 @@ class VoiceRules:
     single_rate_override: bool = False
 
     @classmethod
-    def of(cls, voice: Voice) -> VoiceRules:
+    def from_voice(cls, voice: Voice) -> VoiceRules:
         """Return the rules in a catalogue entry."""
         return cls(frozenset(voice.formats), voice.sample_rates, voice.streaming)
 

@@ -6,7 +6,7 @@ file is pinned and checked on loading, so a published number can name its data.
 Notebooks, studies, the command line and tests use this room.
 """
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.datasets._corrections import apply_corrections, read_corrections, row_keys
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import find_usual_columns

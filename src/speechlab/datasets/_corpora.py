@@ -49,7 +49,7 @@ def _read_tsv_rows(path: Path) -> Iterator[list[str]]:
     return (line.split("\t") for line in _read_nonempty_lines(path))
 
 
-def _find_recording(folder: Path, name: str) -> Path:
+def _resolve_recording_path(folder: Path, name: str) -> Path:
     """The file of a recording in any supported format; if it is missing, its path in LibriSpeech's own format."""
     return next(
         (path for end in SOUND_ENDINGS if (path := folder / f"{name}{end}").is_file()),
@@ -61,7 +61,7 @@ def _read_librispeech_rows(path: Path) -> Iterator[Row]:
     speaker, split = path.parents[1].name, path.parents[2].name
     for line in _read_nonempty_lines(path):
         name, _, text = line.partition(" ")
-        yield name, _find_recording(path.parent, name), text, speaker, "en", split
+        yield name, _resolve_recording_path(path.parent, name), text, speaker, "en", split
 
 
 def _read_common_voice_rows(path: Path) -> Iterator[Row]:

@@ -6,7 +6,7 @@ import os
 from pathlib import PurePath
 from typing import Any
 
-from speechlab._arguments import is_frame, is_missing, require_columns
+from speechlab._arguments import is_missing, is_pandas_frame, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
@@ -113,7 +113,7 @@ def apply_corrections(
 
 def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
     """Return corrections as a table of texts."""
-    if is_frame(corrections):
+    if is_pandas_frame(corrections):
         table: pd.DataFrame = corrections
     else:
         path = expand_user_path(corrections)  # type: ignore[arg-type]  # no table: a path

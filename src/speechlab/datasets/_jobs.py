@@ -22,7 +22,7 @@ _WRAPPERS = ("TranscriptionJob", "transcriptionjob", "job", "transcription_job")
 _HTTP_REDIRECT = 300
 
 
-def check_finished(reply: Mapping[str, Any]) -> None:
+def check_job_finished(reply: Mapping[str, Any]) -> None:
     """Raise an error if the reply is that of a job which failed or is not finished, with the vendor's words."""
     wrapped = next((reply[name] for name in _WRAPPERS if isinstance(reply.get(name), Mapping)), None)
     for part in (reply, wrapped):
@@ -63,7 +63,7 @@ def _find_error_text(value: object) -> str:
     return ""
 
 
-def unwrap_result(reply: Mapping[str, Any]) -> Mapping[str, Any]:
+def unwrap_google_result(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the result of one of Google's long-running operations; other replies as they are."""
     if reply.get("done") is False or ("done" not in reply and "@type" in (reply.get("metadata") or ())):
         raise InvalidRequestError("the reply is no transcript: its job is not finished", parameter="reply")

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from speechlab._files import file_sha256
+from speechlab._files import compute_file_sha256
 from speechlab._pandas import pd
 from speechlab.errors import ConfigurationError, InvalidRequestError
 from speechlab.tables import read_delimited
@@ -205,7 +205,7 @@ def _check_choice(
         raise InvalidRequestError(f"{parameter} must be one of {names}; got {value!r}", parameter=parameter)
 
 
-def find_data_root(places: tuple[Path, ...] = _DATA_FOLDERS) -> Path:
+def resolve_data_root(places: tuple[Path, ...] = _DATA_FOLDERS) -> Path:
     """Return the folder with one folder for each data set."""
     for place in places:
         if (place / "prompts").is_dir():
@@ -219,14 +219,14 @@ def find_data_root(places: tuple[Path, ...] = _DATA_FOLDERS) -> Path:
 
 def check_data_file(dataset: Dataset, name: str, root: Path | None = None) -> Path:
     """Return the path of one file of a data set, after a comparison of its SHA-256 with the pinned one."""
-    path = (root or find_data_root()) / dataset.name / name
+    path = (root or resolve_data_root()) / dataset.name / name
     expected = dataset.files[name]
     remedy = (
         "install speechlab again (pip install --force-reinstall --no-deps speechlab), or, if you changed the data on "
         "purpose, pin the new hash in speechlab/datasets/_load.py and increase the version there"
     )
     try:
-        digest = file_sha256(path)
+        digest = compute_file_sha256(path)
     except FileNotFoundError:
         raise ConfigurationError(f"{path} is missing from the data set {dataset.name!r}; {remedy}") from None
     if digest != expected:

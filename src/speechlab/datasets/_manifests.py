@@ -16,7 +16,7 @@ from speechlab._pandas import pd
 from speechlab.audio import FileSegment, measure_length_s
 from speechlab.datasets._corpora import SOUND_ENDINGS
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.tables import check_parquet, parse_delimited, parse_json_lines, read_text
+from speechlab.tables import check_parquet_unpacked_size, parse_delimited, parse_json_lines, read_text
 
 # Columns of starts and ends in seconds, which stand for segments if all their cells are numbers.
 _TIME_COLUMNS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
@@ -50,7 +50,7 @@ def add_offsets(rows: pd.DataFrame) -> pd.DataFrame:
     return rows
 
 
-def cut_segments(rows: pd.DataFrame) -> pd.DataFrame:
+def replace_paths_by_segments(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with a clip of its segment for each row that has an offset; whole recordings stay paths."""
     durations = rows["duration_s"] if "duration_s" in rows.columns else [float("nan")] * len(rows)
     lengths: dict[str, float] = {}
@@ -120,7 +120,7 @@ def read_manifest(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
-            check_parquet(path)
+            check_parquet_unpacked_size(path)
             return pd.read_parquet(path)
         text = read_text(path)
         if ending == ".tsv" and (rows := _parse_fairseq(text, path)) is not None:
@@ -138,7 +138,7 @@ def read_manifest(path: Path) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="path") from error
 
 
-def rename_columns(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
+def rename_to_study_columns(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
     """Rename columns to the names of studies."""
     if unknown := sorted(set(columns) - set(COLUMN_NAMES)):
         message = f"columns has the name {unknown[0]!r}, which no study uses; give {', '.join(COLUMN_NAMES)}"
@@ -165,7 +165,7 @@ def rename_columns(rows: pd.DataFrame, columns: Mapping[str, str], path: object)
     if not {"audio", "text"} & set(renamed.columns):
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = f"{path} has neither recordings nor texts, only {have}; say which they are"
-        example = guess_columns(rows) or {"text": "sentence"}
+        example = guess_audio_and_text_columns(rows) or {"text": "sentence"}
         raise InvalidRequestError(message, parameter="columns", example=example)
     return renamed
 
@@ -192,7 +192,7 @@ def find_usual_columns(
     return columns
 
 
-def guess_columns(rows: pd.DataFrame) -> dict[str, str]:
+def guess_audio_and_text_columns(rows: pd.DataFrame) -> dict[str, str]:
     """Return the columns of other names that may be the recordings and the texts, by their first cells."""
     names = [name for name in rows.columns if name not in COLUMN_NAMES and str(name).lower() != "id"]
     first = {str(name): next((cell for cell in rows[name] if not is_missing(cell)), None) for name in names}
@@ -272,10 +272,10 @@ def _parse_json_rows(text: str, ending: str) -> pd.DataFrame:
     if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
         number = next((at for at, row in enumerate(entries, start=1) if not isinstance(row, dict)), 1)
         raise ValueError(f"entry {number:,} is no object")
-    return pd.DataFrame([_flatten_row(row) for row in entries])
+    return pd.DataFrame([_flatten_lhotse_row(row) for row in entries])
 
 
-def _flatten_row(row: dict[str, Any]) -> dict[str, Any]:
+def _flatten_lhotse_row(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row without the nested objects of Lhotse: the recording of a cut, and its supervisions."""
     recording = row.get("recording", row)
     sources = recording.get("sources") if isinstance(recording, dict) else None

@@ -18,16 +18,16 @@ from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
     add_offsets,
-    cut_segments,
     find_manifest,
-    guess_columns,
+    guess_audio_and_text_columns,
     read_manifest,
-    rename_columns,
+    rename_to_study_columns,
+    replace_paths_by_segments,
     resolve_recordings,
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.tables import HELD_ROWS, holds_rows
+from speechlab.tables import HELD_ROWS, has_unsplit_rows
 
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _SHOWN = 3  # names of transcripts that an error shows
@@ -106,14 +106,14 @@ def read(
     elif layout is not None or manifest is None:
         raise _build_layout_error(where, layout)
     else:
-        manifested = rename_columns(read_manifest(manifest), _parse_column_names(columns), manifest)
+        manifested = rename_to_study_columns(read_manifest(manifest), _check_column_names(columns), manifest)
         if "audio" in manifested.columns:
             manifested["audio"] = resolve_recordings(manifested["audio"].tolist(), manifest.absolute().parent)
             manifested = add_offsets(manifested)
-        table = _select_splits(_normalize_columns(manifested, language), splits, manifest)
+        table = _select_splits(_convert_column_types(manifested, language), splits, manifest)
         if {"audio", "offset_s"} <= set(table.columns):
-            table = cut_segments(table)
-        _warn_of_unnamed_columns(table, manifest)
+            table = replace_paths_by_segments(table)
+        _warn_of_unrecognized_columns(table, manifest)
     _warn_of_missing_data(table)
     for name, place in (transcripts or {}).items():
         table[name] = _match_transcripts(table, name, place)
@@ -196,8 +196,8 @@ def from_hugging_face(
     for name in sounds:
         rows[name] = pd.Series(resolve_recordings(rows[name].tolist(), Path()), dtype="object")
     audio_column = {"audio": sounds[0]} if sounds else {}
-    table = _normalize_columns(
-        rename_columns(rows, audio_column | _parse_column_names(columns), "the data set"), language
+    table = _convert_column_types(
+        rename_to_study_columns(rows, audio_column | _check_column_names(columns), "the data set"), language
     )
     if dataset.version is not None:
         table.attrs["revision"] = str(dataset.version)
@@ -219,7 +219,7 @@ def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
     return InvalidRequestError(message, parameter="path")
 
 
-def _normalize_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
+def _convert_column_types(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
     """Columns of texts as texts, lengths as numbers."""
     if language is not None and "language" not in rows.columns:
         rows = rows.assign(language=language)
@@ -238,7 +238,7 @@ def _blank_multirow_texts(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table without texts that hold rows of a file, and warn of them."""
     if "text" not in rows.columns:
         return rows
-    held = [isinstance(text, str) and holds_rows(text) for text in rows["text"].tolist()]
+    held = [isinstance(text, str) and has_unsplit_rows(text) for text in rows["text"].tolist()]
     if any(held):
         first = held.index(True)
         message = (
@@ -264,7 +264,7 @@ def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Serie
     return numbers
 
 
-def _parse_column_names(columns: object) -> dict[str, str]:
+def _check_column_names(columns: object) -> dict[str, str]:
     if columns is None or isinstance(columns, Mapping):
         return dict(columns or {})
     raise build_argument_error("columns", columns, "a dict such as {'text': 'normalized'}, or None")
@@ -293,9 +293,9 @@ def _select_splits(rows: pd.DataFrame, wanted: set[str] | None, path: object) ->
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
 
 
-def _warn_of_unnamed_columns(table: pd.DataFrame, path: Path) -> None:
+def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path) -> None:
     """Warn of columns that may be the recordings or the texts that the manifest seems to lack."""
-    candidates = guess_columns(table)
+    candidates = guess_audio_and_text_columns(table)
     timed = bool({"offset_s", "recording_id"} & set(table.columns))  # of recordings that are not named
     for name, kind, missed in (("audio", "recordings", timed), ("text", "texts", False)):
         if name not in table.columns and (missed or name in candidates):

@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from speechlab.datasets._jobs import check_finished, unwrap_result
+from speechlab.datasets._jobs import check_job_finished, unwrap_google_result
 from speechlab.errors import InvalidRequestError
-from speechlab.tables import HELD_ROWS, holds_rows
+from speechlab.tables import HELD_ROWS, has_unsplit_rows
 
 _TIME_FIELDS = (
     ("start", "end"),
@@ -67,15 +67,15 @@ def transcript_of(reply: Mapping[str, Any], *, unit: str | None = None) -> dict[
         )
     if unit not in (None, "s", "ms"):
         raise InvalidRequestError(f"unit={unit!r:.40} is not 's' or 'ms'", parameter="unit")
-    check_finished(reply)
-    reply = unwrap_result(reply)
-    vendor, read = _find_vendor_reader(reply)
+    check_job_finished(reply)
+    reply = unwrap_google_result(reply)
+    vendor, read = _choose_vendor_reader(reply)
     try:
         transcript = read(reply)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         message = f"the reply is damaged: {_describe_fault(error)}; it looks like one of {vendor}"
         raise InvalidRequestError(message, parameter="reply") from error
-    if holds_rows(transcript["text"]):
+    if has_unsplit_rows(transcript["text"]):
         message = f"the text {transcript['text']!r:.60} {HELD_ROWS}; ask the vendor for JSON"
         raise InvalidRequestError(message, parameter="reply")
     transcript["words"] = _drop_repeated_half(transcript.get("words") or [], transcript["text"])
@@ -84,7 +84,7 @@ def transcript_of(reply: Mapping[str, Any], *, unit: str | None = None) -> dict[
     return {name: value for name, value in transcript.items() if name == "text" or value not in _EMPTY_VALUES}
 
 
-def _find_vendor_reader(
+def _choose_vendor_reader(
     reply: Mapping[str, Any],
 ) -> tuple[str, Callable[[Mapping[str, Any]], dict[str, Any]]]:
     """Return the vendor of a reply, and the function that reads it."""

@@ -13,7 +13,7 @@ import orjson
 from speechlab._files import expand_user_path
 from speechlab.datasets._replies import join_pieces, transcript_of
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.tables import HELD_ROWS, holds_rows
+from speechlab.tables import HELD_ROWS, has_unsplit_rows
 
 _SEGMENT_ENDINGS = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
 _ENDINGS = (".json", ".txt", *_SEGMENT_ENDINGS)
@@ -101,7 +101,7 @@ def _read_text_transcripts(file: Path) -> dict[str, str]:
     text = file.read_text("utf-8-sig").strip()
     if all(map(_LABEL.match, text.split("\n"))):
         return _read_segment_transcripts(file)  # Audacity's labels
-    if holds_rows(text):
+    if has_unsplit_rows(text):
         raise ValueError(f"the text {HELD_ROWS}; give the file the ending of its format")
     return {file.stem: " ".join(text.split())}
 

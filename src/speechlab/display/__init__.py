@@ -7,7 +7,7 @@ their display in a notebook.
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.display._document import document, read_page_style
 from speechlab.display._html import Html, data_url, element, escape, join
 from speechlab.display._parts import (

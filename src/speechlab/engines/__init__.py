@@ -7,9 +7,9 @@ imported on first use. The embedded service offers the engines over the API; not
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
-from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, embed_speaker, rate_noise
+from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker
 from speechlab.engines._protocols import (
     EngineVoice,
     Recognition,
@@ -20,8 +20,8 @@ from speechlab.engines._protocols import (
     TranslationDelta,
     TranslationJob,
     Translator,
+    call_at_checkpoints,
     checkpoint,
-    checkpoints,
 )
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
 from speechlab.engines._speech.phonemes import Reader, ReadHere

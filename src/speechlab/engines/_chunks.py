@@ -53,7 +53,7 @@ def chunk_text(text: str, *, first: float = 16.0, limit: float = 90.0) -> list[P
     """Cut a text into pieces for synthesis."""
     sentences = _join_short_sentences(split_sentences(text))
     if sentences:
-        sentences[:1] = _cut_first_sentence(sentences[0], first)
+        sentences[:1] = _cut_after_first_clause(sentences[0], first)
     return [Piece(part, _choose_pause(part)) for sentence in sentences for part in cut_long(sentence, limit)]
 
 
@@ -108,7 +108,7 @@ def _join_short_sentences(sentences: list[str]) -> list[str]:
     return joined
 
 
-def _cut_first_sentence(sentence: str, first: float) -> list[str]:
+def _cut_after_first_clause(sentence: str, first: float) -> list[str]:
     if estimate_spoken_length(sentence) <= first:
         return [sentence]
     best = 0

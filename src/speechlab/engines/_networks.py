@@ -162,7 +162,7 @@ def _read_lstm_weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
     )
 
 
-# Sample rate of the input of :func:`rate_noise`, in Hz.
+# Sample rate of the input of :func:`compute_dnsmos`, in Hz.
 DNSMOS_RATE = MEL_RATE
 
 DNSMOS = ModelSpec(
@@ -208,7 +208,7 @@ class DnsmosScore(NamedTuple):
     p808: float
 
 
-def rate_noise(samples: NDArray[np.float32]) -> DnsmosScore:
+def compute_dnsmos(samples: NDArray[np.float32]) -> DnsmosScore:
     """Rate a recording of speech.
 
     Args:

@@ -239,7 +239,7 @@ def checkpoint() -> None:
 
 
 @contextlib.contextmanager
-def checkpoints(reached: Callable[[], None]) -> Iterator[None]:
+def call_at_checkpoints(reached: Callable[[], None]) -> Iterator[None]:
     """Call a function at each checkpoint of this thread, within a ``with`` block."""
     before = getattr(_thread_state, "reached", None)
     _thread_state.reached = reached

@@ -119,7 +119,7 @@ def _create_whisper(*, model: str | None = None, allow_download: bool = False, *
     from speechlab.engines._recognition.whisper import WhisperEngine
 
     return WhisperEngine(
-        _resolve_model_path(model, allow_download=allow_download) if model else None, **options
+        _resolve_or_download_model(model, allow_download=allow_download) if model else None, **options
     )
 
 
@@ -134,7 +134,7 @@ def _create_qwen(**options: Any) -> Translator:
 def _create_llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
     if not model:
         raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
-    path = _resolve_model_path(model, allow_download=allow_download)
+    path = _resolve_or_download_model(model, allow_download=allow_download)
     if path.is_dir():
         files = sorted(path.glob("*.gguf"))
         if len(files) != 1:
@@ -208,7 +208,7 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
             table[entry.name] = entry
     for point in sorted(entry_points(group="speechlab.engines"), key=lambda point: point.name):
         try:
-            entry = _resolve_entry(point.load())
+            entry = _to_engine_entry(point.load())
         except Exception as error:  # noqa: BLE001 - another package may raise anything, and must not stop speechlab
             _log.warning("the engine %r (%s) is left out: %s", point.name, point.value, error)
             continue
@@ -274,7 +274,7 @@ def _is_module_installed(module: str) -> bool:
         return False
 
 
-def _resolve_entry(loaded: Any) -> EngineEntry:
+def _to_engine_entry(loaded: Any) -> EngineEntry:
     entry = loaded if isinstance(loaded, EngineEntry) else loaded()
     if not isinstance(entry, EngineEntry):
         raise TypeError("it must be an EngineEntry, or a function without arguments that returns one")
@@ -321,7 +321,7 @@ def _read_config_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> lis
     return entries
 
 
-def _resolve_model_path(model: str, *, allow_download: bool) -> Path:
+def _resolve_or_download_model(model: str, *, allow_download: bool) -> Path:
     """Return a model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
     path = Path(model).expanduser()
     if path.exists():

@@ -14,8 +14,8 @@ from speechlab.client import (
     AsyncClient,
     Client,
     VoiceCatalogue,
-    copy_for_replay,
     copy_with_group,
+    replace_store_if_replaying,
     start_work,
     system,
     wait_for_result,
@@ -30,8 +30,8 @@ from speechlab.evaluate._study_arguments import (
     find_language_codes,
     parse_language_code,
 )
-from speechlab.evaluate._systems import ask_each_service, describe_unreachable
-from speechlab.text import find_languages, get_language_name, parse_primary_language
+from speechlab.evaluate._systems import ask_each_service, describe_unreachable_services
+from speechlab.text import get_language_name, list_language_codes, parse_primary_language
 
 if TYPE_CHECKING:
     from speechlab.store import Store
@@ -44,7 +44,7 @@ def speaks(voice: Voice, language: str) -> bool:
         >>> speaks(sl.Voice(id="1", language="Japanese, English"), "ja-JP")
         True
     """
-    return parse_primary_language(language) in find_languages(voice.language)
+    return parse_primary_language(language) in list_language_codes(voice.language)
 
 
 def voice_name(voice: Voice) -> str:
@@ -70,10 +70,10 @@ def request_catalogue(
         finally:
             group.end()
 
-    return wait_for_result(start_work(copy_for_replay(client, store), request_voices))
+    return wait_for_result(start_work(replace_store_if_replaying(client, store), request_voices))
 
 
-def select_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
+def resolve_voices(catalogue: VoiceCatalogue, voices: object, service: str) -> list[Voice]:
     """Return the requested voices: one or several voices, ids or names; None for all."""
     if voices is None:
         return list(catalogue)
@@ -109,7 +109,7 @@ def build_recordings_client(
         with suppress(SpeechLabError, OSError, TypeError):  # reported when it is asked for
             digest.update(f"{sentence} {name}".encode("utf-8", "replace") + to_clip(sound).samples.tobytes())
 
-    def synthesize(text: str, voice: str) -> AudioClip:
+    def get_recording(text: str, voice: str) -> AudioClip:
         if (text, voice) not in sounds:
             raise InvalidRequestError(
                 f"the table has no recording of this text by {voice!r}", parameter=audio
@@ -118,7 +118,11 @@ def build_recordings_client(
 
     languages = {name: ", ".join(map(get_language_name, sorted(each))) for name, each in codes.items()}
     lab = system(
-        "recordings", synthesize=synthesize, voices=languages, version=digest.hexdigest()[:16], concurrency=8
+        "recordings",
+        synthesize=get_recording,
+        voices=languages,
+        version=digest.hexdigest()[:16],
+        concurrency=8,
     )
     texts = frame[~frame[[language, text]].map(repr).duplicated()]
     return lab, texts.drop(columns=[column for column in frame.columns if column in {audio, voice, *INPUTS}])
@@ -142,14 +146,15 @@ class Cast(NamedTuple):
         rows = self.pairs[self.pairs["voice"].notna()]
         return rows[rows["system"] == name] if name else rows
 
-    def exclude_services(self, unreachable: Mapping[str, str]) -> Cast:
+    def mark_services_unreachable(self, unreachable: Mapping[str, str]) -> Cast:
         """Return the same without services that could not be asked later, whose rows fail."""
         if not unreachable:
             return self
         services = self.pairs.get("system", pd.Series("", index=self.pairs.index))
         is_lost = services.isin(list(unreachable))
         reasons = self.pairs[REASON].mask(
-            is_lost, services.map(dict(zip(unreachable, describe_unreachable(unreachable), strict=True)))
+            is_lost,
+            services.map(dict(zip(unreachable, describe_unreachable_services(unreachable), strict=True))),
         )
         pairs = self.pairs.assign(**{REASON: reasons}, status=self.pairs["status"].mask(is_lost, "error"))
         reached = {name: client for name, client in self.services.items() if name not in unreachable}
@@ -182,7 +187,7 @@ class Cast(NamedTuple):
         return notes
 
 
-def assign_voices(
+def request_and_pair_voices(
     services: Mapping[str, Client],
     frame: pd.DataFrame,
     voices: Any,
@@ -195,14 +200,16 @@ def assign_voices(
     catalogues, failures = ask_each_service(
         services, lambda _, client: request_catalogue(client, store, give_up_after_s)
     )
-    chosen = {name: select_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()}
+    chosen = {
+        name: resolve_voices(catalogue, requested[name], name) for name, catalogue in catalogues.items()
+    }
     tables = []
     for name in services:
         if name in chosen:
             table = pair_texts_with_voices(frame, chosen[name], language)
             table = table.assign(status=table["voice"].isna().map({True: "skipped", False: None}))
         else:
-            (why,) = describe_unreachable({name: failures[name]})
+            (why,) = describe_unreachable_services({name: failures[name]})
             table = frame.assign(voice=None, voice_name=None, gender=None, status="error", **{REASON: why})
         tables.append(table.assign(system=name) if name else table)
     reached = {name: client for name, client in services.items() if name in catalogues}
@@ -215,7 +222,7 @@ def assign_voices(
         for name, speakers in chosen.items():
             codes = ", ".join(sorted({speaker.language for speaker in speakers})) or "none"
             clauses.append(f"the voices{f' of {name}' if name else ''} speak: {codes}")
-        clauses += [sentence.rstrip(".") for sentence in describe_unreachable(failures)]
+        clauses += [sentence.rstrip(".") for sentence in describe_unreachable_services(failures)]
         raise InvalidRequestError("; ".join(clauses), parameter="voices")
     return Cast(pairs, reached, catalogues, failures)
 
@@ -238,7 +245,7 @@ def resolve_by_service(value: Any, services: Mapping[str, object], argument: str
     return dict(value)
 
 
-def resolve_engines(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
+def resolve_engine_per_pair(cast: Cast, engines: Mapping[str, Any] | None) -> pd.Series[str]:
     """Return the engine of each pair's voice: the given one, or the part of the voice's short name before a colon."""
     is_alone = "" in cast.catalogues
     names = dict.fromkeys([*cast.catalogues, *cast.gone])

@@ -34,7 +34,7 @@ from speechlab.evaluate._writing.folder import (
     write_folder,
 )
 from speechlab.evaluate._writing.page import render_page
-from speechlab.evaluate._writing.record import failures
+from speechlab.evaluate._writing.record import describe_failures
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.evaluate._writing.sharing import ShareableContents
 
@@ -113,7 +113,9 @@ class Report(ShareableContents):
 
     def below(self) -> list[Html]:
         """Return the part below the answer: what failed, tables, findings and notes."""
-        failed = failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        failed = (
+            describe_failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
+        )
         blocks = [element("p", failed, dir="auto")] if failed else []
         explained: set[str] = set()
         for view in self.build_views():

@@ -10,7 +10,7 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.speech_report import build_speech_report
-from speechlab.evaluate._cast import Cast, assign_voices, build_recordings_client
+from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_pair_voices
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
@@ -28,7 +28,7 @@ from speechlab.evaluate._speech.speed import (
     time_voices,
 )
 from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
-from speechlab.evaluate._systems import ask_each_service, describe_unreachable, resolve_services
+from speechlab.evaluate._systems import ask_each_service, describe_unreachable_services, resolve_services
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
@@ -111,9 +111,9 @@ def round_trip(
     check_reserved_columns(frame, SPEECH)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     clock = build_timing_plan(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
-    cast = assign_voices(services, frame, voices, language, store, give_up_after_s)
+    cast = request_and_pair_voices(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
-    scored, facts, batches = synthesize_and_recognize(
+    scored, facts, batches = synthesize_recognize_and_score(
         cast, services, columns, text, language, run, recognizer=recognizer, clock=clock, options=options
     )
     warn_failures(scored)
@@ -121,7 +121,7 @@ def round_trip(
     return Report.of(build_speech_report(title, scored, text=text, language=language, record=record, **facts))
 
 
-def synthesize_and_recognize(
+def synthesize_recognize_and_score(
     cast: Cast,
     services: Mapping[str, Client],
     columns: list[str],
@@ -163,7 +163,7 @@ def synthesize_and_recognize(
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
         language,
         first_choice=next(iter(services)) if recognizer is None else "",
-        **run.to_batch("transcribe"),
+        **run.to_batch_arguments("transcribe"),
         **options,
     )
     first = transcripts[transcripts["take"] == 0]
@@ -172,7 +172,12 @@ def synthesize_and_recognize(
         build_empty_call_table(),
     )
     scored, segments = score_rows(transcripts, cast.rows_without_voice, columns, text, language, run.store)
-    notes = [*cast.describe_skipped_texts(language), *describe_unreachable(cast.gone), *refusals, *untimed]
+    notes = [
+        *cast.describe_skipped_texts(language),
+        *describe_unreachable_services(cast.gone),
+        *refusals,
+        *untimed,
+    ]
     return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 
 
@@ -186,12 +191,16 @@ def _synthesize_takes(
         detail = "" if takes == 1 else f"take {take + 1} of {takes}"
         rows = cast.pairs if take == 0 else cast.pairs[cast.pairs["voice"].notna()]
         take_cast = cast._replace(pairs=rows.assign(take=take))
-        arguments = {"repeat": take, "temperature": temperature, **run.to_batch("synthesize", detail)}
+        arguments = {
+            "repeat": take,
+            "temperature": temperature,
+            **run.to_batch_arguments("synthesize", detail),
+        }
         speak = partial(_synthesize_service_rows, take_cast, text, arguments)
         spoken_tables, unreachable = ask_each_service(cast.services, speak, needed=not sounds)
-        cast = cast.exclude_services(unreachable)
+        cast = cast.mark_services_unreachable(unreachable)
         sounds += list(spoken_tables.values())
-        pairs.append(take_cast.exclude_services(unreachable).pairs)
+        pairs.append(take_cast.mark_services_unreachable(unreachable).pairs)
     return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
 
 

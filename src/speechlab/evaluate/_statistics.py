@@ -18,7 +18,7 @@ CONFIDENCE = 0.95
 MIN_PAIRS = 6
 
 
-def compute_paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]) -> dict[str, float]:
+def estimate_paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]) -> dict[str, float]:
     """Compare positive measures in pairs, by Student's t of the logarithms of their ratios.
 
     Returns:

@@ -28,7 +28,7 @@ _SEPARATOR = re.compile(r"\s*[+/,]\s*")
 _LANGUAGES = frozenset({"language", "source_lang", "target_lang"})
 
 
-def check_columns(frame: object, *columns: object) -> None:
+def check_table_and_columns(frame: object, *columns: object) -> None:
     """Check that a value is a table with rows and with these columns. Names of columns must be texts, as in batches.
 
     The user's own columns are copied to the report, so each needs a unique name, and no cell may contain half of a
@@ -65,7 +65,7 @@ def resolve_columns(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.Data
     A code in place of a column of languages stands for all rows, and becomes a column. A column that is not named in
     the call may have the name that it has in other tools, as for :func:`speechlab.datasets.read`.
     """
-    check_columns(frame)
+    check_table_and_columns(frame)
     if columns.get("reference") == "auto":
         columns["reference"] = "reference" if "reference" in frame.columns else None
     requested = {argument: name for argument, name in columns.items() if name is not None}
@@ -82,7 +82,7 @@ def resolve_columns(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.Data
         raise InvalidRequestError(
             _describe_missing_columns(frame, requested, absent, names), parameter=absent[0]
         )
-    check_columns(frame, *names.values())
+    check_table_and_columns(frame, *names.values())
     return frame, [names[argument] for argument in requested]
 
 
@@ -146,7 +146,7 @@ def check_whole_number(argument: str, value: object, least: int = 0, most: int |
     return int(value)
 
 
-def check_claims(
+def check_margin_and_baseline(
     margin: object, baseline: object, names: Sequence[str], default: float = 1.0
 ) -> dict[str, Any]:
     """Check the margin within which systems are level and the system in use; return those that are no default."""

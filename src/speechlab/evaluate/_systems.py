@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from speechlab._arguments import build_argument_error, is_bool, require_columns
-from speechlab.client import Client, list_functions
+from speechlab.client import Client, list_operations_and_places
 from speechlab.errors import (
     APIConnectionError,
     AuthenticationError,
@@ -52,7 +52,7 @@ def ask_each_service(
     return answers, {name: str(errors[id(client)]) for name, client in clients.items() if name not in answers}
 
 
-def describe_unreachable(unreachable: Mapping[str, str]) -> list[str]:
+def describe_unreachable_services(unreachable: Mapping[str, str]) -> list[str]:
     """Return a sentence with the reason for each system that could not be asked."""
     return [
         f"{name or 'The service'} could not be asked: {why.rstrip('.')}." for name, why in unreachable.items()
@@ -147,7 +147,7 @@ class System(NamedTuple):
         """Whether it recognizes recordings while they are spoken."""
         return bool(self.options.get("stream"))
 
-    def find_unstreamed(self, systems: Iterable[System]) -> System | None:
+    def find_unstreamed_system(self, systems: Iterable[System]) -> System | None:
         """Return the same system with whole recordings; None if it is not among the others."""
         options = {**self.options, "stream": True}
         return next(
@@ -195,7 +195,7 @@ def _add_streaming_variants(asking: Mapping[str, Any]) -> dict[str, Any]:
     systems = {}
     for name, (client, parameters) in asking.items():
         check_client("lab", client)
-        functions = list_functions(client)[0] or {"transcribe"}
+        functions = list_operations_and_places(client)[0] or {"transcribe"}
         for form, function in (("whole", "transcribe"), ("streamed", "transcribe_stream")):
             if function in functions:
                 arguments = {**parameters, "stream": True} if form == "streamed" else parameters

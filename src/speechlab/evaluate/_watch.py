@@ -11,28 +11,28 @@ from speechlab._arguments import build_argument_error
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._changes.changes_report import TIMES, select_timed_calls
+from speechlab.evaluate._changes.changes_report import TIMES, group_and_average_calls
 from speechlab.evaluate._changes.tested import (
     KEYS,
     TEXT_KEYS,
     add_row_keys,
-    normalize_report_rows,
-    normalize_translation_rows,
+    build_grouped_report_rows,
+    build_grouped_translation_rows,
     sort_by_magnitude,
 )
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import READINGS, count_ranking_errors
+from speechlab.evaluate._speech.ranking import READINGS, select_ranking_errors
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
-from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, text
+from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, build_text_column
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
-from speechlab.evaluate._writing.methods import describe_methods, list_values
-from speechlab.evaluate._writing.record import find_service
+from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
+from speechlab.evaluate._writing.record import join_service_names
 from speechlab.metrics import POINTS, RATIO, format_value, sequential_test
 
 # Maximum number of runs in the table of runs.
@@ -48,7 +48,7 @@ _ROW_COLUMNS = (
 )
 
 
-def pair_first_and_newest(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def interleave_first_and_newest_rows(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return the rows of the first run and of the newest, each pair together, those first that changed most."""
     first, newest = tables[0], tables[-1]
     score = "chrf" if "translation" in newest.columns else "errors"
@@ -94,9 +94,9 @@ def build_watch_report(
         views=(_build_series_view(summary), *([_build_runs_view(series, dates)] if len(dates) > 1 else [])),
         drawings=(Drawing("The series, run by run", "series", ("series",)),) if len(dates) > 1 else (),
         shown=ShownRows(options={**options, "columns": [*columns, *sides]}),
-        said=describe_methods(title, "pooled", "watch", signatures=list_values(rows, "signature")),
+        said=describe_methods(title, "pooled", "watch", signatures=list_distinct_values(rows, "signature")),
         facts={
-            "speechlab": package_version(),
+            "speechlab": get_package_version(),
             "runs": f"{len(dates):,}",
             "first": dates[0],
             "newest": dates[-1],
@@ -132,8 +132,8 @@ def _build_series_view(summary: pd.DataFrame) -> View:
         return DisplayColumn(name, lambda row: format_value(row[name], row["unit"]), figure=True)
 
     columns = [
-        text("measure", "measure", strong=True),
-        text("of", "group"),
+        build_text_column("measure", "measure", strong=True),
+        build_text_column("of", "group"),
         *map(build_value_column, ("first", "usual", "now")),
         DisplayColumn("evidence", _format_evidence, figure=True),
         build_number_column("alarm at", "needed", ",.0f"),
@@ -159,7 +159,7 @@ def _build_runs_view(series: pd.DataFrame, dates: Sequence[str]) -> View:
             | {f"{measure}, {group}": format_value(value, unit) for group, measure, value, unit in cells}
         )
     heads = [name for name in rows[0] if name not in {"run", "made"}]
-    columns = [text("run", "run"), text("made (UTC)", "made")]
+    columns = [build_text_column("run", "run"), build_text_column("made (UTC)", "made")]
     columns += [DisplayColumn(name, itemgetter(name), figure=True) for name in heads[:6]]
     return View.from_rows("The last runs", columns, rows)
 
@@ -199,13 +199,13 @@ def watch(
         'Nothing is shown to have become worse in 3 runs.'
     """
     reports = _load_runs(runs)
-    tables = normalize_runs(reports)
-    notes = _check_same_rows(tables)
-    values = collect_values(reports, tables)
-    rows = pair_first_and_newest(tables)
+    tables = build_comparable_rows(reports)
+    notes = _check_rows_and_note_groups(tables)
+    values = collect_watched_values(reports, tables)
+    rows = interleave_first_and_newest_rows(tables)
     facts_of_runs = [
         {name: report.record.get(name) for name in ("made", "speechlab")}
-        | {"service": find_service(dict(report.record))}
+        | {"service": join_service_names(dict(report.record))}
         for report in reports
     ]
     record = {"study": "watch", "of": reports[0].study, "runs": facts_of_runs}
@@ -232,7 +232,7 @@ def _load_runs(runs: object) -> list[Report]:
     return sorted(reports, key=lambda report: str(report.record.get("made", "")))
 
 
-def _check_same_rows(tables: Sequence[pd.DataFrame]) -> list[str]:
+def _check_rows_and_note_groups(tables: Sequence[pd.DataFrame]) -> list[str]:
     """Refuse a run with other rows; return notes on groups that came or went."""
     first = tables[0]
     groups, keys = set(first["_group"]), set(first["_key"])
@@ -270,13 +270,15 @@ def rescore_study_rows(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.Data
     return rescore_rows(rows, "text", "language") if "hypothesis" in rows.columns else rows
 
 
-def normalize_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
+def build_comparable_rows(runs: Sequence[Contents]) -> list[pd.DataFrame]:
     """Return the rows of each run with the column names of studies, a group, a key that all runs share, and a block.
 
     Runs that were scored by other rules than the newest are scored anew.
     """
     translated = runs[0].study == "translation"
-    tables = [normalize_translation_rows(run) if translated else normalize_report_rows(run) for run in runs]
+    tables = [
+        build_grouped_translation_rows(run) if translated else build_grouped_report_rows(run) for run in runs
+    ]
     if not translated:
         newest = set(tables[-1]["signature"].dropna())
         tables = [
@@ -288,7 +290,7 @@ def normalize_runs(runs: Sequence[Contents]) -> list[pd.DataFrame]:
     return [add_row_keys(rows, shared) for rows in tables]
 
 
-def collect_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def collect_watched_values(runs: Sequence[Contents], tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return what is watched, one row for each value: of each row in each run, and of the times of each run.
 
     Returns:
@@ -316,7 +318,7 @@ def _generate_value_tables(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if "translation" in rows.columns:
         scores = {"measure": MEAN_CHRF, "unit": POINTS, "value": rows.get("chrf"), "length": 1.0}
     else:
-        counts = count_ranking_errors(rows, (READINGS,))
+        counts = select_ranking_errors(rows, (READINGS,))
         unit = rows["unit"].astype(object).mask(counts["ranked_by"] == READINGS.rate, "reading")
         amounts = {"value": counts["errors"], "length": counts["reference_length"]}
         scores = {"measure": "error rate", "unit": unit, **amounts}
@@ -328,7 +330,7 @@ def _generate_value_tables(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _compute_median_times(run: Contents) -> pd.DataFrame:
     """Return the median time of each group: whole runs are slow or fast, so that each counts as one value."""
-    calls = select_timed_calls(run)
+    calls = group_and_average_calls(run)
     name = next(
         (column for column in _WATCHED_TIMES if column in calls.columns and calls[column].notna().any()), None
     )

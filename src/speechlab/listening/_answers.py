@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from speechlab._arguments import is_frame, require_columns
+from speechlab._arguments import is_pandas_frame, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.listening._files import Answer, AnswerFile, KeyTrial, ListeningKey, parse_model
 from speechlab.listening._questions import METHODS
@@ -46,7 +46,7 @@ HIDDEN_REFERENCE_LEAST = 90.0
 _WORST_MOS = 2.0
 
 
-def read_key(key: Any) -> ListeningKey | None:
+def to_listening_key(key: Any) -> ListeningKey | None:
     """Return the key from a file, a mapping or a test."""
     inner = getattr(key, "key", key)
     if inner is None or isinstance(inner, ListeningKey):
@@ -64,7 +64,7 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
     """Return the answers as one table; see :func:`speechlab.evaluate.listening` for the allowed values."""
     frames = []
     for name, one in _iterate_answer_sources(answers):
-        if is_frame(one):
+        if is_pandas_frame(one):
             require_columns(
                 one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
             )
@@ -77,7 +77,7 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
                 f"{name} says only which sounds were chosen; give the key that .save() wrote next to the page"
             )
             raise InvalidRequestError(message, parameter="key")
-        frames.append(_build_answer_table(read, key, name))
+        frames.append(_build_answer_file_table(read, key, name))
     if not frames:
         message = "there are no answers; give answer files, a folder of them, or the frame of a ListeningTest"
         raise InvalidRequestError(message, parameter="answers")
@@ -101,7 +101,7 @@ def _check_no_missing_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _iterate_answer_sources(answers: Any) -> Iterator[tuple[str, Any]]:
-    if is_frame(answers):
+    if is_pandas_frame(answers):
         yield "answers", answers
     elif isinstance(answers, bytes | AnswerFile):
         yield "a set of answers", answers
@@ -143,11 +143,11 @@ def _iterate_answer_files(path: Path) -> Iterator[tuple[str, bytes]]:
             yield file.name, data
 
 
-def build_system_scores(answers: pd.DataFrame, method: str) -> pd.DataFrame:
+def to_answers_by_system(answers: pd.DataFrame, method: str) -> pd.DataFrame:
     """The answers with one system in each row: of A/B each twice, as the share of either; of ABX with both as one."""
     if method not in {"ab", "abx"}:
         return answers
-    names, others = (answers[side].astype(text_dtype()) for side in ("system", "other"))
+    names, others = (answers[side].astype(get_text_dtype()) for side in ("system", "other"))
     if method == "abx":
         return answers.assign(system=names + " or " + others)
     both = pd.concat([answers, answers.assign(system=others, score=-answers["score"])], ignore_index=True)
@@ -164,7 +164,7 @@ def _read_bytes(path: Path, argument: str) -> bytes:
     raise InvalidRequestError(message, parameter=argument)
 
 
-def _build_answer_table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
+def _build_answer_file_table(read: AnswerFile, key: ListeningKey, name: str) -> pd.DataFrame:
     if read.test != key.test:
         message = f"{name} answers test {read.test}, and the key is that of test {key.test}; give its own key"
         raise InvalidRequestError(message, parameter="key")

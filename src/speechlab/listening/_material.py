@@ -58,7 +58,7 @@ def build_instructions(
     return [*paragraphs, words["own_level" if math.isnan(level) else "equal_level"]]
 
 
-def build_inquiries(name: str, given: object) -> list[dict[str, Any]]:
+def build_listener_questions(name: str, given: object) -> list[dict[str, Any]]:
     """Return questions about the listener: names to texts, or to a text and its choices."""
     if given is None:
         return []
@@ -81,13 +81,13 @@ def choose_training_items(training: object, items: Iterable[str]) -> list[str]:
         return names[: int(training)]
     if isinstance(training, str) or not isinstance(training, Iterable):
         raise build_argument_error("training", training, "a number of items, or a list of them")
-    chosen = list(dict.fromkeys(_to_full_name(item) for item in training))
+    chosen = list(dict.fromkeys(_to_checked_name(item) for item in training))
     if unknown := [item for item in chosen if item not in names]:
         raise build_argument_error("training", unknown[0], "an item of the table")
     return chosen
 
 
-def select_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tuple[str, str]]:
+def check_system_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tuple[str, str]]:
     """Return the pairs to compare; none for all pairs."""
     if pairs is None or method not in {"ab", "abx"}:
         return []
@@ -96,7 +96,7 @@ def select_pairs(pairs: object, systems: Iterable[str], method: str) -> list[tup
     names = set(systems)
     chosen: list[tuple[str, str]] = []
     for pair in pairs:
-        sides = [_to_full_name(side) for side in pair] if isinstance(pair, Iterable) else []
+        sides = [_to_checked_name(side) for side in pair] if isinstance(pair, Iterable) else []
         if len(sides) != 2 or set(sides) - names or sides[0] == sides[1]:
             raise build_argument_error(
                 "pairs", pair, f"two of the systems {', '.join(map(repr, sorted(names)))}"
@@ -131,7 +131,7 @@ def build_material(
         if is_missing(name) or is_missing(owner) or not str(name) or not str(owner):
             message = f"row {row} has no item or no system; fill the columns {item!r} and {system!r}"
             raise InvalidRequestError(message, parameter="frame")
-        place = _to_full_name(name), _to_full_name(owner)
+        place = _to_checked_name(name), _to_checked_name(owner)
         if place in rows:
             message = f"item {place[0]!r} occurs twice for {place[1]!r}; keep one recording for each item and system"
             raise InvalidRequestError(message, parameter="frame")
@@ -147,14 +147,14 @@ def build_material(
         raise InvalidRequestError(
             f"{reserved[0]!r} is the name of an anchor; rename the system", parameter="system"
         )
-    refers_to = None if is_missing(reference) or not refers else _to_full_name(reference)
+    refers_to = None if is_missing(reference) or not refers else _to_checked_name(reference)
     if refers and refers_to not in systems:
         what = f"the reference system of MUSHRA, one of {', '.join(map(repr, systems[:_MAX_NAMES]))}"
         raise build_argument_error("reference", reference, what + (" …" if len(systems) > _MAX_NAMES else ""))
     return Material(rows, items, systems, texts, refers_to)
 
 
-def _to_full_name(value: object) -> str:
+def _to_checked_name(value: object) -> str:
     """Return the full name of an item or a system, because sentences can have the same beginning."""
     return check_surrogates(str(value), "frame")
 
@@ -173,7 +173,7 @@ def build_design(
         "each": count,
         "listener": "",
         "part": None,
-        "before": build_inquiries("before", before),
-        "after": build_inquiries("after", after),
+        "before": build_listener_questions("before", before),
+        "after": build_listener_questions("after", after),
         "code": "" if code is None else check_text("completion_code", code),
     }

@@ -6,7 +6,7 @@ tables, and measures clips; it makes no calls and draws no figures.
 Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 """
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.metrics._alignment.alignment import Alignment, Edit
 from speechlab.metrics._differences.compare import classify_differences
 from speechlab.metrics._differences.differences import Difference, TextComparison
@@ -36,8 +36,8 @@ from speechlab.metrics._statistics.significance import (
     format_difference,
     format_value,
     holm,
-    is_significant,
     judge,
+    mark_significant,
 )
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, compute_utterances_needed, rank

@@ -59,7 +59,7 @@ RATE = dict.fromkeys(("error_rate", "error_rate_low", "error_rate_high"), "Float
 PRECISION_RECALL = dict.fromkeys(("precision", "recall", "f1"), "Float64")
 
 
-def compute_precision_recall(hits: int, in_reference: int, in_hypothesis: int) -> dict[str, float | None]:
+def compute_precision_recall_f1(hits: int, in_reference: int, in_hypothesis: int) -> dict[str, float | None]:
     """Precision, recall and F1 of what occurs in references and in hypotheses."""
     occurrences = in_reference + in_hypothesis
     return {

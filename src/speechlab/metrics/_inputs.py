@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from speechlab._arguments import is_frame, is_number, refuse_other_tables, require_columns
+from speechlab._arguments import check_no_foreign_table, is_number, is_pandas_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
@@ -21,11 +21,11 @@ def to_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     """Return one text or several as a list."""
     if isinstance(values, str):
         return [values]
-    refuse_other_tables(values, argument)
+    check_no_foreign_table(values, argument)
     if (
         not isinstance(values, Iterable)
         or isinstance(values, Mapping | set | frozenset | bytes)
-        or is_frame(values)
+        or is_pandas_frame(values)
     ):
         message = f"{argument} is {values!r:.60} ({type(values).__name__}); give one text, or a list of texts"
         raise InvalidRequestError(message, parameter=argument)
@@ -39,13 +39,13 @@ def to_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     return texts
 
 
-def to_pairs(
+def to_text_pairs(
     references: object, hypotheses: object, reference: str, hypothesis: str, remedy: str
 ) -> tuple[list[str], list[str], Any]:
     """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns."""
-    refuse_other_tables(references, "references")
-    if is_frame(references):
-        refuse_hypotheses(hypotheses)
+    check_no_foreign_table(references, "references")
+    if is_pandas_frame(references):
+        refuse_hypotheses_with_table(hypotheses)
         require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
         reference_texts = to_texts(references[reference].tolist(), reference, remedy)
         return reference_texts, to_texts(references[hypothesis].tolist(), hypothesis, remedy), references
@@ -55,11 +55,11 @@ def to_pairs(
     index = get_shared_index(references, hypotheses=hypotheses)
     reference_texts = to_texts(references, "references", remedy)
     hypothesis_texts = to_texts(hypotheses, "hypotheses", remedy)
-    _check_lengths(reference_texts, hypothesis_texts)
+    _check_equal_lengths(reference_texts, hypothesis_texts)
     return reference_texts, hypothesis_texts, index
 
 
-def refuse_hypotheses(hypotheses: object) -> None:
+def refuse_hypotheses_with_table(hypotheses: object) -> None:
     """Refuse hypotheses passed with a table, which has a column of them."""
     if hypotheses is not None:
         message = "the table already has hypotheses; leave hypotheses out, or give two lists"
@@ -70,22 +70,22 @@ def get_shared_index(first: object, **others: object) -> Any:
     """Return the index of a Series, from which no other Series may differ; None for a list."""
     index = getattr(first, "index", None)
     for argument, values in others.items():
-        check_index(values, index, argument)
+        check_same_index(values, index, argument)
     return None if callable(index) else index
 
 
-def _check_lengths(references: list[Any], hypotheses: list[Any]) -> None:
+def _check_equal_lengths(references: list[Any], hypotheses: list[Any]) -> None:
     if len(references) != len(hypotheses):
         counts = f"{len(references)} references and {len(hypotheses)} hypotheses"
         message = f"there are {counts}; give one hypothesis for each"
         raise InvalidRequestError(message, parameter="hypotheses")
 
 
-def to_cells(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
+def to_text_table(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
     """A table with references and hypotheses, some of which may be missing: the given one, or one of two lists."""
-    refuse_other_tables(references, "references" if hypotheses is not None else "frame")
-    if is_frame(references) or hypotheses is None:
-        refuse_hypotheses(hypotheses)
+    check_no_foreign_table(references, "references" if hypotheses is not None else "frame")
+    if is_pandas_frame(references) or hypotheses is None:
+        refuse_hypotheses_with_table(hypotheses)
         return references
     sides = []
     for values, argument in ((references, "references"), (hypotheses, "hypotheses")):
@@ -96,7 +96,7 @@ def to_cells(references: Any, hypotheses: object, reference: str, hypothesis: st
             raise InvalidRequestError(message, parameter=argument)
         sides.append(list(values))
     index = get_shared_index(references, hypotheses=hypotheses)
-    _check_lengths(*sides)
+    _check_equal_lengths(*sides)
     return pd.DataFrame(
         {name: _to_series(side, index) for name, side in zip((reference, hypothesis), sides, strict=True)}
     )
@@ -109,7 +109,7 @@ def _to_series(values: list[Any], index: Any) -> Any:
         return pd.Series(values, index, dtype=object)
 
 
-def check_index(values: object, index: Any, argument: str) -> None:
+def check_same_index(values: object, index: Any, argument: str) -> None:
     """Refuse a Series whose index differs from that of its partner."""
     own_index = getattr(values, "index", None)
     if own_index is None or index is None or callable(own_index) or callable(index):
@@ -124,7 +124,9 @@ def check_index(values: object, index: Any, argument: str) -> None:
         raise InvalidRequestError(message, parameter=argument)
 
 
-def collect_functions(functions: Any, argument: str, taken: Iterable[str]) -> dict[str, Callable[..., Any]]:
+def check_named_functions(
+    functions: Any, argument: str, taken: Iterable[str]
+) -> dict[str, Callable[..., Any]]:
     """Functions of the user by their names, none of which is the name of a column or measure that there is."""
     if functions is None:
         return {}

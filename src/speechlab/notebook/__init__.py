@@ -6,10 +6,10 @@ scripts that are pasted into a cell and call ``asyncio.run``.
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.notebook._loops import allow_nested_loops
 from speechlab.notebook._playing import Playback
-from speechlab.notebook._playing import play as play
+from speechlab.notebook._playing import show_stream_player as show_stream_player
 
 __all__ = ["allow_nested_loops"]
 

@@ -27,7 +27,7 @@ class Playback(Protocol):
     def __await__(self) -> Generator[Any, None, Any]: ...
 
 
-def play(stream: object, title: str = "") -> Playback:
+def show_stream_player(stream: object, title: str = "") -> Playback:
     """Show a player of a stream in the cell that runs, and begin to read and to sound.
 
     Raises:

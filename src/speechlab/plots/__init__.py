@@ -6,7 +6,7 @@ Live views are in ``widgets``; the numbers come from the rooms below. Used by pe
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.plots._distributions import confusions, distributions, error_by_measure
 from speechlab.plots._lines import reliability, series
 from speechlab.plots._listeners import listeners

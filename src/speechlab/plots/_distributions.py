@@ -19,16 +19,16 @@ from speechlab.plots._figure import (
     SMALL_PT,
     UNITS,
     PaperFigure,
+    build_figure,
     build_row_names,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
     disable_math_text,
-    draw_names,
+    draw_row_names_and_notes,
     draw_scale,
     measure_text_width,
-    new_figure,
     shorten_text,
     to_numbers,
     widen_scale,
@@ -115,7 +115,7 @@ def error_by_measure(
     units = list(dict.fromkeys(rated_bins["unit"].astype(str)))
     lines = len(set(build_row_names(rated_bins, keys))) if keys else 0
     height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
-    figure = new_figure(width, height * len(units))
+    figure = build_figure(width, height * len(units))
     panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
     for axes, unit in zip(panels, units, strict=True):
         unit_bins = rated_bins[rated_bins["unit"].astype(str) == unit]
@@ -190,7 +190,7 @@ def distributions(
     names = np.array(build_row_names(table, keys) if keys else ["all"] * len(table), dtype=object)
     groups = {name: values[finite & (names == name)] for name in dict.fromkeys(names.tolist())}
     groups = {name: group_values for name, group_values in groups.items() if len(group_values)}
-    figure = new_figure(width, len(groups) * _ROW_INCHES + 0.55)
+    figure = build_figure(width, len(groups) * _ROW_INCHES + 0.55)
     axes = figure.subplots()
     if log:
         axes.set_xscale("log")
@@ -202,7 +202,7 @@ def distributions(
         f"median {float(np.median(group_values)):.3g}, n = {len(group_values)}"
         for group_values in groups.values()
     ]
-    draw_names(axes, list(groups), notes, choose_fonts("".join(groups), language))
+    draw_row_names_and_notes(axes, list(groups), notes, choose_fonts("".join(groups), language))
     if not log:
         widen_scale(axes, 0.2 * float(np.abs(values[finite]).max()))
     draw_scale(axes, _MEASURES.get(column, str(column)))
@@ -267,7 +267,7 @@ def confusions(
     upright = highest > _FLAT
     inches = 1.0 + _LETTER_INCHES * widest + 0.42 * len(columns) if width is None else check_width(width)
     top = _LETTER_INCHES * highest if upright else 0.2
-    figure = new_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
+    figure = build_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
     families = choose_fonts("".join([*rows, *columns]), language)
     axes = figure.subplots()
     _draw_matrix(axes, matrix)

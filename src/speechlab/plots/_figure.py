@@ -130,7 +130,7 @@ class PaperFigure(Figure):
         return self.to_svg()
 
 
-def new_figure(width: float, height: float) -> PaperFigure:
+def build_figure(width: float, height: float) -> PaperFigure:
     """Make an empty figure."""
     figure = PaperFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -152,7 +152,7 @@ def choose_fonts(texts: str, language: str | None = None) -> list[str]:
     letters = {letter for letter in texts if width(letter) in "WFH" and kind(letter) != "So"}
     families = _select_listed_fonts(names)
     if letters and _find_missing_letters(letters, families):
-        advice = _refresh_font_list()
+        advice = _refresh_fonts_and_advise()
         families = _select_listed_fonts(names)
         missing = "".join(sorted(_find_missing_letters(letters, families)))
         if missing and advice:
@@ -176,7 +176,7 @@ def _find_missing_letters(letters: set[str], families: Sequence[str]) -> set[str
     return letters
 
 
-def _refresh_font_list() -> str:
+def _refresh_fonts_and_advise() -> str:
     """Mend matplotlib's list, which is kept from its first run; return how to install a font if ours is missing."""
     fontManager.ttflist[:] = [font for font in fontManager.ttflist if Path(font.fname).exists()]
     paths, advice = set(font_manager.findSystemFonts()), ""
@@ -312,7 +312,9 @@ def _count_fitting_letters(text: str, columns: int) -> int:
     return len(text)
 
 
-def draw_names(axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]) -> None:
+def draw_row_names_and_notes(
+    axes: Axes, names: Sequence[str], notes: Sequence[str], families: list[str]
+) -> None:
     """Write the names of rows at the left, the first one on top, and notes at the right."""
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), [wrap_name(name) for name in names], fontfamily=families)

@@ -15,6 +15,7 @@ from speechlab.plots._figure import (
     SHADE,
     SMALL_PT,
     PaperFigure,
+    build_figure,
     check_table,
     check_width,
     choose_fonts,
@@ -22,7 +23,6 @@ from speechlab.plots._figure import (
     compute_legend_size,
     draw_legend,
     draw_scale,
-    new_figure,
     to_numbers,
 )
 
@@ -57,7 +57,7 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
     if bins is None or not len(bins):
         message = f"calibration is {calibration!r:.60}; pass what speechlab.metrics.calibration returned, with values"
         raise InvalidRequestError(message, parameter="calibration")
-    figure = new_figure(check_width(width), 0.9 * width)
+    figure = build_figure(check_width(width), 0.9 * width)
     axes = figure.subplots()
     axes.bar(
         bins["low"], bins["accuracy"], bins["high"] - bins["low"], align="edge", color=SHADE, edgecolor=LINE
@@ -110,7 +110,7 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
     groups = list(dict.fromkeys(series["group"].astype(str)))
     families = choose_fonts("".join(groups))
     _, above = compute_legend_size(width, groups) if len(groups) > 1 else (1, 0.0)
-    figure = new_figure(width, _PANEL_INCHES * len(measures) + above + 0.3)
+    figure = build_figure(width, _PANEL_INCHES * len(measures) + above + 0.3)
     panels = figure.subplots(len(measures), 1, squeeze=False, sharex=True)[:, 0]
     for axes, measure in zip(panels, measures, strict=True):
         part = series[series["measure"].astype(str) == measure]

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._arguments import build_argument_error, is_whole_number
-from speechlab.listening import build_system_scores
+from speechlab.listening import to_answers_by_system
 from speechlab.plots._figure import (
     INK,
     SHADE,
     PaperFigure,
+    build_figure,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
     compute_legend_size,
     draw_legend,
-    draw_names,
+    draw_row_names_and_notes,
     draw_scale,
-    new_figure,
     shorten_text,
     to_numbers,
 )
@@ -86,7 +86,7 @@ def listeners(
     check_table(scored, "score", argument="answers", hint="All answers are to attention checks")
     scored = scored.assign(score=to_numbers(scored, "score"))
     method = str(scored["method"].iloc[0])
-    means = build_system_scores(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
+    means = to_answers_by_system(scored, method).groupby(["listener", "system"])["score"].mean().unstack()
     excluded = _collect_exclusion_reasons(answers)
     order, crowd = _split_listeners_by_row(means, excluded, int(most))
     counts = np.array([name not in excluded for name in order])
@@ -95,7 +95,7 @@ def listeners(
     top = summary is not None
     rows = len(order) + top + bool(crowd)
     labels = [shorten_text(str(system), _MAX_SYSTEM) for system in systems]
-    figure = new_figure(width, 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2))
+    figure = build_figure(width, 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2))
     axes = figure.add_subplot()
     for number, system in enumerate(systems):
         style = choose_style(number)
@@ -123,7 +123,7 @@ def listeners(
         beyond = sum(name in excluded for name in crowd)
         right.append("nearer to the means" + (f"; {beyond:,} excluded" if beyond else ""))
     families = choose_fonts("".join([*names, *map(str, systems)]), language)
-    draw_names(axes, names, right, families)
+    draw_row_names_and_notes(axes, names, right, families)
     if top:
         axes.axhline(0.5, color=INK, linewidth=0.6)
     label, limits = _LABELS.get(method, ("score", None))

@@ -10,12 +10,13 @@ from matplotlib.ticker import FuncFormatter
 
 from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import POINTS, RATIO, format_difference, is_significant
+from speechlab.metrics import POINTS, RATIO, format_difference, mark_significant
 from speechlab.plots._figure import (
     INK,
     UNITS,
     PaperFigure,
     Style,
+    build_figure,
     build_row_names,
     check_table,
     check_width,
@@ -23,9 +24,8 @@ from speechlab.plots._figure import (
     choose_style,
     compute_legend_size,
     draw_legend,
-    draw_names,
+    draw_row_names_and_notes,
     draw_scale,
-    new_figure,
     to_numbers,
     widen_scale,
     wrap_name,
@@ -118,10 +118,10 @@ def error_rates(
         values = [to_numbers(unit_table, rate) for rate in rate_columns]
         for number in range(len(rate_columns)):
             place = (number - (len(rate_columns) - 1) / 2) * _STEP_INCHES / inches
-            for style, rows in _split_series(unit_table, keys, number, alone=len(rate_columns) == 1):
+            for style, rows in _assign_styles_to_rows(unit_table, keys, number, alone=len(rate_columns) == 1):
                 shown_values = (values[number], *intervals[number])
                 points, low, high = (np.where(rows, column, np.nan) for column in shown_values)
-                _draw_points(axes, points, low, high, style, place)
+                _draw_points_and_intervals(axes, points, low, high, style, place)
         counts = to_numbers(unit_table, "utterances_scored")
         notes = [
             _format_rates_and_count(
@@ -129,7 +129,7 @@ def error_rates(
             )
             for at in range(len(unit_table))
         ]
-        draw_names(axes, names, notes, choose_fonts("".join(names), language))
+        draw_row_names_and_notes(axes, names, notes, choose_fonts("".join(names), language))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))
         no_errors = all(np.nanmax(rates, initial=0) == 0 for rates in values)
         axes.set_xlim(left=0, right=0.1 if no_errors else None)
@@ -170,7 +170,7 @@ def translation_scores(
     figure, (axes,) = _build_panels(width, [len(table)])
     values = to_numbers(table, score)
     low, high = _to_interval_ends(table, score)
-    _draw_points(axes, values, low, high, choose_style(0), 0.0)
+    _draw_points_and_intervals(axes, values, low, high, choose_style(0), 0.0)
     counted = next((name for name in ("utterances_scored", "utterances") if name in table.columns), None)
     counts = np.full(len(table), np.nan) if counted is None else to_numbers(table, counted)
     notes = [
@@ -178,7 +178,7 @@ def translation_scores(
         for value, count in zip(values, counts, strict=True)
     ]
     names = build_row_names(table, keys)
-    draw_names(axes, names, notes, choose_fonts("".join(names), language))
+    draw_row_names_and_notes(axes, names, notes, choose_fonts("".join(names), language))
     if np.isfinite(values).any():
         widen_scale(axes, _LEAST_SCORES, lowest=-0.5)  # so that a mark at 0 is not cut off
     else:
@@ -228,7 +228,9 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         values, low, high = (
             (1 if unit in {POINTS, RATIO} else 100) * to_numbers(measure_table, name) for name in needed[:3]
         )
-        _draw_points(axes, values, low, high, choose_style(0), 0.0, full=is_significant(measure_table))
+        _draw_points_and_intervals(
+            axes, values, low, high, choose_style(0), 0.0, full=mark_significant(measure_table)
+        )
         axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
         widen_scale(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
         chances = to_numbers(measure_table, "p_holm")
@@ -242,12 +244,12 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
             + "".join(f", {row[name]}" for name in where if row[name])
             for row in measure_table.to_dict("records")
         ]
-        draw_names(axes, names, notes, choose_fonts("".join(names), language))
+        draw_row_names_and_notes(axes, names, notes, choose_fonts("".join(names), language))
         draw_scale(axes, _format_difference_label(str(measure_table["measure"].iloc[0]), str(unit)))
     return figure
 
 
-def _split_series(
+def _assign_styles_to_rows(
     part: pd.DataFrame, keys: Sequence[Any], number: int, *, alone: bool
 ) -> list[tuple[Style, NDArray[np.bool_]]]:
     """The styles and their rows: one for each system where a single rate is drawn, otherwise one for the rate."""
@@ -276,7 +278,7 @@ def _build_panels(
 ) -> tuple[PaperFigure, list[Axes]]:
     heights = [max(1, count) * inches + 0.1 for count in rows]
     legend = compute_legend_size(width, labels)[1] if labels else 0
-    figure = new_figure(width, sum(heights) + 0.5 * len(rows) + legend)
+    figure = build_figure(width, sum(heights) + 0.5 * len(rows) + legend)
     panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
     return figure, list(panels)
 
@@ -286,7 +288,7 @@ def _to_interval_ends(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64
     return to_numbers(bounds, f"{rate}_low"), to_numbers(bounds, f"{rate}_high")
 
 
-def _draw_points(
+def _draw_points_and_intervals(
     axes: Axes,
     values: NDArray[np.float64],
     low: NDArray[np.float64],

@@ -20,10 +20,10 @@ from speechlab.plots._figure import (
     SHADE,
     SMALL_PT,
     PaperFigure,
+    build_figure,
     check_width,
     choose_fonts,
     disable_math_text,
-    new_figure,
     wrap_name,
 )
 from speechlab.segments import crop, frame, in_order
@@ -88,11 +88,11 @@ def timeline(
     clip = None if audio is None else to_clip(audio)
     begin, stop = _resolve_span(start, end, clip, checked)
     check_width(width)
-    lanes_of = {name: _assign_lanes(table, begin, stop) for name, table in checked.items()}
+    lanes_of = {name: _crop_and_assign_lanes(table, begin, stop) for name, table in checked.items()}
     panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
     lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in lanes_of.values())
     heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if lanes_of else [])]
-    figure = new_figure(width, sum(heights) + 0.55)
+    figure = build_figure(width, sum(heights) + 0.55)
     panels_of = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
     each: list[Axes] = list(panels_of[:, 0])
     if clip:
@@ -135,7 +135,7 @@ def _resolve_span(
     return float(start), float(end)
 
 
-def _assign_lanes(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
+def _crop_and_assign_lanes(table: pd.DataFrame, begin: float, stop: float) -> pd.DataFrame:
     """Return the segments within a stretch, cut at its edges, each in the first lane that is free at its start."""
     if len(table):
         table = in_order(crop(table, frame([(begin, stop)], file=table["file"].iloc[0])))

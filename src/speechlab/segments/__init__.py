@@ -8,7 +8,7 @@ Used by people with tables of their own, and by client, batches and studies, whi
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.segments._changes.captions import captions, doubts
 from speechlab.segments._changes.crop import clips, coverage, crop, gaps, shift
 from speechlab.segments._changes.merge import from_speech, merge, resegment, split, subtract

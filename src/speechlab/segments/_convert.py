@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab._require import require
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, to_extent_frame
@@ -62,7 +62,7 @@ def from_audformat(data: Any, extent: Extent | None = None) -> pd.DataFrame:
     if not isinstance(index, pd.Index) or list(index.names) not in (_LEVELS, _LEVELS[:1]):
         raise SegmentError("audformat's index has the levels file, start and end, or file alone")
     table = (data if isinstance(data, pd.DataFrame) else pd.DataFrame(index=index)).reset_index()
-    files = table["file"].astype(text_dtype())
+    files = table["file"].astype(get_text_dtype())
     start = _timedelta_to_seconds(table["start"]) if "start" in table.columns else np.zeros(len(table))
     end = _timedelta_to_seconds(table["end"]) if "end" in table.columns else np.full(len(table), np.nan)
     start = np.where(np.isnan(start), 0.0, start)
@@ -228,12 +228,12 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
                 )
         row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
         for name in ("start", "end"):
-            row[name] = _parse_time(row[name])
+            row[name] = _to_float_if_number(row[name])
         rows.append(row)
     return frame(rows)
 
 
-def _parse_time(value: Any) -> Any:
+def _to_float_if_number(value: Any) -> Any:
     """Return a time as a number: meeteval stores exact decimals, and writes them as texts."""
     if isinstance(value, bool) or value is None:
         return value

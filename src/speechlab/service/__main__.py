@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from speechlab._require import leave_working_folder
+from speechlab._require import remove_cwd_from_path
 from speechlab.errors import SpeechLabError
 
 _EPILOG = """Settings come from --config, then from SPEECHLAB_SERVICE_* variables (such as
@@ -77,5 +77,5 @@ def _build_parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    leave_working_folder()
+    remove_cwd_from_path()
     sys.exit(main())

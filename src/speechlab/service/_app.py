@@ -21,7 +21,7 @@ from speechlab.service._routes.realtime import run_realtime
 from speechlab.service._routes.recognition import recognize
 from speechlab.service._routes.speech import list_voices, speak
 from speechlab.service._routes.translation import translate
-from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState, get_record, get_service
+from speechlab.service._state import METRICS_PATH, READY_PATH, ServiceState, get_or_create_record, get_service
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -52,7 +52,7 @@ def create_app(config: ServiceConfig) -> Starlette:
         routes=[
             Route("/healthz", _reply_alive, methods=["GET"]),
             Route(READY_PATH, reply_ready, methods=["GET"]),
-            Route(METRICS_PATH, metrics, methods=["GET"]),
+            Route(METRICS_PATH, reply_metrics, methods=["GET"]),
             Route(VOICES_PATH, list_voices, methods=["GET"]),
             Route(SPEECH_PATH, speak, methods=["POST"]),
             WebSocketRoute(REALTIME_PATH, run_realtime),
@@ -87,7 +87,7 @@ async def _reply_route_error(request: Request, error: Exception) -> Response:
 
 async def reply_ready(request: Request) -> Response:
     """Reply 200 if the service is ready, or 503; operators get the details."""
-    principal = get_record(request.scope).principal
+    principal = get_or_create_record(request.scope).principal
     try:
         status = await get_service(request).readiness.check_ready()
     except Fault as fault:
@@ -101,7 +101,7 @@ async def reply_ready(request: Request) -> Response:
     return JSONResponse(status)
 
 
-async def metrics(request: Request) -> Response:
+async def reply_metrics(request: Request) -> Response:
     service = get_service(request)
     gauges = await service.engines.threads.run_task(service.upkeep.measure_gauges)
     gauges += [

@@ -33,7 +33,7 @@ from speechlab.service._addresses import (
     normalize_host,
     normalize_origin,
 )
-from speechlab.service._keys import KEY_PREFIX, is_key_form
+from speechlab.service._keys import KEY_PREFIX, has_key_form
 from speechlab.service._providers import ServedEngine
 
 ENVIRONMENT_PREFIX = "SPEECHLAB_SERVICE_"
@@ -122,7 +122,7 @@ class ServiceConfig(BaseModel):
     @field_validator("api_keys", "operator_keys")
     @classmethod
     def _check_api_keys(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(map(is_key_form, keys)):
+        if not all(map(has_key_form, keys)):
             message = (
                 f"an API key must be a prefix of letters and digits such as {KEY_PREFIX!r}, a colon and 8 to 256 "
                 f"letters, digits or ._~+/=- (for example the output of: speechlab serve --make-key)"

@@ -34,7 +34,7 @@ class Shares:
     def total(self) -> int:
         return self._used.total()
 
-    def take(self, owner: str, amount: int = 1) -> bool:
+    def try_take(self, owner: str, amount: int = 1) -> bool:
         """Use an amount, if there is room for it or the key stays within its share: no key can exclude others."""
         keys, used = len(self._used.keys() | {owner}), self._used[owner] + amount
         room = self.total + amount <= self.limit or (keys > 1 and used <= max(1, self.limit // keys))
@@ -65,22 +65,22 @@ class BytesBudget:
         with self._lock:
             return self._shares.total
 
-    def pop_freed_bytes(self) -> int:
+    def pop_freed_byte_count(self) -> int:
         """Number of bytes given back since the last call."""
         with self._lock:
             amount, self._given_back = self._given_back, 0
         return amount
 
-    def hold_bytes(self, owner: str, service: str) -> HeldBytes:
+    def open_held_bytes(self, owner: str, service: str) -> HeldBytes:
         return HeldBytes(self, owner, service)
 
-    def count_bytes(self, owner: str, amount: int, service: str) -> None:
+    def reserve_or_release_bytes(self, owner: str, amount: int, service: str) -> None:
         """Count bytes, or uncount a negative number of them."""
         with self._lock:
             if amount < 0:
                 self._given_back -= amount
                 self._shares.give_back(owner, -amount)
-            elif not self._shares.take(owner, amount):
+            elif not self._shares.try_take(owner, amount):
                 message = "the service holds as many bytes as it may (held_bytes); try again later"
                 raise Fault("ErrRateLimited", message, service, "held_bytes", headers={"Retry-After": "5"})
 
@@ -99,17 +99,17 @@ class HeldBytes:
         self._lock = threading.Lock()
         self.size = 0
 
-    def reserve(self, size: int) -> None:
+    def reserve_total(self, size: int) -> None:
         """Count bytes before they come, such as those of a declared length."""
         if size > self._counted:
-            self._budget.count_bytes(self._owner, size - self._counted, self._service)
+            self._budget.reserve_or_release_bytes(self._owner, size - self._counted, self._service)
             self._counted = size
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Append bytes. Blocks beyond :data:`BLOCK_BYTES`; then for worker threads."""
         with self._lock:
             self._raise_if_closed()
-            self.reserve(self.size + len(data))
+            self.reserve_total(self.size + len(data))
             self._memory += data
             self.size += len(data)
             if self._file is not None or self.size > BLOCK_BYTES:
@@ -142,7 +142,7 @@ class HeldBytes:
             self._memory = bytearray()
             if self._file is not None:
                 self._file.close()
-            self._budget.count_bytes(self._owner, -self._counted, self._service)
+            self._budget.reserve_or_release_bytes(self._owner, -self._counted, self._service)
 
     def _raise_if_closed(self) -> None:
         if self._closed:
@@ -183,7 +183,7 @@ class Pace:
         self._moved: deque[list[float]] = deque()
         self._moved_bytes = 0.0
 
-    async def wait_for(self, step: Awaitable[T]) -> T:
+    async def wait_within_pace(self, step: Awaitable[T]) -> T:
         now = asyncio.get_running_loop().time
         started = now()
         try:

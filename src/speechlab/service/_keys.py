@@ -19,7 +19,7 @@ def make_key() -> str:
     return f"{KEY_PREFIX}:{secrets.token_urlsafe(32)}"
 
 
-def is_key_form(token: str) -> bool:
+def has_key_form(token: str) -> bool:
     """Return whether a token is a complete key, ``<prefix>:<body>`` (section 5, item 2)."""
     prefix, colon, body = token.partition(":")
     return colon == ":" and _PREFIX.fullmatch(prefix) is not None and _BODY.fullmatch(body) is not None
@@ -36,7 +36,7 @@ class Principal:
     operator: bool = False
     voices: frozenset[str] | None = None
 
-    def can_speak(self, provider: str, voice_id: str) -> bool:
+    def can_use_voice(self, provider: str, voice_id: str) -> bool:
         """Return whether the key may use a voice of a provider."""
         return (self.providers is None or provider in self.providers) and (
             self.voices is None or voice_id in self.voices

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import orjson
 from starlette.datastructures import Headers
 
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.contract import HandshakeCode
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Keyring, KeyStore
@@ -166,9 +166,9 @@ class ServiceState:
             names.add("recognizer_url")
         deciding = config.model_dump(mode="json", include=names)
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        self.identity = f"speechlab/{package_version()} {digest[:16]}"
+        self.identity = f"speechlab/{get_package_version()} {digest[:16]}"
 
-    async def disconnect(self) -> None:
+    async def disconnect_backend(self) -> None:
         """Close its connections to other services; called when no request is under way any more."""
         if self.engines.backend is not None:
             await self.engines.backend.close()
@@ -197,7 +197,7 @@ class RequestRecord:
     """Status and reason of a reply that broke off."""
 
 
-def get_record(scope: Scope) -> RequestRecord:
+def get_or_create_record(scope: Scope) -> RequestRecord:
     """Return the record of a request or a connection; its id is the client's if that is valid, or else a new one."""
     if _RECORD_KEY not in scope:
         sent = Headers(scope=scope).getlist("x-request-id")
@@ -208,25 +208,25 @@ def get_record(scope: Scope) -> RequestRecord:
 
 def get_principal(connection: HTTPConnection) -> Principal:
     """Return the owner of a request's or a conversation's key, as found by the guard."""
-    return cast("Principal", get_record(connection.scope).principal)
+    return cast("Principal", get_or_create_record(connection.scope).principal)
 
 
 def begin_operation(request: Request, operation: str) -> Meter:
     """Start the operation of a request, and check the limits of its key."""
     meter = get_service(request).metering.open_meter(operation, get_principal(request))
-    get_record(request.scope).meter = meter
-    meter.check_key_limits()
+    get_or_create_record(request.scope).meter = meter
+    meter.admit_by_key_limits()
     return meter
 
 
-def hold_bytes(request: Request, service: str) -> HeldBytes:
+def open_held_bytes(request: Request, service: str) -> HeldBytes:
     """Begin to hold bytes for a request, at most until its end."""
-    held = get_service(request).budget.hold_bytes(get_principal(request).key_id, service)
-    get_record(request.scope).held.append(held)
+    held = get_service(request).budget.open_held_bytes(get_principal(request).key_id, service)
+    get_or_create_record(request.scope).held.append(held)
     return held
 
 
-def get_abort(scope: Scope) -> Callable[[], None]:
+def get_abort_function(scope: Scope) -> Callable[[], None]:
     """Return a function that drops the connection of a scope, or does nothing if the server does not support it."""
     abort = scope.get("extensions", {}).get(ABORT_EXTENSION, {}).get("call")
     return cast("Callable[[], None]", abort) if abort is not None else lambda: None

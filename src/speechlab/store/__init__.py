@@ -7,7 +7,7 @@ twice. It knows keys, JSON and bytes, not clients, tables or audio. Clients, bat
 
 from __future__ import annotations
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.store._blobs import STORE_FILE as STORE_FILE
 from speechlab.store._blobs import Blob
 from speechlab.store._blobs import BlobFolder as BlobFolder

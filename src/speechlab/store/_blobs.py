@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from speechlab._files import file_sha256, write_atomically
+from speechlab._files import compute_file_sha256, write_atomically
 from speechlab._untrusted import is_digest, is_suffix
 from speechlab.errors import StoreError
 
@@ -65,12 +65,12 @@ class BlobFolder:
     def has_blob(self, blob: Blob) -> bool:
         """Return whether a file exists in its full length; a power failure may leave an empty file."""
         try:
-            about = self._resolve_checked_path(blob.sha256, blob.suffix).lstat()
+            about = self._resolve_unlinked_path(blob.sha256, blob.suffix).lstat()
         except (OSError, StoreError):
             return False
         return S_ISREG(about.st_mode) and about.st_size == blob.size
 
-    def _resolve_checked_path(self, sha256: str, suffix: str) -> Path:
+    def _resolve_unlinked_path(self, sha256: str, suffix: str) -> Path:
         """Return the path of a file, whose folder is no link."""
         path = self.resolve_path(sha256, suffix)
         if path.parent.is_symlink():
@@ -80,8 +80,8 @@ class BlobFolder:
     def is_intact(self, sha256: str, suffix: str = "") -> bool:
         """Return whether the file exists and its content has the digest in its name."""
         try:
-            path = self._resolve_checked_path(sha256, suffix)
-            return not path.is_symlink() and path.is_file() and file_sha256(path) == sha256
+            path = self._resolve_unlinked_path(sha256, suffix)
+            return not path.is_symlink() and path.is_file() and compute_file_sha256(path) == sha256
         except (OSError, StoreError):
             return False
 

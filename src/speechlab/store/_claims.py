@@ -36,13 +36,13 @@ class _ClaimFile:
         with self._lock:
             if place in self._taken:
                 return False
-            if self._is_lock_refused(place):
+            if self._lock_or_report_refusal(place):
                 self._close_if_idle()
                 return False
             self._taken.add(place)
             return True
 
-    def _is_lock_refused(self, place: int) -> bool:
+    def _lock_or_report_refusal(self, place: int) -> bool:
         """Lock a place unless another process has locked it. On file systems without locks, this always succeeds."""
         try:
             if self._file < 0:

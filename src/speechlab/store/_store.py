@@ -16,12 +16,12 @@ import orjson
 from platformdirs import user_data_path
 
 from speechlab._sqlite import (
-    check_schema,
-    create_tables,
-    is_writable,
+    check_no_triggers_or_views,
+    check_schema_version,
+    create_tables_if_new,
+    is_database_writable,
     open_database,
     open_read_only,
-    refuse_programs,
     transaction,
 )
 from speechlab.errors import StoreError
@@ -116,7 +116,7 @@ class Store:
         self._lock = threading.RLock()
         self._depth = 0
         file = self.path / STORE_FILE
-        self.read_only = file.exists() and not is_writable(file)
+        self.read_only = file.exists() and not is_database_writable(file)
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)  # recordings of people are private
         except OSError as error:
@@ -126,11 +126,11 @@ class Store:
             try:
                 if self.read_only:
                     self._db.execute("PRAGMA query_only=ON")
-                    check_schema(self._db, file, SCHEMA_VERSION)
+                    check_schema_version(self._db, file, SCHEMA_VERSION)
                 else:
                     self._db.execute("PRAGMA foreign_keys=ON")
-                    create_tables(self._db, file, SCHEMA, SCHEMA_VERSION)
-                refuse_programs(self._db, file)
+                    create_tables_if_new(self._db, file, SCHEMA, SCHEMA_VERSION)
+                check_no_triggers_or_views(self._db, file)
             except BaseException:
                 self._db.close()
                 raise
@@ -190,7 +190,7 @@ class Store:
                 own_blobs = blobs.get(key, {})
                 if all(map(self.blobs.has_blob, own_blobs.values())):
                     try:
-                        sent, answered = _parse(request), _parse(response)
+                        sent, answered = _parse_object(request), _parse_object(response)
                     except ValueError:
                         continue
                     results[key] = StoredResult(
@@ -308,7 +308,7 @@ class Store:
         rows = self._query_rows("SELECT sha256, rows FROM run_parts WHERE run = ? ORDER BY number", (run,))
         kept = tuple(RunPart(*part) for part in rows)
         try:
-            return RunRecord(run, operation, status, started, ended, _parse(manifest), kept)
+            return RunRecord(run, operation, status, started, ended, _parse_object(manifest), kept)
         except ValueError as error:
             raise StoreError(f"the store {self.path} is damaged: of the run {run!r:.60} {error}") from None
 
@@ -323,13 +323,13 @@ class Store:
         """Return the timing and frames of the reply to a request; empty if the store has none."""
         rows = self._query_rows("SELECT facts FROM replies WHERE key = ?", (key,))
         with suppress(ValueError):
-            return _parse(rows[0][0]) if rows else {}
+            return _parse_object(rows[0][0]) if rows else {}
         return {}
 
     def newest(self, operation: str, limit: int = 1) -> list[tuple[str, dict[str, Any]]]:
         """Return keys and parameters of the newest results of an operation, the last written first."""
         query = "SELECT key, request FROM results WHERE operation = ? ORDER BY rowid DESC LIMIT ?"
-        return [(key, _parse(request)) for key, request in self._query_rows(query, (operation, limit))]
+        return [(key, _parse_object(request)) for key, request in self._query_rows(query, (operation, limit))]
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -382,7 +382,7 @@ def _to_json(value: Mapping[str, Any]) -> str:
     return orjson.dumps(dict(value), option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _parse_object(text: str) -> dict[str, Any]:
     """Return an object from its JSON; ValueError if it is none."""
     value = orjson.loads(text)
     if not isinstance(value, dict):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._pandas import pd
-from speechlab._untrusted import open_packed
+from speechlab._untrusted import open_maybe_gzip
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
 
-def guard_frame(frame: pd.DataFrame) -> pd.DataFrame:
+def escape_frame_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table for a CSV file, with an apostrophe before texts and names that begin as formulas do."""
     out = frame.copy()
     for name in out.select_dtypes(exclude=["number", "bool", "datetime"]):
-        out[name] = out[name].astype(object).map(guard_cell)
-    return out.rename(columns=guard_cell)
+        out[name] = out[name].astype(object).map(escape_formula)
+    return out.rename(columns=escape_formula)
 
 
-def guard_cell(cell: Any) -> Any:
+def escape_formula(cell: Any) -> Any:
     """Return a cell or a name, with an apostrophe if it is a text that begins as a formula does."""
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-def unguard_cell(cell: Any) -> Any:
+def unescape_formula(cell: Any) -> Any:
     """Return a cell or a name of a CSV file without the apostrophe of :func:`guard`."""
     return _GUARD_MARK.sub("", cell) if isinstance(cell, str) else cell
 
@@ -48,7 +48,7 @@ _QUOTED = re.compile(r'"(?:[^"]|"")*"\Z')
 _QUOTED_NAMES = re.compile(r'"(?:[^"\t]|"")*"(?:\t"(?:[^"\t]|"")*")*\s*\Z')
 
 
-def unquote(cell: Any) -> Any:
+def unquote_tsv_cell(cell: Any) -> Any:
     """Return a cell of TSV without the quotes of a writer that has them: outer ones around doubled ones."""
     if not isinstance(cell, str) or cell[:1] != '"' or not _QUOTED.match(cell):
         return cell
@@ -56,7 +56,7 @@ def unquote(cell: Any) -> Any:
     return inner.replace('""', '"') if '"' in inner or "\r" in inner or not inner else cell
 
 
-def has_quotes(lines: Iterable[str], separator: str = "\t") -> bool:
+def has_enclosing_quotes(lines: Iterable[str], separator: str = "\t") -> bool:
     """Return whether quotes enclose cells in TSV or another table without quotes of its own.
 
     They do if all names are in quotes, or if a line has not as many cells as there are names.
@@ -78,7 +78,7 @@ _CUE_TIME = re.compile(r"\d:[0-5]?\d(?:[.,:]\d+)*\s*-->|-->\s*\d+:[0-5]?\d")
 HELD_ROWS = "holds times of captions, or a tab and a line end, so it is several texts"
 
 
-def holds_rows(text: str) -> bool:
+def has_unsplit_rows(text: str) -> bool:
     """Return whether a text holds rows of a file that a reader has not separated."""
     return ("-->" in text and _CUE_TIME.search(text) is not None) or ("\t" in text and "\n" in text.strip())
 
@@ -90,7 +90,7 @@ def read_delimited(path: Path) -> pd.DataFrame:
 
 def read_text(path: Path) -> str:
     """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
-    with open_packed(path) as stream:
+    with open_maybe_gzip(path) as stream:
         data = stream.read()
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
@@ -110,7 +110,7 @@ def parse_delimited(text: str, usual: str) -> pd.DataFrame:
     options: dict[str, Any] = {"sep": separator, "dtype": "string", "keep_default_na": False}
     may_be_plain = separator in _PLAIN and '"' in text
     plain = options | {"quoting": csv.QUOTE_NONE}
-    if may_be_plain and not has_quotes(text.split("\n"), separator):
+    if may_be_plain and not has_enclosing_quotes(text.split("\n"), separator):
         options = plain
     empty = ["", '""'] if options is plain else [""]
     rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
@@ -122,12 +122,12 @@ def parse_delimited(text: str, usual: str) -> pd.DataFrame:
         raise ValueError(message)  # noqa: TRY004 - what the file holds
     first = pd.read_csv(StringIO(text), header=None, nrows=1, **options)
     heads = [str(name) for name in first.iloc[0] if name]
-    names = [unguard_cell(name) for name in heads]
+    names = [unescape_formula(name) for name in heads]
     if twice := next((name for name in names if names.count(name) > 1), None):
         but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
         raise ValueError(f"two columns are named {twice!r}{but}")
-    rows.columns = [unguard_cell(str(name)) for name in rows.columns]
-    clean = (lambda cell: unguard_cell(unquote(cell))) if options is plain else unguard_cell
+    rows.columns = [unescape_formula(str(name)) for name in rows.columns]
+    clean = (lambda cell: unescape_formula(unquote_tsv_cell(cell))) if options is plain else unescape_formula
     for name in rows.columns:
         rows[name] = rows[name].map(clean, na_action="ignore").astype("string")
     return rows
@@ -192,7 +192,7 @@ def resolve_table_format(path: Path, parameter: str = "source") -> TableFormat:
     raise InvalidRequestError(message, parameter=parameter)
 
 
-def check_file(path: Path) -> None:
+def check_table_path(path: Path) -> None:
     """Refuse a path without a table."""
     if path.is_dir():
         if not _list_parquet_files(path):
@@ -217,10 +217,10 @@ def read_column_names(path: Path) -> tuple[Any, ...]:
         format_ = resolve_table_format(path)
         if format_.kind == "parquet":
             return tuple(pq.read_schema(path).empty_table().to_pandas().columns)
-        with open_packed(path) as stream:
+        with open_maybe_gzip(path) as stream:
             if format_.kind == "csv":
                 head = pd.read_csv(stream, nrows=0, **_detect_csv_options(path, format_))
-                return tuple(map(unguard_cell, head.columns))
+                return tuple(map(unescape_formula, head.columns))
             return tuple(pd.read_json(stream, lines=True, nrows=_HEAD_LINES).columns)
 
 
@@ -233,21 +233,21 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
             )
         elif (format_ := resolve_table_format(path)).kind == "csv":
             dialect = _detect_csv_options(path, format_)
-            with open_packed(path) as stream:
+            with open_maybe_gzip(path) as stream:
                 names = pd.read_csv(stream, nrows=0, **dialect).columns
-            as_text = {name: str for name in names if unguard_cell(name) in texts}
+            as_text = {name: str for name in names if unescape_formula(name) in texts}
             empty = {name: ["", '""'] if name in as_text else _EMPTY_TEXTS for name in names}
             options: dict[str, Any] = {"dtype": as_text, "na_values": empty, "keep_default_na": False}
             is_plain = "quoting" in dialect
             with (
-                open_packed(path) as stream,
+                open_maybe_gzip(path) as stream,
                 pd.read_csv(stream, chunksize=rows, **options, **dialect) as reader,
             ):
-                yield from (_unguard_frame(frame, is_plain=is_plain) for frame in reader)
+                yield from (_unescape_frame_cells(frame, is_plain=is_plain) for frame in reader)
         else:
             # JSON distinguishes texts from numbers
             with (
-                open_packed(path) as stream,
+                open_maybe_gzip(path) as stream,
                 pd.read_json(stream, lines=True, chunksize=rows, dtype=False) as lines,
             ):
                 yield from lines
@@ -257,16 +257,16 @@ def _detect_csv_options(path: Path, format_: TableFormat) -> dict[str, Any]:
     """Return the options of pandas for a file of CSV or TSV."""
     if format_.separator not in _PLAIN:
         return {"sep": format_.separator}
-    with open_packed(path) as stream:
-        quoted = has_quotes((line.decode("utf-8") for line in stream), format_.separator)
+    with open_maybe_gzip(path) as stream:
+        quoted = has_enclosing_quotes((line.decode("utf-8") for line in stream), format_.separator)
     return {"sep": format_.separator} | ({} if quoted else {"quoting": csv.QUOTE_NONE})
 
 
-def _unguard_frame(frame: pd.DataFrame, *, is_plain: bool) -> pd.DataFrame:
+def _unescape_frame_cells(frame: pd.DataFrame, *, is_plain: bool) -> pd.DataFrame:
     for name in frame.columns[[kind.kind not in "biufM" for kind in frame.dtypes]]:
-        cells = frame[name].map(unquote) if is_plain else frame[name]
-        frame[name] = cells.map(unguard_cell)
-    return frame.rename(columns=unguard_cell)
+        cells = frame[name].map(unquote_tsv_cell) if is_plain else frame[name]
+        frame[name] = cells.map(unescape_formula)
+    return frame.rename(columns=unescape_formula)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from speechlab._untrusted import check_unpacked, max_unpacked
+from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,14 +18,14 @@ _CELL_BYTES = 8
 _ROWS, _NESTED_ROWS = 16_384, 1_024  # read at once
 
 
-def check_parquet(source: Path | bytes) -> None:
+def check_parquet_unpacked_size(source: Path | bytes) -> None:
     """Refuse a file whose table takes far more memory than the file is large.
 
     A column of one value takes some bytes for any number of rows, and a long text that all rows have stands once in
     the file.
 
     Raises:
-        InvalidRequestError: The table exceeds the limit of :func:`speechlab._untrusted.max_unpacked`.
+        InvalidRequestError: The table exceeds the limit of :func:`speechlab._untrusted.compute_max_unpacked`.
         OSError, ValueError: It is no Parquet file; most errors of Arrow are of these kinds.
     """
     import pyarrow as pa
@@ -34,13 +34,13 @@ def check_parquet(source: Path | bytes) -> None:
     packed, name = (len(source), "it") if isinstance(source, bytes) else (source.stat().st_size, source.name)
     try:
         with pq.ParquetFile(_to_parquet_source(source)) as file:
-            total, texts = _measure_columns(file.metadata)
-        check_unpacked(name, total, packed)
+            total, texts = _measure_column_bytes(file.metadata)
+        check_unpacked_size(name, total, packed)
         for column, bound in texts.items():
-            if total + bound > max_unpacked(packed):  # a text may be repeated
+            if total + bound > compute_max_unpacked(packed):  # a text may be repeated
                 for size in _measure_text_bytes(source, column):
                     total += size
-                    check_unpacked(name, total, packed)
+                    check_unpacked_size(name, total, packed)
     except pa.ArrowException as error:
         raise ValueError(f"it is no Parquet file: {error}") from error
 
@@ -49,7 +49,7 @@ def _to_parquet_source(source: Path | bytes) -> Any:
     return BytesIO(source) if isinstance(source, bytes) else source
 
 
-def _measure_columns(metadata: pq.FileMetaData) -> tuple[int, Counter[str]]:
+def _measure_column_bytes(metadata: pq.FileMetaData) -> tuple[int, Counter[str]]:
     """Return the bytes of all cells, and of each column of texts at most: as if each cell had all of its texts."""
     total, texts = 0, Counter[str]()
     for group in range(metadata.num_row_groups):

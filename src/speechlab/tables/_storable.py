@@ -19,9 +19,9 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.audio import AudioClip, FileSegment
-from speechlab.tables._parquet import check_parquet
+from speechlab.tables._parquet import check_parquet_unpacked_size
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,9 +61,9 @@ def to_arrow_table(frame: pd.DataFrame) -> pa.Table:
 def to_pandas_table(table: pa.Table) -> pd.DataFrame:
     """Convert a table of :func:`to_arrow_table` to pandas, with its original column labels."""
     frame: pd.DataFrame = table.to_pandas()
-    if str(text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
+    if str(get_text_dtype()) == "string":  # pandas 2.2 writes one name for two dtypes of texts
         texts = [name for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.StringDtype)]
-        frame = frame.astype(dict.fromkeys(texts, text_dtype()))
+        frame = frame.astype(dict.fromkeys(texts, get_text_dtype()))
     noted = (table.schema.metadata or {}).get(_LABELS_KEY)
     if noted is not None:
         frame.columns = _parse_column_labels(noted)
@@ -79,11 +79,11 @@ def to_parquet_bytes(frame: pd.DataFrame) -> bytes:
     return file.getvalue()
 
 
-def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
+def read_stored_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table that :func:`to_parquet_bytes` wrote, with its original column labels."""
     import pyarrow.parquet as pq
 
-    check_parquet(Path(path))
+    check_parquet_unpacked_size(Path(path))
     return to_pandas_table(pq.read_table(path, partitioning=None))
 
 
@@ -162,7 +162,7 @@ def _to_storable_column(column: pd.Series[Any]) -> pd.Series[Any]:
             fits = False
         if fits:
             return converted
-    return pd.Series([cell_to_text(cell) for cell in column], dtype=text_dtype())
+    return pd.Series([cell_to_text(cell) for cell in column], dtype=get_text_dtype())
 
 
 def _has_object_cells(column: pd.Series[Any]) -> bool:
@@ -191,7 +191,7 @@ def _list_form_builders(column: pd.Series[Any]) -> list[Callable[[], pd.Series[A
     if isinstance(dtype, pd.ArrowDtype):
         binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
         if "view" in str(dtype.pyarrow_dtype):
-            return [lambda: column.astype(text_dtype())]  # which pandas cannot write to a CSV file
+            return [lambda: column.astype(get_text_dtype())]  # which pandas cannot write to a CSV file
         return [] if binary else [lambda: column, lambda: _to_storable_column(column.astype(object))]
     if dtype.kind == "f" and getattr(dtype, "itemsize", 8) > 8:
         return [lambda: _to_exact_floats(column)]

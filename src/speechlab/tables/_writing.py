@@ -13,7 +13,7 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.tables._files import TableFormat, guard_frame
+from speechlab.tables._files import TableFormat, escape_frame_formulas
 from speechlab.tables._storable import cell_to_text, to_arrow_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def write_table(
             if format.kind == "jsonl":
                 file.writelines(_format_json_lines(rows))
             else:
-                guard_frame(rows).to_csv(
+                escape_frame_formulas(rows).to_csv(
                     file, sep=format.separator, index=False, header=not number, lineterminator="\n"
                 )
 

@@ -6,20 +6,20 @@ reading is the pronunciation of a Japanese text, in kana. The table of languages
 Used by the client, ``metrics``, ``evaluate`` and the command line.
 """
 
-from speechlab._door import name_after as _name_after
-from speechlab.text._fingerprint import hash_function, list_unhashed_values
+from speechlab._door import set_module_to_room as _name_after
+from speechlab.text._fingerprint import hash_function, list_unhashed_value_types
 from speechlab.text._language_codes import (
     ANY_LANGUAGE,
-    find_languages,
     get_language_name,
     join_texts,
     language_code,
+    list_language_codes,
     looks_unspaced,
     parse_primary_language,
     writes_without_spaces,
 )
 from speechlab.text._languages.chinese import pinyin
-from speechlab.text._languages.japanese import Morpheme, find_dictionary_entries, split_morphemes
+from speechlab.text._languages.japanese import Morpheme, list_dictionary_entries, split_morphemes
 from speechlab.text._languages.readings import (
     SpokenWord,
     count_morae,

@@ -33,7 +33,7 @@ def hash_function(function: object, *, module: bool = False) -> str:
     return hashlib.sha256(repr(_identify_value(content)).encode("utf-8", "replace")).hexdigest()[:8]
 
 
-def list_unhashed_values(function: object) -> dict[str, str]:
+def list_unhashed_value_types(function: object) -> dict[str, str]:
     """Return the values behind a function whose content no hash of it can contain: their types, by name."""
     held = _collect_global_values(function)
     inner = function.func if isinstance(function, partial) else function
@@ -66,7 +66,7 @@ def _collect_global_values(function: object) -> dict[str, Any]:
             members = () if kind.__module__ == "builtins" else vars(kind).values()
             waiting += [member for member in members if isinstance(member, FunctionType)]
             continue
-        for name in _list_names(value.__code__):
+        for name in _list_global_names(value.__code__):
             if name in value.__globals__ and name not in values:
                 values[name] = value.__globals__[name]
                 if isinstance(values[name], FunctionType) and values[name].__module__ == value.__module__:
@@ -80,12 +80,12 @@ def _is_plain_or_function(value: object) -> bool:
     return isinstance(value, (*_PLAIN, *_BUILT_IN, FunctionType))
 
 
-def _list_names(code: CodeType) -> list[str]:
+def _list_global_names(code: CodeType) -> list[str]:
     inner = [
         name
         for constant in code.co_consts
         if isinstance(constant, CodeType)
-        for name in _list_names(constant)
+        for name in _list_global_names(constant)
     ]
     return [*code.co_names, *inner]
 

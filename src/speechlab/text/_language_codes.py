@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from speechlab._arguments import build_argument_error, check_text, is_frame
+from speechlab._arguments import build_argument_error, check_text, is_pandas_frame
 from speechlab.errors import InvalidRequestError
 
 # Languages whose code is read and written as a name; no other spelling of these is known here.
@@ -75,7 +75,7 @@ def parse_primary_language(language: str) -> str:
     return _BY_NAME.get(primary, primary)
 
 
-def find_languages(text: str) -> set[str]:
+def list_language_codes(text: str) -> set[str]:
     """The language codes in free text, such as the languages of a voice in a catalogue; of ``"any language"``, all.
 
     A word that names no language is included in lower case.
@@ -109,7 +109,7 @@ def looks_unspaced(text: str) -> bool:
 def join_texts(texts: Iterable[str], language: str = "") -> str:
     """Join the texts of segments, with spaces between them unless the language is written without spaces."""
     unspaced = writes_without_spaces(language)
-    if isinstance(texts, str) or is_frame(texts) or not isinstance(texts, Iterable):
+    if isinstance(texts, str) or is_pandas_frame(texts) or not isinstance(texts, Iterable):
         raise build_argument_error("texts", texts, "a list of texts")
     joined = ""
     for text in texts:

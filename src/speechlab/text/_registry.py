@@ -78,7 +78,7 @@ def normalizer(name: str) -> Normalizer:
     return match
 
 
-def _reduce_normalizer(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
+def _reduce_normalizer_for_pickle(rules: Normalizer) -> tuple[Callable[..., Normalizer], tuple[object, ...]]:
     # Compiled rules cannot be pickled, so the id is sent instead. A process with another version refuses it.
     try:
         is_named = normalizer(rules.id) is rules
@@ -88,4 +88,4 @@ def _reduce_normalizer(rules: Normalizer) -> tuple[Callable[..., Normalizer], tu
 
 
 # Registered here because the class does not know the names of the normalizers.
-copyreg.pickle(Normalizer, _reduce_normalizer)
+copyreg.pickle(Normalizer, _reduce_normalizer_for_pickle)

@@ -37,7 +37,9 @@ _SPACING_MARKS = str.maketrans(
 )
 
 
-def build_substitution(name: str, pattern: str, replacement: str, needs: str = "", ends: str = "") -> Step:
+def build_substitution_step(
+    name: str, pattern: str, replacement: str, needs: str = "", ends: str = ""
+) -> Step:
     """Return a step that replaces a regular expression, whose matches have one of ``needs`` and end with ``ends``.
 
     Behind the last of ``ends`` nothing is searched: each opening bracket without its end would be read to the end of
@@ -92,15 +94,15 @@ def build_powers_step(of: str, minus: str, power: str) -> Step:
 _FRACTION_SIGN = re.compile(r"((?<!\d)\d+)?\s?([¼½¾⅐-⅞])")
 
 
-def fraction_signs(between: str, part: str) -> Step:
+def build_fraction_signs_step(between: str, part: str) -> Step:
     """Return a step that writes ½ as a fraction, 2分の1, and 1½ as 1と2分の1. It must run before ``WIDTH``."""
 
-    def write(found: re.Match[str]) -> str:
+    def write_fraction(found: re.Match[str]) -> str:
         above, _, below = unicodedata.normalize("NFKC", found[2]).partition("\u2044")
         return f"{found[1]}{between}{below}{part}{above}" if found[1] else f"{below}{part}{above}"
 
     def apply(text: str) -> str:
-        return text if text.isascii() else _FRACTION_SIGN.sub(write, text)
+        return text if text.isascii() else _FRACTION_SIGN.sub(write_fraction, text)
 
     return Step("fraction signs", apply, f"{_FRACTION_SIGN.pattern}|{between}|{part}")
 
@@ -147,7 +149,7 @@ INVISIBLE = Step("invisible", _remove_invisible_characters, "Cf, Cc, Me, variati
 PUNCTUATION_TO_SPACE = _build_punctuation_step(" ", ".,%‰±\u2212")
 
 # Turns a hyphen or dash before a number at the start of a word into a minus sign: -5 must not become 5.
-MINUS = build_substitution("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
+MINUS = build_substitution_step("minus", r"(?<![\w.,)-])[-\u2212\u2013](?=[0-9])", "\u2212")
 
 COMPOSE = Step("compose", lambda text: unicodedata.normalize("NFC", text), "NFC")
 

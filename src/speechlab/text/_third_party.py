@@ -12,7 +12,7 @@ from speechlab._require import require
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 
-def load(module: str) -> ModuleType:
+def load_optional_module(module: str) -> ModuleType:
     """Import an optional module without its import warnings.
 
     whisper-normalizer has invalid escape sequences, which the compiler reports once. OpenJTalk warns if an optional
@@ -26,6 +26,6 @@ def load(module: str) -> ModuleType:
         return require(module)
 
 
-def to_encodable(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD, because native packages cannot encode them."""
     return _HALF_PAIR.sub("\ufffd", text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._door import name_after as _name_after
+from speechlab._door import set_module_to_room as _name_after
 from speechlab.widgets._preview.preview import BatchPreview
 from speechlab.widgets._preview.preview import display_preview as display_preview
 from speechlab.widgets._table.shown import TableView as TableView

@@ -91,8 +91,10 @@ def test_a_number_in_a_cell_has_the_key_of_the_number(lab, value):
     if value is True:
         assert isinstance(rows[0], InvalidRequestError)
     else:
-        assert rows[0] == Synthesize("hello", voice=voice, format="flac", temperature=1).key("service/1")
-    assert rows[1] == Synthesize("hello", voice=voice, format="flac").key("service/1")
+        assert rows[0] == Synthesize("hello", voice=voice, format="flac", temperature=1).compute_key(
+            "service/1"
+        )
+    assert rows[1] == Synthesize("hello", voice=voice, format="flac").compute_key("service/1")
 
 
 def test_a_recording_has_one_key_however_it_is_given(lab, tmp_path):
@@ -102,7 +104,7 @@ def test_a_recording_has_one_key_however_it_is_given(lab, tmp_path):
     path.write_bytes(data)
     cells = pd.Series([clip, data, path, str(path)], dtype=object)
     rows = batch.plan_transcription(pd.DataFrame({"audio": cells}), lab).rows
-    assert set(rows) == {Transcribe(clip).key("service/1")}
+    assert set(rows) == {Transcribe(clip).compute_key("service/1")}
 
 
 def test_rows_that_share_options_are_each_checked_for_their_own(lab):
@@ -113,9 +115,11 @@ def test_rows_that_share_options_are_each_checked_for_their_own(lab):
     one, word, float_one, text, none, empty = batch.plan_synthesis(
         frame, lab, voice=voice, temperature="mine"
     ).rows
-    assert one == Synthesize("hello", voice=voice, format="flac", temperature=1).key("service/1")
-    assert float_one == Synthesize("again", voice=voice, format="flac", temperature=1).key("service/1")
-    assert none == Synthesize("hello", voice=voice, format="flac").key("service/1")
+    assert one == Synthesize("hello", voice=voice, format="flac", temperature=1).compute_key("service/1")
+    assert float_one == Synthesize("again", voice=voice, format="flac", temperature=1).compute_key(
+        "service/1"
+    )
+    assert none == Synthesize("hello", voice=voice, format="flac").compute_key("service/1")
     assert [error.parameter for error in (word, text, empty)] == ["temperature", "temperature", "text"]
 
 
@@ -126,9 +130,9 @@ def test_rows_that_share_options_are_each_checked_for_their_own(lab):
 def test_a_text_is_refused_however_many_were_allowed(lab, texts, what):
     frame = pd.DataFrame({"text": pd.Series(texts, dtype=object)})
     first, second = batch.plan_translation(frame, lab, source_lang="en", target_lang="ja").rows
-    assert first == Translate("hello", source_lang="en", target_lang="ja").key("service/1")
+    assert first == Translate("hello", source_lang="en", target_lang="ja").compute_key("service/1")
     with pytest.raises(InvalidRequestError, match=what) as whole:
-        Translate(texts[1], source_lang="en", target_lang="ja").key("service/1")
+        Translate(texts[1], source_lang="en", target_lang="ja").compute_key("service/1")
     assert str(second) == str(whole.value)
 
 
@@ -138,4 +142,4 @@ def test_many_combinations_of_options_are_not_kept_for_ever(lab):
     plan = batch.plan_translation(frame, lab, context="context", source_lang="en", target_lang="ja")
     assert len(set(plan.rows)) == count
     last = Translate("hello", source_lang="en", target_lang="ja", context=f"number {count - 1}")
-    assert plan.rows[-1] == last.key("service/1")
+    assert plan.rows[-1] == last.compute_key("service/1")

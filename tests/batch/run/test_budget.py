@@ -126,7 +126,7 @@ def test_a_budget_is_passed_by_no_more_than_the_estimates_of_the_calls_under_way
             seconds = call.characters * real
             spent += seconds
             excess = max(excess, 0) + max(0.0, seconds - reserved.audio_s)
-            spending.settle(call, Outcome("ok", audio_s=seconds), reserved)
+            spending.release_and_count(call, Outcome("ok", audio_s=seconds), reserved)
     assert spent <= limit + excess + 1e-6
     if stopped:
         first = "is less than the" in spending.reason

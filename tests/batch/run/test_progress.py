@@ -92,7 +92,7 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
 
 def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
     shown = []
-    monkeypatch.setattr(progress, "_in_notebook", lambda: True)
+    monkeypatch.setattr(progress, "_is_in_notebook", lambda: True)
     monkeypatch.setattr("IPython.display.display", lambda *values, **_: shown.extend(values))
     batch.translate(texts(3), reverser, store=store, **EN_JA)
     (preview,) = shown

@@ -107,8 +107,8 @@ def test_a_time_that_is_none_is_refused_before_anything_is_sent(server, lab, htt
 
 
 def test_the_time_of_a_call_is_no_part_of_its_key(wav):
-    assert Translate("a", **MEANT, timeout=3).key("s") == Translate("a", **MEANT).key("s")
-    assert Transcribe(wav, timeout=3).key("s") == Transcribe(wav).key("s")
+    assert Translate("a", **MEANT, timeout=3).compute_key("s") == Translate("a", **MEANT).compute_key("s")
+    assert Transcribe(wav, timeout=3).compute_key("s") == Transcribe(wav).compute_key("s")
 
 
 # -- headers of all calls

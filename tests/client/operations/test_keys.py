@@ -150,7 +150,7 @@ def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):
 @pytest.mark.parametrize("vad", [True, np.bool_(True), False])
 def test_true_and_false_are_no_mode(lab, wav, tmp_path, vad):
     with pytest.raises(InvalidRequestError, match="vad"):
-        Transcribe(wav, vad=vad).key(SERVICE)
+        Transcribe(wav, vad=vad).compute_key(SERVICE)
     with pytest.raises(InvalidRequestError, match="vad"):
         sl.batch.plan_transcription(pd.DataFrame({"audio": [wav]}), lab, store=tmp_path, vad=vad)
 
@@ -167,15 +167,22 @@ def test_of_translation(lab, tmp_path, name, always, values):
 
 @pytest.mark.parametrize("zero", [-0.0, np.float64(-0.0), np.float32(-0.0)])
 def test_minus_zero_is_zero(http, wav, zero):
-    keys = {Transcribe(wav, temperature=value, frequency_penalty=value).key(SERVICE) for value in (0, zero)}
-    spoken = {Synthesize("あ", voice=http.VOICE_ID, temperature=value).key(SERVICE) for value in (0, zero)}
+    keys = {
+        Transcribe(wav, temperature=value, frequency_penalty=value).compute_key(SERVICE)
+        for value in (0, zero)
+    }
+    spoken = {
+        Synthesize("あ", voice=http.VOICE_ID, temperature=value).compute_key(SERVICE) for value in (0, zero)
+    }
     assert (len(keys), len(spoken)) == (1, 1)
 
 
 def test_the_keys_of_calls_are_pinned(http, wav):
     voice = http.VOICE_ID
     spoken = {"voice_id": voice, "text": "あ", "format": "wav", "sample_rate": 24_000, "temperature": None}
-    assert Synthesize("あ", voice=voice).key("s") == compute_request_key("synthesize", spoken, service="s")
+    assert Synthesize("あ", voice=voice).compute_key("s") == compute_request_key(
+        "synthesize", spoken, service="s"
+    )
     heard = {
         "audio": hashlib.sha256(wav).hexdigest(),
         "language": None,
@@ -191,9 +198,9 @@ def test_the_keys_of_calls_are_pinned(http, wav):
         "speech_pad_ms": 200,
         "min_segment_duration": 1.5,
     }
-    assert Transcribe(wav).key("s") == compute_request_key("transcribe", heard, service="s")
+    assert Transcribe(wav).compute_key("s") == compute_request_key("transcribe", heard, service="s")
     said = {"text": "あ", **LANGUAGES, "keywords": [], "context": None, "model": None}
-    assert Translate("あ", **LANGUAGES).key("s", 1) == compute_request_key(
+    assert Translate("あ", **LANGUAGES).compute_key("s", 1) == compute_request_key(
         "translate", said, service="s", repeat=1
     )
 
@@ -223,10 +230,10 @@ def test_an_operation_is_performed_as_the_method_would(lab, http, wav):
 def test_words_that_can_be_read_once_are_not_lost(wav):
     terms = ["a", "b"]
     translate = Translate("x", keywords=iter(terms), **LANGUAGES)
-    assert translate.key(SERVICE) == Translate("x", keywords=terms, **LANGUAGES).key(SERVICE)
+    assert translate.compute_key(SERVICE) == Translate("x", keywords=terms, **LANGUAGES).compute_key(SERVICE)
     assert translate.request.keywords == ("a", "b")
     transcribe = Transcribe(wav, hotwords=iter(terms))
-    assert transcribe.key(SERVICE) == Transcribe(wav, hotwords=terms).key(SERVICE)
+    assert transcribe.compute_key(SERVICE) == Transcribe(wav, hotwords=terms).compute_key(SERVICE)
     assert transcribe.options.hotwords == terms
 
 

@@ -117,7 +117,10 @@ def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path, filled):
         with Store(tmp_path) as store:
             kept = Translate("b", **meant)
             store.put(
-                kept.key(SERVICE), operation="translate", request=kept.parameters, response={"text": "B"}
+                kept.compute_key(SERVICE),
+                operation="translate",
+                request=kept.parameters,
+                response={"text": "B"},
             )
     with Client(store=tmp_path, mode="replay") as lab:
         with pytest.raises(ReplayMiss) as caught:

@@ -42,7 +42,7 @@ ERROR = ServerError("x")
 def goes_on(attempts, *, others=True, free=False, **patience):
     limits = Patience(**{**vars_of(SINGLE), **patience})
     call = ScheduledCall(Scheduler(FakeClock(), Half()), limits, 16, free=free)
-    return [call.record_failure(one, unpaused=0.0, others=others) for one in attempts]
+    return [call.record_failure_and_can_retry(one, unpaused=0.0, others=others) for one in attempts]
 
 
 def vars_of(patience):
@@ -363,7 +363,7 @@ def test_a_pause_ends_on_a_loop_whose_neighbor_has_gone():
     async def fail():
         for _ in range(4):
             place = await call_of(scheduler).wait_for_place()
-            assert call_of(scheduler).schedule_retry(failure(429, 0.2), place) is not None
+            assert call_of(scheduler).end_attempt_and_compute_delay(failure(429, 0.2), place) is not None
 
     async def leave():
         with pytest.raises(TimeoutError):
@@ -414,7 +414,7 @@ def test_a_pause_is_told_to_those_who_show_it():
         scheduled = call_of(scheduler, group=group)
         place = await scheduled.wait_for_place()
         assert group.find_pause() is None
-        scheduled.schedule_retry(failure(429, 48.0), place)
+        scheduled.end_attempt_and_compute_delay(failure(429, 48.0), place)
         what, seconds = group.find_pause()
         assert what == "the service's quota"
         assert 48 <= seconds < 48.3

@@ -24,8 +24,8 @@ from speechlab.metrics import (
 from speechlab.metrics._statistics.mapsswe import (
     compute_segment_differences,
     count_errors_by_place,
+    count_errors_by_segment,
     mapsswe,
-    segments,
 )
 from speechlab.metrics._statistics.significance import compute_sign_flip_p
 from support import adversarial
@@ -86,7 +86,10 @@ def test_segments_and_z_are_those_of_sc_stats(rates, seed, vocabulary, expected)
 )
 def test_segments(reference, first, second, expected):
     said = reference.split()
-    assert segments(*(count_errors_by_place(said, heard.split()) for heard in (first, second))) == expected
+    assert (
+        count_errors_by_segment(*(count_errors_by_place(said, heard.split()) for heard in (first, second)))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(

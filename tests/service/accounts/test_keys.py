@@ -309,7 +309,7 @@ def test_s17_and_neither_does_it_count_over_a_websocket(stage, talk, tmp_path):
 def test_what_clients_leave_is_no_failure(command, database):
     for status in ("completed", "cancelled", "cancelled", "backend_error", "partial_backend_error"):
         row = UsageRow(1.0, "k", "tts", "http", "q", "q", 1, 1, 1, 1.0, 0, 0, status)
-        Ledger(database).add_row(row)
+        Ledger(database).queue_row(row)
     waited(Ledger(database), 5)
     (total,) = Ledger(database).sum_usage(())
     assert (total.operations, total.failed, total.cancelled) == (5, 2, 2)

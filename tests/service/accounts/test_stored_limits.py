@@ -33,17 +33,17 @@ def test_a_keys_own_limits_go_before_those_of_every_key(own, every):
 
 def test_limits_are_kept_changed_and_taken_back(database):
     limits = StoredLimits(database)
-    limits.change("all", {"requests_per_minute": 5, "concurrent": 1})
-    limits.change("k", {"concurrent": 0})
+    limits.change_limits("all", {"requests_per_minute": 5, "concurrent": 1})
+    limits.change_limits("k", {"concurrent": 0})
     again = StoredLimits(database)
-    assert again.limits_of("k") == KeyLimits(requests_per_minute=5, concurrent=0)
-    assert again.limits_of("other") == KeyLimits(requests_per_minute=5, concurrent=1)
-    limits.change("k", {"concurrent": None})
-    assert set(again.own_limits()) == {"all"}
+    assert again.read_effective_limits("k") == KeyLimits(requests_per_minute=5, concurrent=0)
+    assert again.read_effective_limits("other") == KeyLimits(requests_per_minute=5, concurrent=1)
+    limits.change_limits("k", {"concurrent": None})
+    assert set(again.read_set_limits()) == {"all"}
     for wrong in ({"words_per_minute": 1}, {"concurrent": -1}, {"concurrent": 10**16}):
         with pytest.raises(InvalidRequestError):
-            limits.change("k", wrong)
-    assert again.limits_of("k").concurrent == 1
+            limits.change_limits("k", wrong)
+    assert again.read_effective_limits("k").concurrent == 1
 
 
 def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, tmp_path):
@@ -55,7 +55,7 @@ def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, 
             client.configure(voice_id=service.voice("plain"), format="pcm")
             assert greedy.speak(**good).status == 200
             client.speak("Hello.")
-            limits.change(stored.key_id, {"requests_per_minute": 1})
+            limits.change_limits(stored.key_id, {"requests_per_minute": 1})
             assert greedy.speak(**good).status == 200
             reply = greedy.speak(**good)
             body = error_body(reply, 429, "ErrRateLimited")
@@ -65,8 +65,8 @@ def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, 
             client.send(type="tts.speak", text="Hello.")
             assert client.event()["code"] == "rate_limited"
             assert service.http.speak(**good).status == 200  # another key
-            limits.change(stored.key_id, {"requests_per_minute": 0})
-            limits.change("all", {"requests_per_minute": 1})
+            limits.change_limits(stored.key_id, {"requests_per_minute": 0})
+            limits.change_limits("all", {"requests_per_minute": 1})
             assert [greedy.speak(**good).status for _ in range(2)] == [200, 200]
             assert [service.http.speak(**good).status for _ in range(2)] == [200, 429]
 
@@ -81,20 +81,20 @@ def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_tog
             Http(service.http.base_url, KeyStore(database).create_key("another")[1]),
         )
         good = {"voice_id": service.voice("plain"), "text": "Hello.", "format": "pcm"}
-        limits.change("service:tts", {"requests_per_minute": 2})
+        limits.change_limits("service:tts", {"requests_per_minute": 2})
         assert [http.speak(**good).status for http in (service.http, another)] == [200, 200]
         body = error_body(another.speak(**good), 429, "ErrRateLimited")
         assert body["context"] == ["tts", "service_limit"]
         assert "may make 2 requests a minute" in body["error"]
-        limits.change("service:tts", {"requests_per_minute": 0})
+        limits.change_limits("service:tts", {"requests_per_minute": 0})
         assert another.speak(**good).status == 200
-        limits.change("service:tts", {"requests_per_minute": None})
+        limits.change_limits("service:tts", {"requests_per_minute": None})
         assert (
             "may make 1 request a minute" in error_body(another.speak(**good), 429, "ErrRateLimited")["error"]
         )
         text = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
         assert service.http.translate(**text).status == 200
-        limits.change("service:translate", {"requests_per_minute": 1})
+        limits.change_limits("service:translate", {"requests_per_minute": 1})
         assert [service.http.translate(**text).status for _ in range(2)] == [200, 429]
 
 

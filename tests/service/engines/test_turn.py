@@ -21,7 +21,7 @@ from speechlab.service._keys import Principal
 class Rows(list):
     """Stands for a ledger."""
 
-    add_row = list.append
+    queue_row = list.append
 
 
 def make_turn(queue_limit: int = 4) -> tuple[Turn, Rows]:

@@ -333,15 +333,15 @@ def test_an_engine_in_use_is_not_let_go():
             concurrency=1,
             queue_limit=2,
         )
-        assert not await lane.unload_idle(0)
-        lane.get_engine()
+        assert not await lane.unload_if_idle(0)
+        lane.get_or_create_engine()
         async with lane.admit_request("tts") as admission:
             await lane.run_task(admission, lambda: None)
-            assert not await lane.unload_idle(0)
-        assert not await lane.unload_idle(60)
-        assert await lane.unload_idle(0)
+            assert not await lane.unload_if_idle(0)
+        assert not await lane.unload_if_idle(60)
+        assert await lane.unload_if_idle(0)
         assert not lane.has_engine
         assert len(engine.closed) == 1
-        assert not await lane.unload_idle(0)
+        assert not await lane.unload_if_idle(0)
 
     asyncio.run(main())

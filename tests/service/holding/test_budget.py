@@ -33,7 +33,7 @@ def test_no_key_takes_more_than_the_limit_and_none_loses_its_share(limit, steps)
             used[owner] = 0
         else:
             total, inside = sum(used.values()), {key for key in used if used[key]} | {owner}
-            admitted = shares.take(owner, amount)
+            admitted = shares.try_take(owner, amount)
             used[owner] += amount * admitted
             if total + amount <= limit:
                 assert admitted
@@ -47,7 +47,7 @@ def test_no_key_takes_more_than_the_limit_and_none_loses_its_share(limit, steps)
 @given(pieces=st.lists(st.binary(max_size=300).map(lambda piece: piece * 4_000), max_size=6))
 def test_what_is_held_comes_back_from_memory_and_from_disk(pieces):
     budget = BytesBudget(2**30)
-    held = budget.hold_bytes("key", "tts")
+    held = budget.open_held_bytes("key", "tts")
     for piece in pieces:
         held.write(piece)
     whole = b"".join(pieces)
@@ -63,7 +63,7 @@ def test_what_is_held_comes_back_from_memory_and_from_disk(pieces):
 
 
 def test_a_disk_that_is_full_is_503(tmp_path):
-    held = BytesBudget(2**30, tmp_path / "no such folder").hold_bytes("key", "tts")
+    held = BytesBudget(2**30, tmp_path / "no such folder").open_held_bytes("key", "tts")
     held.write(bytes(BLOCK_BYTES))
     with pytest.raises(Fault) as caught:
         held.write(b"x")

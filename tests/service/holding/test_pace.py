@@ -41,7 +41,7 @@ def ended_after(steps: list[tuple[float, int]], window_s: float, least: int) -> 
         pace, waited = Pace(window_s, least), 0.0
         for pause, count in steps:
             try:
-                await pace.wait_for(asyncio.sleep(pause))
+                await pace.wait_within_pace(asyncio.sleep(pause))
             except TimeoutError:
                 return asyncio.get_running_loop().time()
             waited += pause

@@ -202,14 +202,14 @@ def test_it_stops_when_no_user_ever_comes(start, tmp_path):
 
 
 def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path):
-    from speechlab.service._server.server import remove_and_count_users
+    from speechlab.service._server.server import count_users_and_remove_stale
 
     path = tmp_path / "new.lock"
     path.touch()
-    assert remove_and_count_users(tmp_path) == 1
+    assert count_users_and_remove_stale(tmp_path) == 1
     assert path.exists()
     os.utime(path, (1, 1))
-    assert remove_and_count_users(tmp_path) == 0
+    assert count_users_and_remove_stale(tmp_path) == 0
     assert not path.exists()
 
 

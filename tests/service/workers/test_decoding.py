@@ -64,10 +64,10 @@ def usual():
 
 def decoded(decoders: Decoders, data: bytes, rate: int) -> np.ndarray:
     budget = BytesBudget(2**30)
-    recording, samples = budget.hold_bytes("key", "asr"), budget.hold_bytes("key", "asr")
+    recording, samples = budget.open_held_bytes("key", "asr"), budget.open_held_bytes("key", "asr")
     recording.write(data)
     try:
-        decoders.decode(recording, samples, rate)
+        decoders.decode_into(recording, samples, rate)
         return np.frombuffer(samples.view(), dtype=np.float32)
     finally:
         recording.close()
@@ -195,10 +195,10 @@ def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
 def test_idle_decoders_end_and_come_back(usual):
     one = usual
     decoded(one, tone(), RATE)
-    assert not one.close_idle(60)
-    assert one.close_idle(0)
+    assert not one.end_idle_processes(60)
+    assert one.end_idle_processes(0)
     assert one.running_count == 0
-    assert not one.close_idle(0)
+    assert not one.end_idle_processes(0)
     assert len(decoded(one, tone(), RATE)) == RATE // 2
 
 

@@ -74,7 +74,7 @@ def test_a_long_text_comes_back_whole(usual):
 @posix
 @pytest.mark.engines
 def test_a_reader_that_crashes_is_replaced(usual):
-    usual.close_idle(0)  # so that the newest is the one that is asked
+    usual.end_idle_processes(0)  # so that the newest is the one that is asked
     expected = usual.english("Again.")
     worker, reasons = newest_worker(MODULE), []
     worker.suspend()
@@ -116,7 +116,7 @@ def test_without_a_process_nothing_is_read(readers, monkeypatch):
 @pytest.mark.engines
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
 def test_a_reader_knows_no_key_and_listens_to_nobody(usual):
-    usual.close_idle(0)
+    usual.end_idle_processes(0)
     usual.english("x")
     worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
@@ -139,10 +139,10 @@ def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
 @pytest.mark.engines
 def test_idle_readers_end_and_come_back(usual):
     usual.english("x")
-    assert not usual.close_idle(60)
-    assert usual.close_idle(0)
+    assert not usual.end_idle_processes(60)
+    assert usual.end_idle_processes(0)
     assert usual.running_count == 0
-    assert not usual.close_idle(0)
+    assert not usual.end_idle_processes(0)
     assert usual.english("x")
 
 

@@ -48,7 +48,7 @@ class SoundPart:
     rate: int | None = None  # likewise
     is_file: bool = False  # whether libsndfile reads the file as it is, and all of this part
 
-    def read(self, data: Bytes) -> bytes:
+    def read_for_decoder(self, data: Bytes) -> bytes:
         """Return the bytes for a decoder."""
         if self.head or len(self.spans) > 1:
             return b"".join([self.head, *(data[start:end] for start, end in self.spans)])
@@ -151,7 +151,7 @@ def _measure_tag(head: bytes, data: Bytes | memoryview, position: int) -> int:
     return 0
 
 
-def starts_sound(data: Bytes, position: int) -> AudioFormat | None:
+def find_format_at(data: Bytes, position: int) -> AudioFormat | None:
     """Return the format of the file that begins at a position in another one; None if there is none."""
     head = bytes(data[position : position + 12])
     try:
@@ -160,7 +160,7 @@ def starts_sound(data: Bytes, position: int) -> AudioFormat | None:
         return None
 
 
-def refuse_other_stream(position: int, found: tuple[int, int], first: tuple[int, int]) -> None:
+def check_same_layout(position: int, found: tuple[int, int], first: tuple[int, int]) -> None:
     """Raise if a stream has not the rate and the channels of the first one in its file."""
     if found != first:
         rate, channels = found

@@ -8,8 +8,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import import_lazily
-from speechlab.audio._codec.containers import refuse_other_stream
-from speechlab.audio._codec.layout import survey
+from speechlab.audio._codec.containers import check_same_layout
+from speechlab.audio._codec.layout import detect_sound_layout
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, to_samples
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
@@ -133,16 +133,18 @@ class _Blocks:
 
 def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, AudioFormat]:
     """Samples, their rate in Hz, and the detected format of the file; see :func:`speechlab.audio.decode`."""
-    source_format, parts = survey(data)
+    source_format, parts = detect_sound_layout(data)
     is_plain = all(part.pcm for part in parts)
     blocks: _Blocks | None = None
     for part in parts:
-        for rate, block in _read_plain_wav(part, data) if is_plain else read_part(part, data, source_format):
+        for rate, block in (
+            _read_plain_wav(part, data) if is_plain else read_part_blocks(part, data, source_format)
+        ):
             found = (rate, block.shape[1])
             if blocks is None:
                 blocks = _Blocks(limits, *found, len(data), full_scale=32_768 if is_plain else 1)
                 blocks.check(sum(part.frames or 0 for part in parts))  # before it takes memory
-            refuse_other_stream(part.start, found, (blocks.sample_rate, blocks.channels))
+            check_same_layout(part.start, found, (blocks.sample_rate, blocks.channels))
             blocks.add(block)
     assert blocks is not None
     try:
@@ -161,7 +163,7 @@ def _read_plain_wav(part: SoundPart, data: bytes) -> Iterator[tuple[int, NDArray
         yield rate, np.frombuffer(data, "<i2", count * channels, start).reshape(-1, channels)
 
 
-def read_part(
+def read_part_blocks(
     part: SoundPart, data: Bytes, source_format: AudioFormat
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of a stream, shape (frames, channels), at least one.
@@ -172,18 +174,23 @@ def read_part(
     import soundfile
 
     if source_format is not AudioFormat.MP3:
-        with suppress(soundfile.LibsndfileError), soundfile.SoundFile(BytesIO(part.read(data))) as file:
-            yield from read_file(file, part)
+        with (
+            suppress(soundfile.LibsndfileError),
+            soundfile.SoundFile(BytesIO(part.read_for_decoder(data))) as file,
+        ):
+            yield from read_file_blocks(file, part)
             return
-    yield from _check_frame_count(_read_blocks_with_av(part, data, source_format), part, source_format)
+    yield from _iter_and_check_frame_count(
+        _read_blocks_with_av(part, data, source_format), part, source_format
+    )
 
 
-def read_file(file: soundfile.SoundFile, part: SoundPart) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part`."""
-    yield from _check_frame_count(_read_blocks(file), part, file.format)
+def read_file_blocks(file: soundfile.SoundFile, part: SoundPart) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part_blocks`."""
+    yield from _iter_and_check_frame_count(_read_blocks(file), part, file.format)
 
 
-def _check_frame_count(
+def _iter_and_check_frame_count(
     blocks: Iterator[tuple[int, NDArray[np.float32]]], part: SoundPart, name: str
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the blocks; raise at the end if there are fewer frames than the container says."""
@@ -219,7 +226,7 @@ def _read_blocks_with_av(
     left, name = part.frames, source_format.upper()
     try:
         # The format is given, so that only the demuxer of the detected format reads untrusted bytes.
-        with av.open(BytesIO(part.read(data)), mode="r", format=source_format.value) as container:
+        with av.open(BytesIO(part.read_for_decoder(data)), mode="r", format=source_format.value) as container:
             if not container.streams.audio:
                 raise AudioDecodeError(f"the {name} file has no audio")
             stream = container.streams.audio[0]

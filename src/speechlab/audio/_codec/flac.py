@@ -65,7 +65,7 @@ def _read_total_samples(data: Bytes, start: int) -> int:
 
 def _list_last_frame_ends(data: Bytes, start: int, end: int) -> list[int]:
     """Return the numbers of samples at the end of each of the last frames of a stream."""
-    kind = _read_kind(data, start, end)
+    kind = _read_first_frame_kind(data, start, end)
     if kind is None:
         return []
     longest = int.from_bytes(data[start + 15 : start + 18], "big") or _WINDOW  # of its frames, in bytes
@@ -80,7 +80,7 @@ def _is_one_stream(data: Bytes, start: int) -> bool:
     size = len(data)
     if size - start < _SMALL:
         return _STREAM.search(data, start + 4) is None
-    kind = _read_kind(data, start, size)
+    kind = _read_first_frame_kind(data, start, size)
     if kind is None:
         return False
     places = [kind.at + (size - kind.at) * step // _PLACES for step in range(1, _PLACES)]
@@ -98,7 +98,7 @@ class _StreamKind(NamedTuple):
     block: int  # samples in each frame but the last one; 0 if that varies
 
 
-def _read_kind(data: Bytes, start: int, end: int) -> _StreamKind | None:
+def _read_first_frame_kind(data: Bytes, start: int, end: int) -> _StreamKind | None:
     """Read the first frame, behind the blocks of metadata."""
     at = start + 4
     while at + 4 <= end:

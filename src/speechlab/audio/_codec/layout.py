@@ -37,7 +37,7 @@ class SoundLayout(NamedTuple):
     parts: list[SoundPart]
 
 
-def survey(data: Bytes) -> SoundLayout:
+def detect_sound_layout(data: Bytes) -> SoundLayout:
     """Find the sound of a file.
 
     Raises:

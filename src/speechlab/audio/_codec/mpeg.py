@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab.audio._codec.containers import (
     SoundPart,
+    check_same_layout,
     check_stream_count,
+    find_format_at,
     is_mp3_header,
-    refuse_other_stream,
     skip_tags,
-    starts_sound,
 )
 from speechlab.errors import AudioDecodeError
 
@@ -106,7 +106,7 @@ def find_mp3_streams(data: Bytes, position: int) -> list[SoundPart]:
             streams.append(_Stream(at, kind, header))
             check_stream_count(len(streams), at)
             first, span = streams[0].kind, at
-            refuse_other_stream(at, kind[:2], first[:2])
+            check_same_layout(at, kind[:2], first[:2])
         streams[-1].frames += 1
         at = end
     return [stream.build_part() for stream in streams]
@@ -185,7 +185,7 @@ def _find_next_frame(data: Bytes, position: int) -> int:
         zeros += 1
     if is_mp3_header(data[zeros : zeros + 4]):
         return zeros
-    if other := starts_sound(data, at):
+    if other := find_format_at(data, at):
         raise AudioDecodeError(f"at byte {at:,} of the MP3 file begins another file ({other.upper()})")
     following = _find_frame_pair(data, at, len(data))
     if following >= 0:

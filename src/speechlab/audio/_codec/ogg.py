@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import SoundPart, check_stream_count, skip_tags, starts_sound
+from speechlab.audio._codec.containers import SoundPart, check_stream_count, find_format_at, skip_tags
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _find_next_page(data: Bytes, position: int) -> int:
     at = skip_tags(data, position)
     if at == len(data) or data[at : at + 4] == b"OggS":
         return at
-    if other := starts_sound(data, at):
+    if other := find_format_at(data, at):
         raise AudioDecodeError(f"at byte {at:,} of the OGG file begins another file ({other.upper()})")
     following = data.find(b"OggS", at)
     if following >= 0:

@@ -31,7 +31,7 @@ _MAX_CHUNKS = 4_096
 _MAX_CHUNKS_BEHIND = 64
 
 
-def is_placeholder(size: int) -> bool:
+def is_placeholder_size(size: int) -> bool:
     """Return whether the declared size of a data chunk is one that no recording has, for an unknown length."""
     if size == 0 or size < 1_000_000_000:
         return size == 0
@@ -64,7 +64,7 @@ def find_wav_streams(data: Bytes, position: int) -> list[SoundPart]:
     """
     parts: list[SoundPart] = []
     while True:
-        part, end = _read_file(data, position)
+        part, end = _read_wav_file(data, position)
         parts.append(part)
         check_stream_count(len(parts), position)
         position = skip_padding(data, skip_tags(data, end))
@@ -87,7 +87,7 @@ def skip_padding(data: Bytes, position: int) -> int:
     return len(data)
 
 
-def _read_file(data: Bytes, position: int) -> tuple[SoundPart, int]:
+def _read_wav_file(data: Bytes, position: int) -> tuple[SoundPart, int]:
     """Return the sound of the WAV file at a position, and where the file ends."""
     layout, spans, head, at, is_true = b"", list[tuple[int, int]](), b"", position + 12, position == 0
     riff = int.from_bytes(data[position + 4 : position + 8], "little")
@@ -127,7 +127,7 @@ def _find_data_end(data: Bytes, start: int, declared: int, file_size: int) -> tu
     A size of the whole file that is a placeholder says that the writer could not go back, and had to guess the other.
     """
     available = len(data) - start
-    is_guess = is_placeholder(declared) or is_placeholder(file_size)
+    is_guess = is_placeholder_size(declared) or is_placeholder_size(file_size)
     if declared <= available and not (is_guess and declared < available):
         return start + declared, True
     if declared <= available and _has_chunks_only(data, start + declared):
@@ -176,7 +176,7 @@ def _build_part(
     return SoundPart(position, spans, head, pcm, frames, is_file=is_true)
 
 
-def close_wav(data: bytes) -> bytes:
+def set_wav_sizes(data: bytes) -> bytes:
     """Return one WAV file with its true sizes, where they were left open or files stand behind each other.
 
     Raises:
@@ -191,7 +191,7 @@ def close_wav(data: bytes) -> bytes:
             text = f"at byte {other.start:,} begins another WAV file, of another layout than the first"
             raise AudioDecodeError(text)
     spans = tuple(span for part in (first, *others) for span in part.spans)
-    return _build_part(0, spans, first.head[:-4], b"", is_true=False).read(data)
+    return _build_part(0, spans, first.head[:-4], b"", is_true=False).read_for_decoder(data)
 
 
 def check_wav(data: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ BOOKKEEPING = {
 }
 
 
-def check_unique(frame: pd.DataFrame) -> None:
+def check_unique_columns(frame: pd.DataFrame) -> None:
     """Refuse a table with several columns of one name."""
     if not frame.columns.is_unique:
         twice = sorted(map(repr, frame.columns[frame.columns.duplicated()]))
@@ -75,7 +75,7 @@ def build_frame(lines: Sequence[Sequence[Any]], kinds: Mapping[str, str]) -> pd.
 def build_column(values: list[Any], kind: str, index: pd.Index[Any]) -> pd.Series[Any]:
     """Return a typed column of plain values."""
     # the dtype of pandas for text, also for columns without values
-    text = text_dtype()
+    text = get_text_dtype()
     typed: Any = values
     dtype: Any = kind
     if kind == "status":

@@ -27,7 +27,7 @@ _LANGUAGE_PARAMETERS = frozenset({"language", "source_lang", "target_lang"})
 _TERM_PARAMETERS = frozenset({"keywords", "hotwords"})
 
 
-def collect_types(options: type) -> dict[str, str]:
+def collect_annotation_texts(options: type) -> dict[str, str]:
     """Return the types of a TypedDict's entries as they are written in the source."""
     return {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()}
 
@@ -134,14 +134,16 @@ class Parameters:
         return {name: value for name, value in self.same.items() if value is not None}
 
 
-def sort_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str]) -> Parameters:
+def split_columns_and_values(
+    given: Mapping[str, Any], have: Sequence[Any], numbers: Collection[str]
+) -> Parameters:
     """Sort arguments into columns and values by the rule of :class:`Column`."""
     same, columns = {}, {}
     for name, value in given.items():
         if isinstance(value, Value):
             same[name] = _normalize_terms_parameter(name, to_python_number(value.value))
         elif isinstance(value, Column) or (
-            isinstance(value, str) and value in have and not _is_named_value(name, value)
+            isinstance(value, str) and value in have and not _is_known_parameter_value(name, value)
         ):
             column = value.name if isinstance(value, Column) else value
             if column not in have:
@@ -154,7 +156,7 @@ def sort_parameters(given: Mapping[str, Any], have: Sequence[Any], numbers: Coll
     return Parameters(same, columns)
 
 
-def _is_named_value(name: str, value: str) -> bool:
+def _is_known_parameter_value(name: str, value: str) -> bool:
     """Return whether a string is one of the named values of a parameter."""
     if name in _LANGUAGE_PARAMETERS:  # not any code: "to" and "id" are language codes, but more often columns
         return bool(_LANGUAGE_TAG.fullmatch(value)) and re.split("[-_]", value.lower())[0] in set(Language)
@@ -226,7 +228,7 @@ def _check_text_value(parameter: str, value: str, have: Sequence[Any], numbers: 
         noun = "language code, such as 'ja'" if lacking_tag else "number"
         message = f"{parameter} {value!r:.60} is no {noun}, and no column; the table has {names}"
         raise InvalidRequestError(message, parameter=parameter)
-    if parameter not in _FREE_TEXT_PARAMETERS or _is_named_value(parameter, value):
+    if parameter not in _FREE_TEXT_PARAMETERS or _is_known_parameter_value(parameter, value):
         return
     near = _find_similar_column(value, [name for name in have if isinstance(name, str)])
     if near is not None:
@@ -273,7 +275,7 @@ def is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(source, str | os.PathLike)
 
 
-def check_recording(source: object, column: object) -> bytes | AudioClip | str | os.PathLike[str]:
+def check_recording_cell(source: object, column: object) -> bytes | AudioClip | str | os.PathLike[str]:
     """Return a cell that holds a recording, or the path of one."""
     if isinstance(source, bytes | AudioClip):
         return source
@@ -288,9 +290,9 @@ def check_recording(source: object, column: object) -> bytes | AudioClip | str |
     raise InvalidRequestError(message, parameter=str(column))
 
 
-def read_recording(source: object, column: str) -> bytes | AudioClip:
+def read_recording_cell(source: object, column: str) -> bytes | AudioClip:
     """Return the recording in a cell: the bytes of the named file, or the bytes or clip in the cell."""
-    recording = check_recording(source, column)
+    recording = check_recording_cell(source, column)
     if isinstance(recording, bytes | AudioClip):
         return recording
     path = expand_user_path(recording)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import describe_missing_columns, is_number
 from speechlab._brief import shorten_tracebacks
-from speechlab.batch._plan.columns import check_unique, list_clashing_columns
+from speechlab.batch._plan.columns import check_unique_columns, list_clashing_columns
 from speechlab.batch._store_options import KeepingOptions, StoreLike, use_store
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.store import Store, StoredResult
@@ -40,7 +40,7 @@ class Amounts(NamedTuple):
     audio_s: float = 0.0
     tokens: float = 0
 
-    def add(self, other: Amounts, times: int = 1) -> Amounts:
+    def compute_sum(self, other: Amounts, times: int = 1) -> Amounts:
         """Add other amounts ``times`` times; -1 subtracts them."""
         return Amounts(*(amount + times * more for amount, more in zip(self, other, strict=True)))
 
@@ -221,7 +221,7 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
         raise InvalidRequestError(
             describe_missing_columns(frame.columns, *absent), parameter=str(absent[0])[:60]
         )
-    check_unique(frame)
+    check_unique_columns(frame)
     for name in step.needs:
         if frame[name].ndim > 1:  # a part of the labels of several columns
             labels = ", ".join(repr(label) for label in frame.columns.tolist() if label[0] == name)

@@ -10,11 +10,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from speechlab._arguments import is_dask
+from speechlab._arguments import is_dask_frame
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.tables import FILES_ALLOWED, check_file, read_column_names, read_pieces
+from speechlab.tables import FILES_ALLOWED, check_table_path, read_column_names, read_pieces
 
 # A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV,
 # TSV or
@@ -66,9 +66,9 @@ def open_source(source: Table, column: str) -> TableSource:
         return TableSource(whole=frame, columns=_list_column_labels(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
         path = expand_user_path(source)
-        check_file(path)
+        check_table_path(path)
         return TableSource(path=path, columns=read_column_names(path))
-    if is_dask(source):
+    if is_dask_frame(source):
         return TableSource(frames=Partitions(source), columns=tuple(source.columns))
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
         return _build_iterable_source(source)

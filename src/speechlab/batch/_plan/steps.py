@@ -19,11 +19,11 @@ from speechlab.batch._plan.parameters import (
     TranscriptionParameters,
     TranslationParameters,
     check_text_cell,
-    collect_types,
+    collect_annotation_texts,
     is_path,
     measure_duration_s,
-    read_recording,
-    sort_parameters,
+    read_recording_cell,
+    split_columns_and_values,
 )
 from speechlab.client import AsyncClient, Operation, Synthesize, Transcribe, Translate, VoiceCatalogue
 from speechlab.contract import AudioFormat, OperationName, VadMode, Voice, compute_request_key
@@ -66,9 +66,9 @@ class RowStep(ABC):
             raise build_argument_error(self.works_on, column, "the name of a column")
         self._column: Any = column.name if isinstance(column, Column) else column
         self._repeat = int(values.pop("repeat"))
-        types = collect_types(self.parameters)
+        types = collect_annotation_texts(self.parameters)
         numbers = {name for name, kind in types.items() if _NUMBER_TYPE.match(kind)}
-        self._parameters = sort_parameters(values, have, numbers)
+        self._parameters = split_columns_and_values(values, have, numbers)
         self._options: dict[str, dict[str, Any]] = {}
         self.needs = (self._column, *self._parameters.columns.values())
         texts = (at for name, at in self._parameters.columns.items() if name not in numbers)
@@ -101,7 +101,7 @@ class RowStep(ABC):
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         """Return the call for a text or recording."""
 
-    def _to_call(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
+    def _build_planned_call(self, operation: Operation[Any], alike: str, **amounts: Any) -> PlannedCall:
         """Check an operation and return its call. Equal options are checked once for all their rows."""
         options = self._options.get(alike)
         if options is None:
@@ -127,7 +127,7 @@ class RowStep(ABC):
             call.parameters,
             operation.build_record(result),
             result.timing,
-            operation.files(result),
+            operation.collect_files(result),
             audio_s=getattr(result, "duration_s", call.audio_s),  # of speech, else of the recording
             tokens=usage.total_tokens or 0 if usage else 0,
         )
@@ -170,7 +170,7 @@ class SynthesisStep(RowStep):
         text = check_text_cell(cell, self._column)
         voice = self._resolve_voice(given.pop("voice"))
         operation = self._build_operation(text, voice, **{"format": "flac", **given})
-        return self._to_call(operation, alike, characters=len(text))
+        return self._build_planned_call(operation, alike, characters=len(text))
 
     def _build_operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
         kind = options["format"]
@@ -228,8 +228,10 @@ class TranscriptionStep(RowStep):
         _ = self._fit(Transcribe(b"", **{**same, **mode})).options
 
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
-        audio = read_recording(cell, self._column)
-        call = self._to_call(self._fit(Transcribe(audio, **given)), alike, audio_s=measure_duration_s(audio))
+        audio = read_recording_cell(cell, self._column)
+        call = self._build_planned_call(
+            self._fit(Transcribe(audio, **given)), alike, audio_s=measure_duration_s(audio)
+        )
         if isinstance(cell, bytes):
             return call
         # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
@@ -239,11 +241,11 @@ class TranscriptionStep(RowStep):
         operation = cast("Transcribe", call.operation)
         if isinstance(operation.audio, bytes | AudioClip):  # neither changes
             return operation
-        return await asyncio.to_thread(self._reload_operation_audio, operation, call)
+        return await asyncio.to_thread(self._reload_unchanged_audio, operation, call)
 
-    def _reload_operation_audio(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
+    def _reload_unchanged_audio(self, operation: Transcribe, call: PlannedCall) -> Transcribe:
         audio = operation.audio
-        reread = replace(operation, audio=read_recording(audio, self._column))
+        reread = replace(operation, audio=read_recording_cell(audio, self._column))
         if reread.content != call.content:
             name = os.fspath(audio) if is_path(audio) else f"a recording in column {self._column!r}"
             raise AudioDecodeError(f"{name} was changed since the batch was planned; plan it again")
@@ -299,7 +301,7 @@ class TranslationStep(RowStep):
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = check_text_cell(cell, self._column)
         self._check_languages(given)
-        return self._to_call(self._fit(Translate(text, **given)), alike, characters=len(text))
+        return self._build_planned_call(self._fit(Translate(text, **given)), alike, characters=len(text))
 
     @staticmethod
     def to_cells(stored: StoredResult) -> dict[str, Any]:

@@ -27,9 +27,9 @@ from speechlab.batch._run.lease import (
     CallLease,
     LeaseResult,
     LeaseTask,
-    collect_parts,
     notify_worker,
     parse_part,
+    wait_for_and_read_parts,
 )
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallsUnderWay, ResultWriter, build_outcome
 from speechlab.errors import APIConnectionError, InvalidRequestError
@@ -111,7 +111,9 @@ class ClusterWorkers:
         future = self._executor.submit(
             pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
         )
-        remote = asyncio.run_coroutine_threadsafe(_await_result(future), self._executor.loop.asyncio_loop)
+        remote = asyncio.run_coroutine_threadsafe(
+            _await_result_or_error(future), self._executor.loop.asyncio_loop
+        )
         local = asyncio.wrap_future(remote)
         try:
             await asyncio.wait({local, self._end}, return_when=asyncio.FIRST_COMPLETED)
@@ -138,7 +140,7 @@ class ClusterWorkers:
 
     async def read_parts(self, name: str) -> bytes:
         """Return the parts of a lease that is over."""
-        return await asyncio.to_thread(collect_parts, self.folder, name)
+        return await asyncio.to_thread(wait_for_and_read_parts, self.folder, name)
 
     async def notify_workers(self, **what: Any) -> None:
         """Send a message to all workers; a worker that does not listen is left to the end of its lease."""
@@ -298,7 +300,7 @@ class LeaseWindow(CallsUnderWay):
             suspect = self._lost[call.key] >= _LOSSES_BEFORE_ISOLATION
             if lease and suspect:
                 break
-            reserved = self._rules.admit(call)
+            reserved = self._rules.reserve_or_stop(call)
             if reserved is None:
                 break
             lease.append((self._waiting.popleft(), reserved))
@@ -309,7 +311,9 @@ class LeaseWindow(CallsUnderWay):
     async def _run_lease(self, address: str, calls: list[tuple[PlannedCall, Amounts]]) -> None:
         crew = self._crew
         name = f"{self._operation}-{next(crew.numbers)}"
-        share = self._rules.spending.split_off(reduce(Amounts.add, (amounts for _, amounts in calls)))
+        share = self._rules.spending.copy_with_limits(
+            reduce(Amounts.compute_sum, (amounts for _, amounts in calls))
+        )
         lease = CallLease(
             crew.run, name, crew.folder, crew.means, [call for call, _ in calls], crew.rate, share
         )
@@ -318,13 +322,15 @@ class LeaseWindow(CallsUnderWay):
         except asyncio.CancelledError:  # what was paid is kept
             returned = LeaseResult(await crew.read_parts(name))
         try:
-            self._settle_lease(calls, returned)
+            self._keep_results_and_requeue(calls, returned)
         except Exception as error:  # noqa: BLE001 - raised by run, once the other leases have ended
             self._stop_on_error(error)
         for file in crew.folder.glob(f"{name}-*.jsonl"):
             file.unlink(missing_ok=True)
 
-    def _settle_lease(self, calls: list[tuple[PlannedCall, Amounts]], returned: LeaseResult) -> None:
+    def _keep_results_and_requeue(
+        self, calls: list[tuple[PlannedCall, Amounts]], returned: LeaseResult
+    ) -> None:
         """Keep what a lease gave, and take back the calls that were not made."""
         for file, data in returned.files.items():
             self._store.blobs.add_bytes(data, file[file.index(".") :])
@@ -359,7 +365,7 @@ class LeaseWindow(CallsUnderWay):
             self._rules.stop.set(returned.reason)
 
 
-async def _await_result(future: Any) -> Any:
+async def _await_result_or_error(future: Any) -> Any:
     """Return the result of a future, or its error."""
     try:
         return await future

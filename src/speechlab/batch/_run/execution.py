@@ -18,7 +18,7 @@ import orjson
 
 from speechlab.batch._outcome import Outcome, PlannedCall, add_advice, find_user_stacklevel
 from speechlab.batch._plan.plan import Amounts, Chunk, Plan
-from speechlab.batch._run.lease import adopt_parts
+from speechlab.batch._run.lease import adopt_results_of_lost_runs
 from speechlab.batch._run.progress import Tally
 from speechlab.batch._run.rules import Budget, RunRules, Spending, StopSignal
 from speechlab.batch._store_options import is_existing_store
@@ -67,7 +67,7 @@ class ClaimedCalls:
             self._take_stored_results(claimed)
             yield from (call for call in claimed if call.key not in self.found)
 
-    async def wait_for_others(self, stop: StopSignal) -> None:
+    async def wait_for_other_processes(self, stop: StopSignal) -> None:
         """Wait a moment, and take new results of other processes, if calls are left and the run continues."""
         if self.left and not stop.reason:
             await asyncio.sleep(_POLL_S)
@@ -129,7 +129,7 @@ class Execution:
         spending = Spending(self.options["budget"] or Budget())
         rules = RunRules(spending, self.options["max_error_share"], self.stop)
         try:
-            await asyncio.to_thread(adopt_parts, store)
+            await asyncio.to_thread(adopt_results_of_lost_runs, store)
             chunks = self.plan.iter_chunks(store)
             while (chunk := await asyncio.to_thread(next, chunks, None)) is not None:
                 await self._run_chunk(chunk, store, begin(rules), rules, ready)
@@ -197,7 +197,7 @@ class Execution:
         try:
             while claimed.left and not self.stop.reason:
                 await window.run(claimed.claim_calls(window.outcomes))
-                await claimed.wait_for_others(self.stop)
+                await claimed.wait_for_other_processes(self.stop)
         finally:
             claimed.release_claims()
 
@@ -264,7 +264,7 @@ class Execution:
         where = "" if store is None else f", {str(store.path if isinstance(store, Store) else store)!r}"
         return f"sl.batch.load({self.record.id!r}{where})"
 
-    def report_failures(self) -> None:
+    def warn_or_raise_failures(self) -> None:
         """Warn about failed rows and an early stop, and raise errors on request."""
         sentences = [f"the batch stopped: {self.stop.reason}"] if self.stop.reason else []
         if self.options["on_error"] != "raise":

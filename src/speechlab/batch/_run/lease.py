@@ -101,7 +101,7 @@ def parse_part(data: bytes) -> list[ResultEntry]:
     return results
 
 
-def collect_parts(folder: Path, name: str) -> bytes:
+def wait_for_and_read_parts(folder: Path, name: str) -> bytes:
     """Return the parts whose names begin so, once their writers have ended."""
     writers, until = Claims(folder / "claims"), time.monotonic() + _MAX_END_S
     contents = []
@@ -114,7 +114,7 @@ def collect_parts(folder: Path, name: str) -> bytes:
     return b"\n".join(contents)
 
 
-def adopt_parts(store: Store) -> None:
+def adopt_results_of_lost_runs(store: Store) -> None:
     """Take the results of runs whose driver was lost into the store."""
     parts = store.path / PARTS_FOLDER
     for folder in sorted(parts.glob("*")) if not store.read_only and not parts.is_symlink() else ():
@@ -125,7 +125,9 @@ def adopt_parts(store: Store) -> None:
             continue
         try:
             for operation in sorted({file.name.partition("-")[0] for file in folder.glob("*.jsonl")}):
-                ResultWriter(store, operation).write_results(parse_part(collect_parts(folder, operation)))
+                ResultWriter(store, operation).write_results(
+                    parse_part(wait_for_and_read_parts(folder, operation))
+                )
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             drivers.release_keys([folder.name])
@@ -193,7 +195,7 @@ def run_lease(lease: CallLease) -> LeaseResult:
 
     shared = can_access_folder(lease.folder)
     folder = lease.folder if shared else Path(tempfile.gettempdir(), f"{lease.run}-{lease.name}")
-    if earlier := collect_parts(folder, lease.name):
+    if earlier := wait_for_and_read_parts(folder, lease.name):
         returned = LeaseResult(earlier, lost=1)
     else:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -62,7 +62,7 @@ BAR: Final = "bar"
 
 def choose_progress(progress: Progress) -> Progress:
     """Return the display of a batch: in a notebook, for True, the one that is registered."""
-    display: Progress | None = make_notebook_display() if progress is True and _in_notebook() else None
+    display: Progress | None = make_notebook_display() if progress is True and _is_in_notebook() else None
     return progress if display is None else display
 
 
@@ -205,7 +205,7 @@ def _open_bar(total: int, label: str, unit: str, **options: Any) -> Any:
     """Return a bar of tqdm: as text in a notebook's cell, and none where the output is no terminal."""
     from tqdm import tqdm
 
-    cell = _CellOutput() if _in_notebook() else None
+    cell = _CellOutput() if _is_in_notebook() else None
     hidden = None if cell is None else False  # None: where it is no terminal
     return tqdm(total=total, desc=label, unit=unit, file=cell, disable=hidden, **options)
 
@@ -241,13 +241,13 @@ def announce(progress: Progress, words: str) -> None:
     """Show a sentence before the bars, where there are bars and somebody sees them."""
     if progress is not True:
         return
-    if _in_notebook():
+    if _is_in_notebook():
         _CellOutput().write(words)
     elif sys.stderr.isatty():
         sys.stderr.write(f"{words}\n")
 
 
-def _in_notebook() -> bool:
+def _is_in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
 

@@ -104,7 +104,7 @@ class Spending:
         self._with_audio = 0
         self._with_tokens = 0
 
-    def split_off(self, amounts: Amounts) -> Spending:
+    def copy_with_limits(self, amounts: Amounts) -> Spending:
         """Return a budget of these amounts alone, with the estimates of this one."""
         limited = copy(self)
         values = {**amounts._asdict(), "cost": amounts.compute_cost(self._prices)}
@@ -122,7 +122,7 @@ class Spending:
             replies.audio_s / self._with_audio if self._with_audio else S_PER_CHARACTER,
             replies.tokens / self._with_tokens if self._with_tokens else TOKENS_PER_CHARACTER,
         )
-        after = self._spent.add(self._reserved).add(amounts)
+        after = self._spent.compute_sum(self._reserved).compute_sum(amounts)
         values = {**after._asdict(), "cost": after.compute_cost(self._prices)}
         for name, limit in self._limits.items():
             if values[name] > limit:
@@ -131,7 +131,7 @@ class Spending:
                     why = f"is less than the first call's estimate of {values[name]:.3g}; nothing was asked"
                 self.reason = f"the budget of {limit:g} {_LIMITS[name]} {why}"
                 return None
-        self._reserved = self._reserved.add(amounts)
+        self._reserved = self._reserved.compute_sum(amounts)
         return amounts
 
     @property
@@ -139,16 +139,16 @@ class Spending:
         """Whether calls in progress have reserved amounts, which they may not need."""
         return self._reserved.calls > 0
 
-    def settle(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
+    def release_and_count(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Release the reserved amounts of a call, and count what it spent. The outcome of an unmade call is None."""
         if not self._limits:
             return
-        self._reserved = self._reserved.add(reserved, -1)
+        self._reserved = self._reserved.compute_sum(reserved, -1)
         if outcome is None:
             return
         # the text of a failed call was sent and may be charged for
         spent = Amounts(1, call.characters, outcome.audio_s, outcome.tokens)
-        self._spent, self._known = self._spent.add(spent), self._known.add(spent)
+        self._spent, self._known = self._spent.compute_sum(spent), self._known.compute_sum(spent)
         self._with_audio += call.characters if outcome.audio_s else 0
         self._with_tokens += call.characters if outcome.tokens else 0
 
@@ -206,7 +206,7 @@ class RunRules:
         self.spending, self._share, self.stop = spending, max_error_share, stop
         self._lately: deque[bool] = deque(maxlen=_RECENT_CALLS)
 
-    def admit(self, call: PlannedCall) -> Amounts | None:
+    def reserve_or_stop(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
         reserved = self.spending.reserve(call)
         if reserved is None and not self.spending.has_reservations:
@@ -219,7 +219,7 @@ class RunRules:
 
     def count_outcome(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Count the outcome of a call, None for an unmade call. Stop the run if too many calls failed."""
-        self.spending.settle(call, outcome, reserved)
+        self.spending.release_and_count(call, outcome, reserved)
         if outcome is None or isinstance(outcome.error, _ROW_ERRORS):
             return
         if outcome.error is not None and outcome.error.service_lost:

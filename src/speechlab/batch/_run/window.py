@@ -179,7 +179,7 @@ class CallWindow(CallsUnderWay):
 
     def _start_call_tasks(self) -> None:
         while self._count_free_places() > 0 and not self._dry and not self._rules.stop.reason:
-            self._start_task(self._make_calls())
+            self._start_task(self._make_calls_in_turn())
 
     async def _cancel_tasks_after_interrupt(self, stopped: asyncio.Event) -> None:
         stop = self._rules.stop
@@ -195,7 +195,7 @@ class CallWindow(CallsUnderWay):
         for task in self._tasks:
             task.cancel()
 
-    async def _make_calls(self) -> None:
+    async def _make_calls_in_turn(self) -> None:
         stop = self._rules.stop
         while not stop.reason:
             if self._count_free_places() < 0:
@@ -206,7 +206,7 @@ class CallWindow(CallsUnderWay):
             if call is None:
                 self._dry = True
                 return
-            while (reserved := self._rules.admit(call)) is None:
+            while (reserved := self._rules.reserve_or_stop(call)) is None:
                 if self._rules.stop.reason:
                     return
                 await self._an_end.wait()

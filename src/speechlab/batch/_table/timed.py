@@ -201,7 +201,7 @@ def write_segments(
             written, names = [], set[str]()
             for table in tables:
                 for _, recording in table.groupby("position", sort=False):
-                    target = _choose_target_path(str(path), recording["file"].iloc[0], names)
+                    target = _choose_target_and_make_folder(str(path), recording["file"].iloc[0], names)
                     written.append(frames.write(recording, target, format))
     if faults:
         warnings.warn(
@@ -222,7 +222,7 @@ def _iter_segment_tables(
         yield table
 
 
-def _choose_target_path(path: str, file: str, taken: set[str]) -> Path:
+def _choose_target_and_make_folder(path: str, file: str, taken: set[str]) -> Path:
     """Return the file for a recording; recordings of one name, in several folders, get numbers."""
     stem = (Path(file).stem if not file.startswith("sha256:") else file[7:23]) or "segments"
     name, number = stem, 1

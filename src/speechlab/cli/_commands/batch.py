@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._console import build_empty_table, console, errors
 from speechlab.cli._options import option, register_command
 from speechlab.errors import InvalidRequestError, SegmentFileError
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _MAX_ERROR_KINDS = 3
 
 
-def print_run(run: Run, written: Path) -> None:
+def print_run_and_exit(run: Run, written: Path) -> None:
     """Print the outcome of a run; the process ends with an error if rows are missing."""
     from speechlab import batch
 
     counts = run.manifest["statuses"]
-    table = build_table(f"Run {run.id}", "status", "rows", right=("rows",))
+    table = build_empty_table(f"Run {run.id}", "status", "rows", right=("rows",))
     for name, count in counts.items():
         table.add_row(name, f"{count:,}")
     console.print(table)
@@ -54,7 +54,7 @@ def print_run(run: Run, written: Path) -> None:
         sys.exit(1)
 
 
-def print_segments(files: list[WriteResult]) -> None:
+def print_segment_files(files: list[WriteResult]) -> None:
     """Print the files of segments."""
     if not files:
         return
@@ -279,10 +279,10 @@ def _run_operation(
         run = _run_plan(plan, lab, {**options, "budget": budget})
         written = run.export(out / "results.parquet", columns=columns)
         files, warned = _write_segments(run, segments, form) if segments is not None else ([], [])
-    print_segments(files)
+    print_segment_files(files)
     for message in warned:
         errors.print(f"[yellow]{escape(message)}[/]", soft_wrap=True)
-    print_run(run, written)
+    print_run_and_exit(run, written)
 
 
 def _parse_prices(given: list[str] | None) -> dict[str, float] | None:

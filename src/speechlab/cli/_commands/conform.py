@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from speechlab._traces import to_printable
-from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._console import build_empty_table, console, errors
 from speechlab.cli._options import check_writable, option, wrap_with_parameters
 from speechlab.errors import APIConnectionError, ConfigurationError, ReplayMiss, ServiceStartError
 
@@ -130,7 +130,7 @@ def _run_checks(options: ProbeOptions, selected: tuple[Check, ...]) -> ConformRe
 
 
 def _print_checks(selected: tuple[Check, ...]) -> None:
-    table = build_table("Checks", "check", "what must hold", "calls", right=("calls",))
+    table = build_empty_table("Checks", "check", "what must hold", "calls", right=("calls",))
     table.columns[0].no_wrap = True
     for check in selected:
         needs = f" [dim](needs {escape(check.needs)})[/]" if check.needs else ""
@@ -140,7 +140,7 @@ def _print_checks(selected: tuple[Check, ...]) -> None:
 
 
 def _print_results(report: ConformReport, written: Path | None) -> None:
-    table = build_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
+    table = build_empty_table(f"Conformance of {escape(report.base_url)}", "", "check", "what must hold")
     table.columns[1].no_wrap = True
     for outcome in report.outcomes:
         note = f" [dim]({escape(outcome.reason)})[/]" if outcome.reason else ""

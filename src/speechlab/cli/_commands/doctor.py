@@ -10,7 +10,7 @@ from collections.abc import Callable
 import typer
 
 from speechlab import __version__
-from speechlab.cli._console import build_table, console
+from speechlab.cli._console import build_empty_table, console
 from speechlab.errors import SpeechLabError
 
 _RECOGNIZER_URL = "SPEECHLAB_SERVICE_RECOGNIZER_URL"
@@ -25,9 +25,9 @@ def doctor() -> None:
         ("engines", _check_engines),
         ("model cache", _check_model_cache),
         ("service", _check_service),
-        *((("recognizer", _check_recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
+        *((("recognizer", _describe_recognizer),) if os.environ.get(_RECOGNIZER_URL) else ()),
     )
-    table = build_table("speechlab doctor", "", "what", "result")
+    table = build_empty_table("speechlab doctor", "", "what", "result")
     bad = False
     for name, look in checks:
         try:
@@ -75,7 +75,7 @@ def _check_service() -> str:
         return f"{lab.base_url} answers, with {len(voices)} voices"
 
 
-def _check_recognizer() -> str:
+def _describe_recognizer() -> str:
     from speechlab.service import load_config
 
     config, _ = load_config()

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.text import Text
 
-from speechlab.cli._console import build_table, console, format_number
+from speechlab.cli._console import build_empty_table, console, format_number
 from speechlab.errors import ConfigurationError
 
 app = typer.Typer(help="The engines of the embedded service.", no_args_is_help=True)
@@ -65,7 +65,7 @@ def check(
     from speechlab import engines
 
     chosen = names or [name for name in engines.catalogue() if engines.status(name).ready]
-    table = build_table(
+    table = build_empty_table(
         "Engines, run for real",
         "engine",
         "",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import build_table, console, errors
+from speechlab.cli._console import build_empty_table, console, errors
 from speechlab.cli._options import option, register_command
 from speechlab.contract import parse_uuid
 from speechlab.display import format_count
@@ -72,8 +72,8 @@ def list_keys(**shared: Any) -> None:
     from speechlab.service import KeyStore, StoredLimits
 
     with open_database(**shared) as database:
-        keys, limits = KeyStore(database).list_keys(), StoredLimits(database).own_limits()
-    table = build_table("Keys", "id", "name", "key", "may use", "when")
+        keys, limits = KeyStore(database).list_keys(), StoredLimits(database).read_set_limits()
+    table = build_empty_table("Keys", "id", "name", "key", "may use", "when")
     for column in (0, 2, 4):
         table.columns[column].no_wrap = True
     now = time.time()
@@ -177,7 +177,7 @@ def limit(
     with open_database(**shared) as database:
         no_stored_key = re.fullmatch(r"all|s-[0-9a-f]{8}|service:(tts|asr|translate)", which)
         key_id = which if no_stored_key else KeyStore(database).resolve_key(which).key_id
-        now = StoredLimits(database).change(key_id, changes)
+        now = StoredLimits(database).change_limits(key_id, changes)
     console.print(f"[green]✓[/] {key_id}: {', '.join(_format_limits(now)) or 'no limits of its own'}")
 
 

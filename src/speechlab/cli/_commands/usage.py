@@ -13,7 +13,7 @@ from typing import Any
 from rich.markup import escape
 
 from speechlab.cli._commands.keys import DATA_DIR, format_local_time, open_database, parse_duration_s
-from speechlab.cli._console import build_table, console
+from speechlab.cli._console import build_empty_table, console
 from speechlab.cli._options import option, wrap_with_parameters
 
 # Columns of the table, without bytes, which are in the CSV.
@@ -93,7 +93,7 @@ def _print_usage_table(
     used = {
         head: name for head, name in figures.items() if any(getattr(amounts, name) for _, amounts in lines)
     }
-    table = build_table("Usage", *names, *used, right=tuple(used))
+    table = build_empty_table("Usage", *names, *used, right=tuple(used))
     for column in table.columns:
         column.no_wrap = column.header != "model"
     for texts, amounts in lines:

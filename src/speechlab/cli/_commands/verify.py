@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from speechlab.cli._console import build_table, console, say
+from speechlab.cli._console import build_empty_table, console, say
 from speechlab.errors import InvalidRequestError, StoreError
 
 # Maximum number of places that are listed.
@@ -35,7 +35,7 @@ def verify(
         raise InvalidRequestError(str(error), parameter="path") from error
     say(str(verdict))
     if len(verdict.unequal) > 1:
-        table = build_table("", "place", "reported", "recomputed")
+        table = build_empty_table("", "place", "reported", "recomputed")
         for row in verdict.unequal.head(_MAX_PLACES).itertuples(index=False):
             table.add_row(*(f"{cell:.80}" for cell in row))
         console.print(table)

@@ -23,7 +23,7 @@ from speechlab.client._operations.translation import StreamTranslation, Translat
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, to_secret
-from speechlab.client._settings.resolve import resolve_settings
+from speechlab.client._settings.resolve import find_settings_or_start_service
 from speechlab.client._settings.settings import ClientOptions, check_option_names
 from speechlab.client._streams.speech_stream import AsyncSpeechStream
 from speechlab.client._streams.translation_stream import AsyncTranslationStream
@@ -83,7 +83,7 @@ class AsyncClient(Performer):
         key, api_key = to_secret(api_key), None
         check_option_names(options)
         return cls.from_settings(
-            await asyncio.to_thread(resolve_settings, base_url, ws_base_url, key, dict(options))
+            await asyncio.to_thread(find_settings_or_start_service, base_url, ws_base_url, key, dict(options))
         )
 
     @accept_arguments_of(Synthesize)
@@ -113,10 +113,10 @@ class AsyncClient(Performer):
             request, and raises the errors of :meth:`synthesize`.
         """
 
-        async def prepare() -> StreamSpeech:
+        async def resolve_operation() -> StreamSpeech:
             return self._settings.adapt_operation(await self._resolve_voice_in_options(operation))
 
-        return AsyncSpeechStream(self._sender, prepare, self._build_stored_call)
+        return AsyncSpeechStream(self._sender, resolve_operation, self._build_stored_call)
 
     @accept_arguments_of(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
@@ -171,12 +171,12 @@ class AsyncClient(Performer):
             it raises the errors of its settings.
         """
 
-        async def prepare() -> RealtimeConfig:
+        async def resolve_config() -> RealtimeConfig:
             return (await self._resolve_voice_in_options(options)).build_config()
 
         settings = self._settings
         settings = replace(settings, timeout=resolve_timeout(options.timeout, settings.timeout))
-        return AsyncRealtimeSession(replace(self._sender, settings=settings), prepare, self.identity)
+        return AsyncRealtimeSession(replace(self._sender, settings=settings), resolve_config, self.identity)
 
     async def request(
         self,

@@ -19,12 +19,12 @@ from speechlab.client._api.portal import (
     sync_property,
     to_sync,
     to_sync_next,
-    to_sync_returning,
+    to_sync_wrapping_result,
 )
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, to_secret
-from speechlab.client._settings.resolve import resolve_settings
+from speechlab.client._settings.resolve import find_settings_or_start_service
 from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
 from speechlab.client._streams.base import Playable
 from speechlab.client._streams.speech_stream import AsyncSpeechStream
@@ -108,10 +108,10 @@ class RealtimeSession(SyncWrapper[AsyncRealtimeSession]):
 
     @copy_docstring(AsyncRealtimeSession.speak)
     def speak(self, text: str, *, timeout: float | None = None) -> SpeechEvents:
-        async def begin() -> AsyncSpeechEvents:  # its task belongs to the loop
+        async def speak_on_loop() -> AsyncSpeechEvents:  # its task belongs to the loop
             return self._async.speak(text, timeout=timeout)
 
-        return SpeechEvents(_portal.run(begin))
+        return SpeechEvents(_portal.run(speak_on_loop))
 
     @copy_docstring(AsyncRealtimeSession.play)
     def play(self, text: str, *, timeout: float | None = None) -> Playback:
@@ -152,18 +152,18 @@ class Client(ClientBase, SyncWrapper[AsyncClient]):
     ) -> Self:
         key, api_key = to_secret(api_key), None
         check_option_names(options)
-        return cls.from_settings(resolve_settings(base_url, ws_base_url, key, dict(options)))
+        return cls.from_settings(find_settings_or_start_service(base_url, ws_base_url, key, dict(options)))
 
     usage = sync_property(AsyncClient.usage)
 
     voices = to_sync(AsyncClient.voices)
     identity = to_sync(AsyncClient.identity)
     synthesize = to_sync(AsyncClient.synthesize)
-    stream_speech = to_sync_returning(AsyncClient.stream_speech, SpeechStream)
+    stream_speech = to_sync_wrapping_result(AsyncClient.stream_speech, SpeechStream)
     transcribe = to_sync(AsyncClient.transcribe)
     translate = to_sync(AsyncClient.translate)
-    stream_translation = to_sync_returning(AsyncClient.stream_translation, TranslationStream)
-    realtime = to_sync_returning(AsyncClient.realtime, RealtimeSession)
+    stream_translation = to_sync_wrapping_result(AsyncClient.stream_translation, TranslationStream)
+    realtime = to_sync_wrapping_result(AsyncClient.realtime, RealtimeSession)
     perform = to_sync(AsyncClient.perform)
     request = to_sync(AsyncClient.request)
     close = to_sync(AsyncClient.aclose)

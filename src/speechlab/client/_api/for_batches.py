@@ -48,12 +48,12 @@ def start_work(
 ) -> Future[T]:
     """Start work with many calls on the private event loop of the synchronous clients."""
 
-    async def run_work(behind: AsyncClient) -> T:
+    async def run_work_once_admitted(behind: AsyncClient) -> T:
         if admitted is not None:  # an interrupt before the caller knows the future can then cancel it
             await asyncio.wrap_future(admitted)
         return await work(behind)
 
-    return _portal.start(run_work, client._async)  # noqa: SLF001 - of the same room
+    return _portal.start(run_work_once_admitted, client._async)  # noqa: SLF001 - of the same room
 
 
 def adapt_for_client(lab: Client | AsyncClient, operation: O) -> O:
@@ -61,7 +61,7 @@ def adapt_for_client(lab: Client | AsyncClient, operation: O) -> O:
     return _get_settings(lab).adapt_operation(operation)
 
 
-def list_functions(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
+def list_operations_and_places(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
     """Return the operations of a system of functions, and how many of them run at once; none of a service."""
     adapter = _get_settings(lab).adapter
     return frozenset(getattr(adapter, "functions", ())), getattr(adapter, "places", 0)
@@ -87,14 +87,16 @@ def copy_with_group(
     return copy, group
 
 
-async def identify_service(
+async def identify_service_and_voices(
     lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
     """Get the identity of a client's service; if it does not reply, take it from a store, or wait."""
     remembered = None
     if store is not None and _get_settings(lab).mode != "replay":
         home = _get_settings(lab).home
-        remembered = await asyncio.to_thread(Memory(store, "live", "at once").find_catalogue, home)
+        remembered = await asyncio.to_thread(
+            Memory(store, "live", "at once").find_identity_and_catalogue, home
+        )
     if voices and remembered is not None and remembered[1] is None:
         remembered = None
     group = patient._sender.group  # noqa: SLF001 - of the same room
@@ -116,7 +118,7 @@ async def identify_service(
     return service, catalogue or patient._catalogue  # noqa: SLF001 - of the same room
 
 
-async def save_service(lab: AsyncClient, store: Store, expected: str) -> None:
+async def check_and_save_service(lab: AsyncClient, store: Store, expected: str) -> None:
     """Keep the identity and the voices of a client's service in a store, for later replays."""
     if _get_settings(lab).mode == "replay":
         return
@@ -131,10 +133,10 @@ async def save_service(lab: AsyncClient, store: Store, expected: str) -> None:
     if catalogue is not None:
         body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
     memory = Memory(store, "live", "at once")
-    await asyncio.to_thread(memory.save_catalogue, _get_settings(lab).home, service, body)
+    await asyncio.to_thread(memory.save_identity_and_catalogue, _get_settings(lab).home, service, body)
 
 
-def copy_for_replay(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
+def replace_store_if_replaying(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     """Return a copy of a replaying client that replays from this store; other clients are returned unchanged."""
     if _get_settings(lab).mode != "replay" or store is None:
         return lab

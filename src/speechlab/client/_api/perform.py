@@ -14,8 +14,8 @@ import orjson
 from speechlab.client._api.base import ClientBase
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import CallTotals, RunningTotals, Timing, attach_timing
-from speechlab.client._operations.call import RawResponse, attach_reply
-from speechlab.client._operations.operation import Operation, TimeLeft, get_full_timeout, resolve_timeout
+from speechlab.client._operations.call import RawResponse, attach_headers_and_timing
+from speechlab.client._operations.operation import Operation, TimeLeft, get_original_timeout, resolve_timeout
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, build_voices_call, parse_catalogue
 from speechlab.client._realtime.dial import RealtimeOptions
@@ -46,8 +46,8 @@ _under_way: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[CallKey, asyncio.F
 )
 
 
-def _build_wait_error(waited_s: float, time_s: float | None) -> APITimeoutError:
-    text = f"the call's time of {get_full_timeout(time_s or 0.0):g} s was up while it waited for another call"
+def _build_equal_call_timeout(waited_s: float, time_s: float | None) -> APITimeoutError:
+    text = f"the call's time of {get_original_timeout(time_s or 0.0):g} s was up while it waited for another call"
     error = APITimeoutError(f"{text} of this process with the same request, which started before", attempts=0)
     error.advice = "give a longer time as timeout= of the call, or by with_options(timeout=...)"
     attach_timing(error, Timing(attempts=0, latency_s=waited_s))
@@ -151,20 +151,20 @@ class Performer(ClientBase, AsyncClosable):
         operation = self._settings.adapt_operation(operation)
         stored = await self._build_stored_call(operation)
         if stored is None:
-            return await self._request_reply_and_result(operation, None)
+            return await self._request_and_store_result(operation, None)
 
-        async def look_up() -> tuple[RawResponse, R] | None:
+        async def load_from_store() -> tuple[RawResponse, R] | None:
             reply = await asyncio.to_thread(stored.load_reply, operation)
             return None if reply is None else (reply, await _parse_reply(operation, reply))
 
-        ask = partial(self._request_reply_and_result, operation, stored)
+        ask = partial(self._request_and_store_result, operation, stored)
         if not stored.memory.asks:
-            return await look_up() or await ask()
-        return await self._find_or_request_result(
-            (str(stored.memory.store.path), stored.key), look_up, ask, operation.timeout
+            return await load_from_store() or await ask()
+        return await self._share_or_request_result(
+            (str(stored.memory.store.path), stored.key), load_from_store, ask, operation.timeout
         )
 
-    async def _find_or_request_result(
+    async def _share_or_request_result(
         self,
         question: CallKey,
         look: Callable[[], Awaitable[T | None]],
@@ -201,12 +201,12 @@ class Performer(ClientBase, AsyncClosable):
                 async with asyncio.timeout(left_s):
                     together = await asyncio.shield(asking)
             except TimeoutError:
-                raise _build_wait_error(clock.monotonic() - began, time_s) from None
+                raise _build_equal_call_timeout(clock.monotonic() - began, time_s) from None
             if time_s is not None:
-                left_s = TimeLeft(time_s - (clock.monotonic() - began), get_full_timeout(time_s))
+                left_s = TimeLeft(time_s - (clock.monotonic() - began), get_original_timeout(time_s))
         return await ask(left_s)
 
-    async def _request_reply_and_result(
+    async def _request_and_store_result(
         self, operation: Operation[R], stored: StoredCall | None, left_s: float | None = None
     ) -> tuple[RawResponse, R]:
         """Make a call within the rest of its timeout, count it, and keep its result."""
@@ -215,7 +215,7 @@ class Performer(ClientBase, AsyncClosable):
         call = await run_in_thread_if_large(operation.effort, operation.call, self._settings.timeout)
         reply = await self._sender.send(call)
         result = await _parse_reply(operation, reply)
-        self._sender.totals.add(**operation.spent(result))
+        self._sender.totals.add(**operation.count_usage(result))
         if stored is not None:
             await asyncio.to_thread(stored.save_result, operation, reply, result)
         return reply, result
@@ -247,7 +247,7 @@ class Performer(ClientBase, AsyncClosable):
     async def _fetch_reply_and_catalog(self, timeout_s: float | None) -> tuple[RawResponse, VoiceCatalogue]:
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            service, body = await asyncio.to_thread(memory.load_catalogue, home)
+            service, body = await asyncio.to_thread(memory.load_identity_and_catalogue, home)
             if body is None:
                 raise build_not_replayable_error("voices")
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
@@ -257,10 +257,12 @@ class Performer(ClientBase, AsyncClosable):
         try:
             self._catalogue = catalogue = parse_catalogue(reply)
         except SpeechLabError as error:
-            attach_reply(error, reply.headers, reply.timing)
+            attach_headers_and_timing(error, reply.headers, reply.timing)
             raise
         if memory is not None:
-            await asyncio.to_thread(memory.save_catalogue, home, catalogue.service or home, reply.json())
+            await asyncio.to_thread(
+                memory.save_identity_and_catalogue, home, catalogue.service or home, reply.json()
+            )
         return reply, catalogue
 
     async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of the request, retries included
@@ -280,9 +282,9 @@ class Performer(ClientBase, AsyncClosable):
         """
         memory, home = self._memory, self._settings.home
         if memory is not None and memory.replaying:
-            return (await asyncio.to_thread(memory.load_catalogue, home))[0]
+            return (await asyncio.to_thread(memory.load_identity_and_catalogue, home))[0]
 
-        async def look_up() -> str | None:
+        async def find_known_identity() -> str | None:
             if self._unlisted or self._catalogue is None:
                 return home if self._unlisted else None
             return self._catalogue.service or home
@@ -295,11 +297,11 @@ class Performer(ClientBase, AsyncClosable):
                     raise
             self._unlisted = True
             if memory is not None:
-                await asyncio.to_thread(memory.save_catalogue, home, home, None)
+                await asyncio.to_thread(memory.save_identity_and_catalogue, home, home, None)
             return home
 
-        return await self._find_or_request_result(
-            (f"client {id(self)}", "voices"), look_up, request_identity, timeout
+        return await self._share_or_request_result(
+            (f"client {id(self)}", "voices"), find_known_identity, request_identity, timeout
         )
 
     async def _resolve_voice_in_options(self, options: V) -> V:
@@ -338,7 +340,7 @@ async def _parse_reply(operation: Operation[R], reply: RawResponse) -> R:
         return await run_in_thread_if_large(len(reply.content), operation.read, reply)
     except SpeechLabError as error:
         # the request was sent and may be billed, even if the reply is not usable
-        attach_reply(error, reply.headers, reply.timing)
+        attach_headers_and_timing(error, reply.headers, reply.timing)
         raise
 
 

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 from speechlab._platform import register_after_fork
-from speechlab.client._closable import wrap_public_methods
-from speechlab.client._transport.connections import close_all
+from speechlab.client._closable import shorten_method_tracebacks
+from speechlab.client._transport.connections import close_pools_of_running_loop
 from speechlab.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class _LoopThread:
         try:
             with asyncio.Runner() as runner:
                 loop = runner.get_loop()
-                waiting = loop.create_task(self._wait_for_stop())
+                waiting = loop.create_task(self._wait_for_stop_and_close())
                 while not waiting.done():
                     # sys.exit() in a user's function ends the call that contains it, not all other calls
                     with suppress(SystemExit, KeyboardInterrupt):
@@ -58,13 +58,13 @@ class _LoopThread:
             if not _over:
                 raise
 
-    async def _wait_for_stop(self) -> None:
+    async def _wait_for_stop_and_close(self) -> None:
         stop = asyncio.Event()
         self._started.set_result((asyncio.get_running_loop(), stop))
         await stop.wait()
         with suppress(Exception):
             async with asyncio.timeout(_UNWIND_S):
-                await close_all()
+                await close_pools_of_running_loop()
 
 
 _lock = threading.Lock()
@@ -77,7 +77,7 @@ _over = False
 
 def _ensure_loop() -> asyncio.AbstractEventLoop:
     global _portal  # noqa: PLW0603 - one for the process
-    _exit_thread_if_over()
+    _exit_thread_if_program_over()
     with _lock:
         if _portal is None:
             _portal = _LoopThread()
@@ -103,13 +103,13 @@ def wait_for_result(future: Future[T]) -> T:
                 future.exception(_WAIT_S)
         return future.result()
     except BaseException:
-        _exit_thread_if_over()
+        _exit_thread_if_program_over()
         raise
     finally:
         del future  # its error has a traceback that refers to this frame: a cycle
 
 
-def _exit_thread_if_over() -> None:
+def _exit_thread_if_program_over() -> None:
     """End a daemon thread after the end of the program, when there is no loop any more."""
     if _over and threading.current_thread() is not threading.main_thread():
         raise SystemExit from None
@@ -169,7 +169,7 @@ class SyncWrapper(Generic[A_co]):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        wrap_public_methods(cls)
+        shorten_method_tracebacks(cls)
 
     def __enter__(self) -> Self:
         behind: Any = self._async
@@ -230,7 +230,7 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
         yield item[0]
 
 
-def to_sync_returning(
+def to_sync_wrapping_result(
     method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
 ) -> Callable[Concatenate[SyncWrapper[A], P], T]:
     """Return the same method, returning a face of its result without waiting."""

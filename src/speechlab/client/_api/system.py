@@ -16,7 +16,7 @@ from speechlab.client._settings.settings import (
     Settings,
     check_number,
     check_option_names,
-    resolve_mode,
+    fill_mode_and_store,
 )
 from speechlab.client._systems.functions import FunctionSystem, SystemFunction, to_voice_languages
 from speechlab.errors import ConfigurationError
@@ -114,7 +114,7 @@ def system(
     address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     if processes:
         pickle.dumps(adapter.functions)  # what cannot be sent raises now
-    most: Any = {"max_concurrency": adapter.places, **resolve_mode(dict(options))}
+    most: Any = {"max_concurrency": adapter.places, **fill_mode_and_store(dict(options))}
     return Client.from_settings(
         Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)
     )
@@ -143,12 +143,12 @@ def _build_identity(
     at = f" at {sample_rate} Hz" if sample_rate is not None else ""
     if version is not None:
         return f"{name} {version}{at}"
-    from speechlab.text import hash_function, list_unhashed_values
+    from speechlab.text import hash_function, list_unhashed_value_types
 
     unseen = {
         what: kind
         for function in functions.values()
-        for what, kind in list_unhashed_values(function.given).items()
+        for what, kind in list_unhashed_value_types(function.given).items()
     }
     if unseen:
         values = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())

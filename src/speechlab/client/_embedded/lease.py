@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from speechlab._platform import package_version, register_after_fork
+from speechlab._platform import get_package_version, register_after_fork
 from speechlab._require import EXTRAS
 from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
 from speechlab.client._events import logger
@@ -136,7 +136,7 @@ def _wait_for_ready_service(
                     ready["ws_base_url"],
                     Secret(ready["api_key"]) if before is None else before.api_key,
                     process.pid,
-                    package_version(),
+                    get_package_version(),
                     sys.prefix,
                 )
     except queue.Empty:
@@ -211,7 +211,7 @@ class Lease:
             self._open = False
             _release_hold(self.state)
 
-    def is_listening(self) -> bool:
+    def is_listening_or_restarted(self) -> bool:
         """Return whether the service is the one that listens at its port, also after another process restarted it."""
         if self.service.is_listening():
             return True
@@ -318,8 +318,12 @@ def _find_running_service(state: StateDir) -> EmbeddedService | None:
     """Return the running service; an outdated description is deleted. The caller holds the start lock."""
     service = EmbeddedService.read(state.service_file)
     # Another version of speechlab, or one in another environment, may behave differently.
-    ours = (package_version(), sys.prefix)
-    if service is not None and (service.version, service.environment) == ours and service.is_reachable():
+    ours = (get_package_version(), sys.prefix)
+    if (
+        service is not None
+        and (service.version, service.environment) == ours
+        and service.is_reachable_with_key()
+    ):
         return service
     state.service_file.unlink(missing_ok=True)
     return None
@@ -332,17 +336,17 @@ def _release_hold(state: StateDir) -> None:
             hold.release()
         elif hold is not None:
             del _holds[state.path]
-            _release_lock(hold)
+            _delete_and_release_lock(hold)
 
 
 @atexit.register
 def _release_all_holds() -> None:
     with _holds_lock:
         while _holds:
-            _release_lock(_holds.popitem()[1])
+            _delete_and_release_lock(_holds.popitem()[1])
 
 
-def _release_lock(hold: FileLock) -> None:
+def _delete_and_release_lock(hold: FileLock) -> None:
     with suppress(OSError):
         # Deleted before its release: afterwards another process could have locked the same file.
         Path(hold.lock_file).unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from speechlab._files import write_atomically
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.client._secret import Secret
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
@@ -83,7 +83,7 @@ class EmbeddedService:
             return is_process_running(self.pid)
         return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in connections)
 
-    def is_reachable(self) -> bool:
+    def is_reachable_with_key(self) -> bool:
         """Return whether it accepts its key; another program may use its port by now, and must not get the key."""
         address = urlsplit(self.base_url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=_PROBE_S)
@@ -141,7 +141,7 @@ class StateDir:
         self.log = path / "service.log"
         self.users = path / "users"
         # A service of another version or environment may still run, and nobody else may use its data.
-        environment = f"{package_version()} {sys.prefix}"
+        environment = f"{get_package_version()} {sys.prefix}"
         self.data = path / f"data-{hashlib.sha256(environment.encode()).hexdigest()[:16]}"
 
     def create_folders(self) -> None:

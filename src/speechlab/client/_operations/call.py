@@ -12,16 +12,22 @@ import orjson
 
 from speechlab import contract
 from speechlab.client._events import Timing, attach_timing
-from speechlab.client._operations.failures import attach_headers, error_from_reply, find_request_id
+from speechlab.client._operations.failures import (
+    attach_headers_and_redact,
+    build_error_from_reply,
+    find_request_id,
+)
 from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.client._secret import Secret
 
 
-def attach_reply(error: SpeechLabError, headers: Mapping[str, str], timing: Timing) -> SpeechLabError:
+def attach_headers_and_timing(
+    error: SpeechLabError, headers: Mapping[str, str], timing: Timing
+) -> SpeechLabError:
     """Attach the headers and the timing of a reply to an error about it."""
-    attach_headers(error, headers)
+    attach_headers_and_redact(error, headers)
     attach_timing(error, timing)
     return error
 
@@ -145,19 +151,19 @@ class RawResponse:
     def json(self) -> Any:
         """Return the body as JSON."""
         try:
-            return contract.read_json_reply(self.content)
+            return contract.parse_lenient_json(self.content)
         except ValueError:
             start = self.text[:2000]
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"
             text = f"the service answered {self.status}, but the body is {what}: {start[:200]!r}"
         broken = ContractError(text, body=start)
-        attach_headers(broken, self.headers)
+        attach_headers_and_redact(broken, self.headers)
         raise broken
 
     def raise_for_status(self) -> RawResponse:
         """Return this reply if it is a success."""
         if 200 <= self.status < 300:
             return self
-        error = error_from_reply(self.status, self.headers, self.content)
+        error = build_error_from_reply(self.status, self.headers, self.content)
         error.timing = self.timing
         raise error

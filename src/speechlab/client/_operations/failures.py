@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from speechlab._traces import to_printable
 from speechlab.client._secret import redact
-from speechlab.contract import RETRYABLE_STATUS, read_json_reply
+from speechlab.contract import RETRYABLE_STATUS, parse_lenient_json
 from speechlab.errors import (
     APIError,
     AuthenticationError,
@@ -50,17 +50,19 @@ _MESSAGE_CHARS = 300
 _MAX_WAIT_S = 86_400.0
 
 
-def error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
+def build_error_from_reply(status: int, headers: Mapping[str, str], content: bytes) -> APIError:
     """Make the error of a reply. No reply makes this function fail."""
     try:
-        value = read_json_reply(content)
+        value = parse_lenient_json(content)
     except ValueError:
         value = None
     text = redact(content[: 4 * _BODY_CHARS].decode("utf-8", "replace"))[:_BODY_CHARS]
-    return error_from_value(status, headers, value, text)
+    return build_error_from_value(status, headers, value, text)
 
 
-def error_from_value(status: int, headers: Mapping[str, str], value: object, text: str = "") -> APIError:
+def build_error_from_value(
+    status: int, headers: Mapping[str, str], value: object, text: str = ""
+) -> APIError:
     """Make the error of a reply whose body is decoded already."""
     fields: dict[Any, Any] = value if isinstance(value, dict) else {}
     inner = fields.get("error")
@@ -91,11 +93,11 @@ def error_from_value(status: int, headers: Mapping[str, str], value: object, tex
         error.advice = (
             f"the service redirects{to}, and redirections are not followed; set base_url to the final address"
         )
-    attach_headers(error, headers)
+    attach_headers_and_redact(error, headers)
     return error
 
 
-def attach_headers(error: SpeechLabError, headers: Mapping[str, str]) -> None:
+def attach_headers_and_redact(error: SpeechLabError, headers: Mapping[str, str]) -> None:
     """Attach the headers of a reply, without keys that it may echo, and the id of the request to an error."""
     error.args = tuple(redact(value) if isinstance(value, str) else value for value in error.args)
     if isinstance(body := getattr(error, "body", None), str):

@@ -67,7 +67,7 @@ class Operation(ABC, Generic[R]):
     def content(self) -> dict[str, Any]:
         """The parameters with the content to process, checked by themselves; the others are the options."""
 
-    def key(self, service: str, repeat: int = 0) -> str:
+    def compute_key(self, service: str, repeat: int = 0) -> str:
         """Return the key under which a store keeps the result.
 
         Args:
@@ -93,14 +93,14 @@ class Operation(ABC, Generic[R]):
         """Read a successful reply."""
 
     @abstractmethod
-    def spent(self, result: R) -> dict[str, float]:
+    def count_usage(self, result: R) -> dict[str, float]:
         """Amounts by name, for ``Client.usage``."""
 
     @abstractmethod
     def build_record(self, result: R) -> dict[str, Any]:
         """Return the values that a store keeps of a result, and that a batch's table shows."""
 
-    def files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002 - other operations need it
+    def collect_files(self, result: R) -> dict[str, tuple[bytes, str]]:  # noqa: ARG002 - other operations need it
         """Return the files that a store keeps of a result, by role: their bytes, and the suffix of their names."""
         return {}
 
@@ -133,7 +133,7 @@ class TimeLeft(float):
         return remaining
 
 
-def get_full_timeout(time_s: float) -> float:
+def get_original_timeout(time_s: float) -> float:
     """Return the timeout of a call as given, in seconds."""
     return time_s.whole_s if isinstance(time_s, TimeLeft) else time_s
 
@@ -158,7 +158,7 @@ def build_timeouts(timeout: float | None, expected_s: float, *, stream: bool = F
     return Timeouts(read=read, total=_TOTAL_FACTOR * read)
 
 
-def to_sendable(fields: Mapping[str, Any]) -> dict[str, Any]:
+def to_encodable_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields with NumPy's numbers converted to Python's, checked for text that UTF-8 cannot encode."""
     converted = dict(fields)
     for name, value in fields.items():
@@ -180,7 +180,7 @@ def _check_encodable(name: str, text: object) -> None:
         raise InvalidRequestError(message, parameter=name, rule="2") from None
 
 
-def build_text_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
+def check_and_build_content(text: str, check: Callable[[str], None]) -> dict[str, Any]:
     """Return the content of an operation on a text."""
     check_text(text)
     _check_encodable("text", text)
@@ -188,7 +188,7 @@ def build_text_content(text: str, check: Callable[[str], None]) -> dict[str, Any
     return {"text": text}
 
 
-def words(name: str, value: object, *, rule: str) -> list[Any]:
+def to_term_list(name: str, value: object, *, rule: str) -> list[Any]:
     """Return the terms of a list; a single text counts as one term."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
@@ -231,13 +231,13 @@ def accept_arguments_of(
         parameters = inspect.signature(kind).parameters.values()
         described: Any = call
         described.__signature__ = signature.replace(parameters=[this, *parameters])
-        described.__doc__ = _insert_args(inspect.getdoc(method) or "", kind)
+        described.__doc__ = _insert_args_section(inspect.getdoc(method) or "", kind)
         return described  # type: ignore[no-any-return]  # call with another signature
 
     return decorate
 
 
-def _insert_args(description: str, kind: Callable[..., Any]) -> str:
+def _insert_args_section(description: str, kind: Callable[..., Any]) -> str:
     """Insert the ``Args`` of a class and its bases into a docstring."""
     if "Args:" in description:
         return description

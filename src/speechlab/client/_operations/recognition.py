@@ -11,13 +11,18 @@ from speechlab._arguments import build_argument_error, is_bool, is_number
 from speechlab._pandas import pd
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.operation import Operation, build_timeouts, to_sendable, words
+from speechlab.client._operations.operation import (
+    Operation,
+    build_timeouts,
+    to_encodable_fields,
+    to_term_list,
+)
 from speechlab.client._operations.recording import (
     AudioInput,
     Recording,
     build_recognition_body,
+    build_recording,
     compute_digest,
-    read_recording,
 )
 from speechlab.contract import (
     RECOGNITION_PATH,
@@ -184,7 +189,7 @@ class Transcribe(Operation[Transcript]):
     @cached_property
     def recording(self) -> Recording:
         """The recording, with its size and format; it is opened for each attempt."""
-        return read_recording(self.audio)
+        return build_recording(self.audio)
 
     @cached_property
     def _digest(self) -> str:
@@ -211,10 +216,10 @@ class Transcribe(Operation[Transcript]):
             raise InvalidRequestError(message, parameter="stream")
         values = {name: value for name in OPTIONS if (value := getattr(self, name)) is not None}
         if self.hotwords is not None:
-            values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
+            values["hotwords"] = to_term_list("hotwords", self.hotwords, rule="2.3")
         if isinstance(self.vad, str) and self.vad == VadMode.OFF:
             del values["vad"]  # the default is not sent
-        checked = RecognitionRequest.parse({"audio": "AAAA", **to_sendable(values)})
+        checked = RecognitionRequest.parse({"audio": "AAAA", **to_encodable_fields(values)})
         idle = [name for name in SEGMENT_FIELDS if name in values]
         if idle and checked.vad is not VadMode.SEGMENTS:
             message = (
@@ -261,7 +266,7 @@ class Transcribe(Operation[Transcript]):
             text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
         )
 
-    def spent(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
+    def count_usage(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
     def build_record(self, result: Transcript) -> dict[str, Any]:

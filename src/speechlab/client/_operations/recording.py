@@ -21,7 +21,7 @@ import orjson
 import pybase64
 
 from speechlab._arguments import is_whole_number
-from speechlab._files import expand_user_path, open_regular
+from speechlab._files import expand_user_path, open_regular_file
 from speechlab.audio import AudioClip, detect_format
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
@@ -61,7 +61,7 @@ def compute_digest(recording: Recording) -> str:
     return digest.hexdigest()
 
 
-def read_recording(audio: AudioInput) -> Recording:
+def build_recording(audio: AudioInput) -> Recording:
     """Read size, format and duration of a recording from its content."""
     if isinstance(audio, AudioClip):
         return _build_recording_from_clip(audio)
@@ -71,7 +71,7 @@ def read_recording(audio: AudioInput) -> Recording:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
         path = expand_user_path(audio)
-        with open_regular(path) as file:
+        with open_regular_file(path) as file:
             head = file.read(_HEAD)
             size = file.seek(0, os.SEEK_END)
         return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
-from speechlab.audio import AudioClip, check_wav, is_placeholder, is_wav, list_wav_chunks
+from speechlab.audio import AudioClip, check_wav, is_placeholder_size, is_wav, list_wav_chunks
 from speechlab.client._operations.speech import ExpectedSpeech, parse_pcm_rate
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, ContractError, InvalidRequestError
@@ -39,7 +39,7 @@ class SampleReader:
         """Add the next bytes, and return the sound that they complete, or None."""
         self._rest += data
         frames: list[bytes] = []
-        while self._read_header() if self._in_header else self._read_sound(frames):
+        while self._read_header() if self._in_header else self._move_sound_to(frames):
             pass
         return self._build_clip(b"".join(frames))
 
@@ -69,7 +69,7 @@ class SampleReader:
         self._rest = self._rest[count:]
         self._place += count
 
-    def _read_sound(self, frames: list[bytes]) -> bool:
+    def _move_sound_to(self, frames: list[bytes]) -> bool:
         """Move sound from the rest to ``frames``; True if a header or chunk follows it."""
         if self._left is not None:
             sound = self._take_frames(min(self._left, len(self._rest)))
@@ -115,7 +115,7 @@ class SampleReader:
         for name, start, size in list_wav_chunks(data):
             if name == b"data":
                 # Streams have an unknown length, and announce 0 or nearly the largest number instead.
-                self._left = None if is_placeholder(size) else size
+                self._left = None if is_placeholder_size(size) else size
                 self._skip_bytes(start)
                 self._in_header = False
                 self._check_and_set_layout(layout or (1, 0))
@@ -140,7 +140,7 @@ class SampleReader:
         self._layout = layout
 
 
-def describe_missing(audio_format: AudioFormat, data: bytes) -> str:
+def describe_truncation(audio_format: AudioFormat, data: bytes) -> str:
     """Return what a PCM or WAV stream lacks by its own header, as text for errors; empty if it is complete."""
     if audio_format is AudioFormat.PCM and data[:4] != b"RIFF":
         return "it ends within a sample" if len(data) % 2 else ""

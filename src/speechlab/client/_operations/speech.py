@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import to_int_rate
-from speechlab.audio import AudioClip, draw_clip
+from speechlab._arguments import to_int_if_whole_rate
+from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, build_json_body
-from speechlab.client._operations.operation import Operation, build_text_content, build_timeouts, to_sendable
+from speechlab.client._operations.operation import (
+    Operation,
+    build_timeouts,
+    check_and_build_content,
+    to_encodable_fields,
+)
 from speechlab.contract import (
     CONTENT_TYPES,
     DEFAULT_SAMPLE_RATE,
@@ -74,7 +79,7 @@ class SpeechClip(AudioClip):
     def _repr_html_(self) -> str:
         voice = self.voice or (f"voice {self.voice_id[:8]}" if self.voice_id else None)
         lang = self.language or None
-        return str(draw_clip(self, title=voice or self.title, text=self.text or None, lang=lang))
+        return str(render_clip_figure(self, title=voice or self.title, text=self.text or None, lang=lang))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ class ExpectedSpeech:
         try:
             if self.format is AudioFormat.PCM and data[:4] != b"RIFF":
                 if not content_type.startswith("audio/") and _is_json_object(data):
-                    raise not_audio(content_type or "a JSON text", data[:2000].decode("utf-8", "replace"))
+                    raise build_not_audio_error(
+                        content_type or "a JSON text", data[:2000].decode("utf-8", "replace")
+                    )
                 clip = AudioClip.from_pcm(data, parse_pcm_rate(content_type, self.sample_rate))
             else:
                 clip = AudioClip.from_bytes(data)
@@ -102,9 +109,9 @@ class ExpectedSpeech:
             kind = content_type or "a reply without a type"
             message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
-            from speechlab.text import find_languages  # slow to import, and most calls do not need it
+            from speechlab.text import list_language_codes  # slow to import, and most calls do not need it
 
-            languages = find_languages(self.voice.language) if self.voice else set()
+            languages = list_language_codes(self.voice.language) if self.voice else set()
             name = self.voice.short_name if self.voice else ""
             language = next(iter(languages)) if len(languages) == 1 else ""
             line = " ".join(self.text.split())
@@ -130,20 +137,20 @@ class SpeechOptions:
     sample_rate: int | None = None
     temperature: float | None = None
 
-    def build_request(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
+    def build_request_and_rate(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
         """Return the checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
         listed = self.voice if isinstance(self.voice, Voice) else None
         values = {
             "voice_id": self.voice if listed is None else listed.id,
             "text": text,
             "format": self.format,
-            "sample_rate": to_int_rate(self.sample_rate),
+            "sample_rate": to_int_if_whole_rate(self.sample_rate),
             "temperature": self.temperature,
         }
-        request = SpeechRequest.parse({**to_sendable(values), "stream": stream})
+        request = SpeechRequest.parse({**to_encodable_fields(values), "stream": stream})
         rate = request.sample_rate or DEFAULT_SAMPLE_RATE
         if listed is not None and listed.formats:
-            rules = VoiceRules.of(listed)
+            rules = VoiceRules.from_voice(listed)
             rate = rules.check(format=request.format, sample_rate=request.sample_rate, stream=stream)
         return request, rate
 
@@ -175,7 +182,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     @property
     def _request_and_rate(self) -> tuple[SpeechRequest, int]:
-        return self._sent or self.build_request(self.text, stream=self.stream)
+        return self._sent or self.build_request_and_rate(self.text, stream=self.stream)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -186,7 +193,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     @property
     def content(self) -> dict[str, Any]:
-        return build_text_content(self.text, check_text)
+        return check_and_build_content(self.text, check_text)
 
     @property
     def expected(self) -> ExpectedSpeech:
@@ -203,7 +210,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         )
         fields = request.body()
         body = build_json_body(fields)
-        largest = limit_speech(len(request.text), rate)
+        largest = compute_max_speech_bytes(len(request.text), rate)
         return HttpCall(
             self.name,
             "tts",
@@ -217,8 +224,8 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         )
 
     def read(self, reply: RawResponse) -> SpeechClip:
-        if not is_audio_type(reply.content_type):
-            raise not_audio(reply.content_type, reply.text[:2000])
+        if not can_be_audio_type(reply.content_type):
+            raise build_not_audio_error(reply.content_type, reply.text[:2000])
         if not reply.content:
             raise ContractError("the service answered 200 without a single byte of audio")
         expected = self.expected
@@ -228,7 +235,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
             raise ContractError("the reply is audio of zero length")
         return clip
 
-    def spent(self, result: SpeechClip) -> dict[str, float]:
+    def count_usage(self, result: SpeechClip) -> dict[str, float]:
         return count_speech_usage(self.text, len(result.encoded))
 
     def build_record(self, result: SpeechClip) -> dict[str, Any]:
@@ -238,7 +245,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
             "processing_s": result.timing.processing_s,
         }
 
-    def files(self, result: SpeechClip) -> dict[str, tuple[bytes, str]]:
+    def collect_files(self, result: SpeechClip) -> dict[str, tuple[bytes, str]]:
         return {"audio": (result.encoded, f".{AudioFormat(self.format)}")}
 
     def restore_reply(self, stored: StoredResult, facts: Mapping[str, Any]) -> RawResponse:
@@ -255,7 +262,7 @@ class StreamSpeech(Synthesize):
     stream = True
 
 
-def limit_speech(chars: int, rate: int) -> int:
+def compute_max_speech_bytes(chars: int, rate: int) -> int:
     """Return the maximum of bytes of a text's speech: more than its slowest voice needs, in two channels."""
     return max(_LEAST_LIMIT, round(2 * _S_PER_CHAR * chars) * rate * 4)
 
@@ -288,12 +295,12 @@ def _is_json_object(data: bytes) -> bool:
     return True
 
 
-def is_audio_type(content_type: str) -> bool:
+def can_be_audio_type(content_type: str) -> bool:
     """Return whether a successful reply of this media type may be audio; services also send other types, or none."""
     return not content_type.endswith(("json", "xml")) and not content_type.startswith("text/")
 
 
-def not_audio(content_type: str, start: str) -> ContractError:
+def build_not_audio_error(content_type: str, start: str) -> ContractError:
     """Return the error for a successful reply that is a text."""
     text = f"the service answered 200 with {content_type} instead of audio: {start[:200]!r}"
     return ContractError(text, body=start[:2000])

@@ -10,10 +10,10 @@ from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, build_form_body
 from speechlab.client._operations.operation import (
     Operation,
-    build_text_content,
     build_timeouts,
-    to_sendable,
-    words,
+    check_and_build_content,
+    to_encodable_fields,
+    to_term_list,
 )
 from speechlab.contract import (
     TRANSLATION_PATH,
@@ -164,11 +164,11 @@ class Translate(Operation[Translation]):
             "text": self.text,
             "source_lang": self.source_lang,
             "target_lang": self.target_lang,
-            "keywords": tuple(words("keywords", self.keywords, rule="2.5")),
+            "keywords": tuple(to_term_list("keywords", self.keywords, rule="2.5")),
             "context": self.context,
             "model": self.model,
         }
-        return TranslationRequest.parse({**to_sendable(values), "stream": self.stream})
+        return TranslationRequest.parse({**to_encodable_fields(values), "stream": self.stream})
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class Translate(Operation[Translation]):
 
     @property
     def content(self) -> dict[str, Any]:
-        return build_text_content(self.text, TranslationRequest.check_text)
+        return check_and_build_content(self.text, TranslationRequest.check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
         request = self.request
@@ -216,7 +216,7 @@ class Translate(Operation[Translation]):
             reply=parsed,
         )
 
-    def spent(self, result: Translation) -> dict[str, float]:
+    def count_usage(self, result: Translation) -> dict[str, float]:
         usage = result.usage
         return {
             "calls": 1,

@@ -262,9 +262,9 @@ def _render_voice(voice: Voice) -> Html:
 def _list_criterion_values(voice: Voice, name: str) -> Iterable[Any]:
     """Return the values of a voice for one of the criteria."""
     if name == "language":
-        from speechlab.text import find_languages
+        from speechlab.text import list_language_codes
 
-        return find_languages(voice.language)
+        return list_language_codes(voice.language)
     if name == "gender":
         return (voice.gender.casefold(),)
     return voice.formats if name == "format" else (voice.streaming,)

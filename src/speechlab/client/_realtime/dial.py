@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import HttpCall, Timeouts
-from speechlab.client._operations.operation import TimeLeft, get_full_timeout
+from speechlab.client._operations.operation import TimeLeft, get_original_timeout
 from speechlab.client._operations.speech import SpeechOptions
-from speechlab.client._realtime.protocol import error_from_event, parse_message
+from speechlab.client._realtime.protocol import build_error_from_event, parse_message
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._settings.settings import Settings, build_not_replayable_error
@@ -72,7 +72,7 @@ class RealtimeOptions(SpeechOptions):
             names = " or ".join(map(repr, map(str, AudioTransport)))
             message, code = f"audio_transport is {transport!r}; it is {names}", "unsupported_audio_transport"
             raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
-        request, rate = self.build_request("-", stream=True)
+        request, rate = self.build_request_and_rate("-", stream=True)
         fields = request.body()
         del fields["text"], fields["stream"]
         if transport != AudioTransport.BINARY:
@@ -86,7 +86,7 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
     update = SessionUpdate(id=f"cfg_{secrets.token_hex(6)}", session=config.settings)
     problem: SpeechLabError
     received = 0
-    socket, deadline = await _open_socket(sender)
+    socket, deadline = await _open_socket_with_retries(sender)
     within_s = _compute_time_left(sender.settings, deadline)
     until = clock.monotonic() + within_s  # for all messages together: a service may send others without end
     try:
@@ -101,13 +101,13 @@ async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, 
             if isinstance(message, SessionCreated):
                 return socket, message.session
             if isinstance(message, TtsError | RouterError):
-                problem = error_from_event(message)
+                problem = build_error_from_event(message)
                 break
     except SocketClosedError as error:
         problem = APIConnectionError(f"the realtime session was closed before it was configured: {error}")
     except TimeoutError:
         problem = APITimeoutError(
-            f"no session.created came within {get_full_timeout(within_s):g} s; give a longer time by "
+            f"no session.created came within {get_original_timeout(within_s):g} s; give a longer time by "
             "with_options(timeout=...)"
         )
     except BaseException:
@@ -121,10 +121,10 @@ def _compute_time_left(settings: Settings, deadline: float | None) -> float:
     """Seconds for the handshake or the configuration: the rest of the timeout, if one was given."""
     if deadline is None or settings.timeout is None:
         return OPEN_S
-    return TimeLeft(deadline - settings.clock.monotonic(), get_full_timeout(settings.timeout))
+    return TimeLeft(deadline - settings.clock.monotonic(), get_original_timeout(settings.timeout))
 
 
-async def _open_socket(sender: Sender) -> tuple[Socket, float | None]:
+async def _open_socket_with_retries(sender: Sender) -> tuple[Socket, float | None]:
     """Return a connection, and the deadline of its timeout, if one was given."""
     settings = sender.settings
     if settings.mode == "replay":

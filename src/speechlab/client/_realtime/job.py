@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._closable import AsyncClosable
 from speechlab.client._events import Timing, attach_timing
-from speechlab.client._operations.operation import TimeLeft, get_full_timeout
+from speechlab.client._operations.operation import TimeLeft, get_original_timeout
 from speechlab.client._operations.samples import SampleReader
 from speechlab.client._operations.speech import (
     ExpectedSpeech,
     SpeechClip,
+    compute_max_speech_bytes,
     count_speech_usage,
-    limit_speech,
 )
 from speechlab.client._realtime.protocol import AudioDelta, Phase, RealtimeEvent, Synthesis
 from speechlab.client._streams.base import Playable
@@ -75,14 +75,16 @@ class Job:
         if self._timer is None or self._time_s is None:
             return None
         left_s = self._timer.when() - asyncio.get_running_loop().time()
-        return TimeLeft(left_s, get_full_timeout(self._time_s))
+        return TimeLeft(left_s, get_original_timeout(self._time_s))
 
-    def record_frame(self, frame: str | bytes) -> None:
+    def check_and_record_frame(self, frame: str | bytes) -> None:
         """Record a message, with its time."""
         now = self._clock.monotonic()
         self._received += len(frame) + _FRAME_BYTES
         assert self.config is not None
-        if self._received > 1.5 * limit_speech(len(self.text), self.config.sample_rate):  # as base64
+        if self._received > 1.5 * compute_max_speech_bytes(
+            len(self.text), self.config.sample_rate
+        ):  # as base64
             raise ContractError(
                 f"the service sent {self._received:,} bytes for a text of {len(self.text):,} characters"
             )
@@ -98,17 +100,17 @@ class Job:
 
     def complete(self) -> None:
         """Report to the reader that the text is complete."""
-        if self._mark_over():
+        if self._mark_over_once():
             if self.recorded is None:
                 self._sender.totals.add(**count_speech_usage(self.text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:
         """Report a failure to the reader."""
-        if self._mark_over():
+        if self._mark_over_once():
             self.events.put_nowait(error)
 
-    def attach_facts(self, error: SpeechLabError) -> SpeechLabError:
+    def attach_timing_and_request_id(self, error: SpeechLabError) -> SpeechLabError:
         """Attach the facts of the text to an error; an error of the connection has its own timing."""
         if error.timing is None:
             attach_timing(error, self.build_timing())
@@ -116,7 +118,7 @@ class Job:
             error.request_id = self.synthesis.start.request_id or None
         return error
 
-    def build_timeout_error(self, why: str) -> SpeechLabError:
+    def build_and_count_timeout_error(self, why: str) -> SpeechLabError:
         """Return the error of a text whose wait ended without a result."""
         why = f"{why} while the text waited for"
         if not self.sent:
@@ -129,7 +131,7 @@ class Job:
         text = f"{why} {awaited}, after {len(came):,} bytes{self._describe_noted_error()}; it may have been counted"
         return self.count_possibly_metered(StreamTruncatedError(text, partial=came))
 
-    def build_closed_error(self, error: SocketClosedError) -> SpeechLabError:
+    def build_and_count_closed_error(self, error: SocketClosedError) -> SpeechLabError:
         """Return the error of a text whose connection closed."""
         came = self.synthesis.audio
         text = f"the session ended after {len(came):,} bytes of audio: {error}{self._describe_noted_error()}"
@@ -152,7 +154,7 @@ class Job:
             self._timer.cancel()
         self._ended = self._clock.monotonic() if self._ended is None else self._ended
 
-    def _mark_over(self) -> bool:
+    def _mark_over_once(self) -> bool:
         was, self.over = self.over, True
         self.stop_clock()
         return not was
@@ -173,8 +175,8 @@ class Job:
 
     def _fail_after_timeout(self) -> None:
         """End the text after its timeout."""
-        why = f"the time of {get_full_timeout(self._time_s or 0.0):g} s was up"
-        self._fail_and_cancel_task(self.attach_facts(self.build_timeout_error(why)))
+        why = f"the time of {get_original_timeout(self._time_s or 0.0):g} s was up"
+        self._fail_and_cancel_task(self.attach_timing_and_request_id(self.build_and_count_timeout_error(why)))
 
     def _fail_and_cancel_task(self, error: SpeechLabError) -> None:
         self.fail(error)
@@ -249,7 +251,7 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         reader, position = None, 0
         async for _ in self:
             if reader is None:
-                reader = SampleReader(*self._build_expected_speech())
+                reader = SampleReader(*self._build_expected_speech_and_type())
             came = self._job.synthesis.audio
             if len(came) > position and (clip := reader.feed(came[position:])) is not None:
                 yield clip
@@ -267,10 +269,10 @@ class AsyncSpeechEvents(Playable, AsyncClosable):
         """
         async for _ in self:
             pass
-        expected, kind = self._build_expected_speech()
+        expected, kind = self._build_expected_speech_and_type()
         return await asyncio.to_thread(expected.decode, self.partial, kind, self.timing)
 
-    def _build_expected_speech(self) -> tuple[ExpectedSpeech, str]:
+    def _build_expected_speech_and_type(self) -> tuple[ExpectedSpeech, str]:
         job, start = self._job, self._job.synthesis.start
         assert job.config is not None  # it is set before the first event
         settings = job.config.settings

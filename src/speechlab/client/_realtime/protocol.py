@@ -20,8 +20,8 @@ from speechlab.contract import (
     TtsError,
     Usage,
     UsageStatus,
+    parse_lenient_json,
     parse_service_message,
-    read_json_reply,
 )
 from speechlab.errors import ContractError, RealtimeError
 
@@ -63,7 +63,7 @@ class Phase(StrEnum):
 def parse_message(text: str) -> ServiceMessage:
     """Read a text message."""
     try:
-        value = read_json_reply(text)
+        value = parse_lenient_json(text)
     except ValueError:
         value = None
     if value is None:
@@ -71,7 +71,7 @@ def parse_message(text: str) -> ServiceMessage:
     return parse_service_message(value)
 
 
-def error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -> RealtimeError:
+def build_error_from_event(message: TtsError | RouterError, *, partial: bytes = b"") -> RealtimeError:
     """Return the exception for an error event."""
     code = redact(message.code)[:100]
     retryable = code in set(RealtimeCode) and RealtimeCode(code).retryable
@@ -177,7 +177,7 @@ class Synthesis:
             failure = self._failure or TtsError(
                 code=RealtimeCode.BACKEND_REQUEST_FAILED, message=f"the usage says {status}"
             )
-            error = error_from_event(failure, partial=self.audio)
+            error = build_error_from_event(failure, partial=self.audio)
             error.status = status
             raise error
         if self.phase is not Phase.USAGE:
@@ -196,7 +196,7 @@ class Synthesis:
     def _on_other_error(self, message: TtsError | RouterError) -> None:
         if self.phase is Phase.SENT:
             self.phase = Phase.OVER
-            raise error_from_event(message)
+            raise build_error_from_event(message)
         # Only a failed backend ends a text under way (section 3); other errors may come in between.
         self.noted = message
         logger.debug("realtime: error %s in the middle of a text", message.code[:60])

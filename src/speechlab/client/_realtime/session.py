@@ -16,12 +16,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable, check_process, close_soon
-from speechlab.client._operations.operation import resolve_timeout, to_sendable
+from speechlab.client._closable import AsyncOpenable, check_not_forked, close_soon
+from speechlab.client._operations.operation import resolve_timeout, to_encodable_fields
 from speechlab.client._realtime.dial import RealtimeConfig, open_session
 from speechlab.client._realtime.job import AsyncSpeechEvents, Job
 from speechlab.client._realtime.protocol import Phase, Synthesis
-from speechlab.client._stored_calls import Memory, StoredCall, load_timing, wait_until
+from speechlab.client._stored_calls import Memory, StoredCall, load_timing, wait_until_recorded_time
 from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
@@ -84,7 +84,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             APIConnectionError: No reply came.
             RealtimeError: The service refused the settings.
         """
-        check_process(self._pid, "realtime session")
+        check_not_forked(self._pid, "realtime session")
         self._info = await self._tape.load_session(await self._ensure_config())
         if self._info is None:
             await self._ensure_socket()
@@ -106,8 +106,8 @@ class AsyncRealtimeSession(AsyncOpenable):
             ConfigurationError: The session is closed.
         """
         check_text(text)
-        to_sendable({"text": text})
-        check_process(self._pid, "realtime session")
+        to_encodable_fields({"text": text})
+        check_not_forked(self._pid, "realtime session")
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
         time_s = resolve_timeout(timeout, self._sender.settings.timeout)
@@ -192,7 +192,7 @@ class AsyncRealtimeSession(AsyncOpenable):
                     weakref.finalize(
                         self, _close_dropped_socket, loop, os.getpid(), self._line
                     ).atexit = False
-                await self._tape.save_session(config, info)
+                await self._tape.save_session_if_new(config, info)
             return socket
 
     async def _ensure_config(self) -> RealtimeConfig:
@@ -238,7 +238,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             await self._speak_job(job)
         except SpeechLabError as error:
             job.stop_clock()
-            job.attach_facts(error)
+            job.attach_timing_and_request_id(error)
             # After a terminal error event the session continues; after other errors its state is unknown.
             try:
                 if not isinstance(error, RealtimeError) or job.synthesis.phase is not Phase.OVER:
@@ -274,12 +274,12 @@ class AsyncRealtimeSession(AsyncOpenable):
             while job.synthesis.phase is not Phase.OVER:
                 within_s = _USAGE_WAIT_S if job.synthesis.phase is Phase.USAGE else _MESSAGE_GAP_S
                 frame = await socket.receive(within_s)
-                job.record_frame(frame)
+                job.check_and_record_frame(frame)
                 job.feed(frame)
         except SocketClosedError as error:
-            problem = job.build_closed_error(error)
+            problem = job.build_and_count_closed_error(error)
         except TimeoutError:
-            problem = job.build_timeout_error(f"nothing came for {within_s:g} s")
+            problem = job.build_and_count_timeout_error(f"nothing came for {within_s:g} s")
         else:
             return
         raise problem
@@ -332,7 +332,7 @@ class RealtimeTape:
         recalled = None if call is None else await asyncio.to_thread(call.load)
         return None if recalled is None else SessionInfo.parse(recalled[0].response)
 
-    async def save_session(self, config: RealtimeConfig, info: SessionInfo) -> None:
+    async def save_session_if_new(self, config: RealtimeConfig, info: SessionInfo) -> None:
         """Keep the service's description of the first session with these settings."""
         call = await self._build_stored_call("realtime_session", config)
         if call is not None and await asyncio.to_thread(call.load) is None:
@@ -356,7 +356,7 @@ class RealtimeTape:
         began, position = self._clock.monotonic(), 0
         for at_s, message in facts["frames"]:
             if call.memory.paced:
-                await wait_until(self._clock, began, at_s)
+                await wait_until_recorded_time(self._clock, began, at_s)
             frame: str | bytes = message
             if isinstance(message, int):
                 frame = audio[position : position + message]

@@ -157,7 +157,7 @@ class Pressure:
         if ended.end is End.OK:
             self.successes += 1
             self._lately.append((concurrent, True))
-            strained = self._record_strain(concurrent, ended.strain)
+            strained = self._learn_whether_service_queues(concurrent, ended.strain)
             # Only a width in use is evidence for a greater one.
             if at_once >= int(self.width) and not strained:
                 self._grow_width(concurrent, now)
@@ -184,12 +184,12 @@ class Pressure:
             self._shrink_width(count, [*self._lately, *accepted], now + min(_LONGEST_HOLD_S, held_s))
         if pause is not None:
             self._prolong_pause(pause, ended, now, old=began < pause.closed)
-        elif self._count_failure_in_row(ended, began, now, borne, under_way):
+        elif self._count_failure_toward_pause(ended, began, now, borne, under_way):
             since = self._row_since
             self.pause = Pause(since, now, now, gone=ended.end is End.FAILED, reason=ended.reason)
             self._prolong_pause(self.pause, ended, now, old=False)
 
-    def probe(self, now: float) -> None:
+    def start_probe_or_end_pause(self, now: float) -> None:
         """Start a probe, or end the pause if the current probe has lasted longer than refusals do."""
         pause = self.pause
         if pause is not None and pause.probing:
@@ -202,7 +202,7 @@ class Pressure:
         self.pause, self._row = None, 0
         self.width = min(self.width, max(_START, self.width / 2))
 
-    def _record_strain(self, concurrent: int, strain: float) -> bool:
+    def _learn_whether_service_queues(self, concurrent: int, strain: float) -> bool:
         """Learn a queue in the service from the times of calls, which are longer among more of them."""
         earlier = self._strains.get(concurrent, strain)
         self._strains[concurrent] = typical = (earlier + strain) / 2
@@ -239,7 +239,7 @@ class Pressure:
             self._held = max(self._held, held)
             self.width = min(self.width, self._refused - 1.0)
 
-    def _count_failure_in_row(
+    def _count_failure_toward_pause(
         self, ended: AttemptEnd, began: float, now: float, borne: int, under_way: Iterable[SentAttempt]
     ) -> bool:
         """Count failures in a row; a full width of them starts a pause, unless one since then counts as accepted."""

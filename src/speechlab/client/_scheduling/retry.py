@@ -120,15 +120,15 @@ class ScheduledCall(WaitingCall):
         finally:
             if self._repeats and self.group is not None:
                 self._repeats = False
-                self.group.count_repeats(-1)
+                self.group.change_repeating_count(-1)
 
-    def schedule_retry(self, failure: Failure, place: CallPlace) -> float | None:
+    def end_attempt_and_compute_delay(self, failure: Failure, place: CallPlace) -> float | None:
         """Return a place after a failure, and give the wait before the next attempt."""
         place.end(failure.to_attempt_end(spared=self._spared))
         delay_s = self._record_and_compute_delay(failure, place)
         if delay_s is not None and self.group is not None:
             self._repeats = True
-            self.group.count_repeats(1)
+            self.group.change_repeating_count(1)
         return delay_s
 
     def _record_and_compute_delay(self, failure: Failure, place: CallPlace) -> float | None:
@@ -137,7 +137,9 @@ class ScheduledCall(WaitingCall):
         with scheduler.lock:
             pressure = scheduler.pressure
             others = pressure.successes > place.successes
-            if not self.record_failure(failure, unpaused=pressure.compute_unpaused_time(now), others=others):
+            if not self.record_failure_and_can_retry(
+                failure, unpaused=pressure.compute_unpaused_time(now), others=others
+            ):
                 return None
             asked_s = failure.retry_after_s
             if asked_s:
@@ -164,20 +166,20 @@ class ScheduledCall(WaitingCall):
             self.earliest = earliest
             return earliest - now
 
-    def record_failure(self, failure: Failure, *, unpaused: float, others: bool) -> bool:
+    def record_failure_and_can_retry(self, failure: Failure, *, unpaused: float, others: bool) -> bool:
         """Count a failure, at a time without the pauses, while others succeed or not; True if a retry is left."""
         most = self.patience.retries
         if failure.final or (most is not None and self._retries >= most):
             return False
         self._retries += 1
         if not failure.asks_to_wait:
-            return self._record_own_failure(failure, others=others)
+            return self._record_failure_except_refusal(failure, others=others)
         if self._refused_at is None:
             self._refused_at = unpaused
         self._refusals += 1
         return unpaused - self._refused_at <= self.patience.call_s
 
-    def _record_own_failure(self, failure: Failure, *, others: bool) -> bool:
+    def _record_failure_except_refusal(self, failure: Failure, *, others: bool) -> bool:
         if failure.status is None:
             # After a timeout the service may still be working on the request; a retry would double work and cost.
             if failure.timed_out and failure.sent and not self._free:

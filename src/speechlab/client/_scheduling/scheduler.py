@@ -104,7 +104,7 @@ class Scheduler:
                 heapq.heappush(queue.ready, (call.number, waiter))
             alarm = self._alarms.get(loop)
             if alarm is None:
-                alarm = self._alarms[loop] = Alarm(loop, self.clock, self.send_ready)
+                alarm = self._alarms[loop] = Alarm(loop, self.clock, self.send_ready_calls)
             alarm.waiters += 1
             self._dispatch_calls(now)
         try:
@@ -163,7 +163,7 @@ class Scheduler:
             self.pressure.record_end(AttemptEnd(End.BEGUN), place, now, self._under_way)
             self._dispatch_calls(now)
 
-    def send_ready(self) -> None:
+    def send_ready_calls(self) -> None:
         """Send the calls that may be sent now."""
         with self.lock:
             self._dispatch_calls(self.clock.monotonic())
@@ -239,10 +239,10 @@ class Scheduler:
             self.waiting -= 1
             waiter.place = self._assign_place(queue, now, waiter.loop)
             if not waiter.wake():
-                self._take_back_place(waiter.place)
+                self._take_back_unused_place(waiter.place)
         if self.waiting and (when := self._compute_next_send_time(now)) < math.inf:
             for alarm in [*self._alarms.values()]:
-                alarm.set(when)
+                alarm.set_if_earlier(when)
 
     def _choose_queue(self, now: float, entered: CallQueue | None = None) -> CallQueue | None:
         """Return the queue whose first call has waited longest, among those that may send."""
@@ -250,7 +250,7 @@ class Scheduler:
         if pause is not None and now < pause.next:
             return None
         if pause is not None and pause.probing:
-            self.pressure.probe(now)
+            self.pressure.start_probe_or_end_pause(now)
             pause = None
         full = pause is None and self.under_way >= self._width
         best: CallQueue | None = None
@@ -267,7 +267,7 @@ class Scheduler:
 
     def _assign_place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
         place = CallPlace(self, queue, now, loop, probe=self.pressure.pause is not None)
-        self.pressure.probe(now)
+        self.pressure.start_probe_or_end_pause(now)
         if queue is self._light:
             place.queue = NO_QUEUE
             return place
@@ -277,7 +277,7 @@ class Scheduler:
             queue.next_at = max(queue.next_at, now - _LATE_S) + queue.gap_s
         return place
 
-    def _take_back_place(self, place: CallPlace) -> None:
+    def _take_back_unused_place(self, place: CallPlace) -> None:
         """Take back a place that was not used."""
         place.given_back = True
         if place.probe and self.pressure.pause is not None:
@@ -304,7 +304,7 @@ class Scheduler:
     def _abandon_waiter(self, waiter: Waiter) -> None:
         with self.lock:
             if waiter.place is not None:  # admitted and cancelled at the same time: the place is free again
-                self._take_back_place(waiter.place)
+                self._take_back_unused_place(waiter.place)
                 self._dispatch_calls(self.clock.monotonic())
             elif not waiter.done:
                 waiter.done = True

@@ -46,7 +46,7 @@ class CallGroup:
         """Set the maximum of attempts started per second; it applies from the next attempt on."""
         self.gap_s = 0.0 if rate is None else 1.0 / rate
 
-    def count_repeats(self, change: int) -> None:
+    def change_repeating_count(self, change: int) -> None:
         """Count a call that starts (1) or ends (-1) its wait for a retry."""
         self.repeating += change
         for listener in tuple(self.on_repeat) if change > 0 else ():
@@ -177,7 +177,7 @@ class PlaceKeeper(Protocol):
     def mark_streaming(self, place: CallPlace) -> None:
         """Note that the headers of a stream have come."""
 
-    def send_ready(self) -> None:
+    def send_ready_calls(self) -> None:
         """Send the calls that may be sent now."""
 
 
@@ -225,7 +225,7 @@ class CallPlace:
         """Note that the reader of a stream waits for its next piece, or has received it."""
         self.idle_since = None if reading else self.scheduler.clock.monotonic()
         if not reading and self.scheduler.waiting:
-            self.scheduler.send_ready()
+            self.scheduler.send_ready_calls()
 
 
 def find_running_loop() -> asyncio.AbstractEventLoop | None:
@@ -246,16 +246,16 @@ class Alarm:
         self._when = math.inf
         self._task: asyncio.Task[None] | None = None
 
-    def set(self, when: float) -> None:
+    def set_if_earlier(self, when: float) -> None:
         """Wake the scheduler at that time, unless an earlier time is set; called with the scheduler's lock held."""
         if when >= self._when:
             return
         self._when = when
         if find_running_loop() is self.loop:
-            self._start()
+            self._restart_task()
             return
         with suppress(RuntimeError):  # the loop is closed, and no call waits on it any more
-            self.loop.call_soon_threadsafe(self._start)
+            self.loop.call_soon_threadsafe(self._restart_task)
 
     def stop(self) -> None:
         """Cancel the alarm; called with the lock held, on the loop."""
@@ -264,7 +264,7 @@ class Alarm:
             self._task.cancel()
             self._task = None
 
-    def _start(self) -> None:
+    def _restart_task(self) -> None:
         if self._task is not None:
             self._task.cancel()
             self._task = None

@@ -23,10 +23,10 @@ from speechlab.client._settings.settings import (
     ClientOptions,
     Settings,
     check_url,
-    is_sensitive,
+    fill_mode_and_store,
+    is_credential_header,
     normalize_url,
     open_store,
-    resolve_mode,
     to_engines_json,
 )
 from speechlab.contract import to_realtime_url
@@ -141,7 +141,7 @@ def find_settings(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings | None:
     """Find the settings: arguments, then environment; for the key, also ``.env`` and the keyring."""
-    options = resolve_mode(options)
+    options = fill_mode_and_store(options)
     urls: tuple[tuple[str, object], ...] = (("base_url", base_url), ("ws_base_url", ws_base_url))
     for name, url in urls:
         if url is not None and not isinstance(url, str):  # pandas.NA is neither true nor false
@@ -173,11 +173,11 @@ def find_settings(
     return Settings(base_url=base, ws_base_url=realtime, api_key=key, **options)
 
 
-def resolve_settings(
+def find_settings_or_start_service(
     base_url: str | None, ws_base_url: str | None, api_key: Secret | None, options: dict[str, Any]
 ) -> Settings:
     """Find or start the service, and ask for the key of a remote one if none was found."""
-    options = resolve_mode(options)
+    options = fill_mode_and_store(options)
     settings = find_settings(base_url, ws_base_url, api_key, options)
     if settings is not None:
         elsewhere = not is_loopback(urlsplit(settings.base_url).hostname or "")
@@ -195,10 +195,10 @@ def resolve_settings(
         logger.warning(
             "%s is set but SPEECHLAB_BASE_URL is not: using the embedded service", API_KEY_VARIABLE
         )
-    return build_embedded_settings(options)
+    return take_lease_and_build_settings(options)
 
 
-def build_embedded_settings(options: dict[str, Any]) -> Settings:
+def take_lease_and_build_settings(options: dict[str, Any]) -> Settings:
     """Settings for a client of the embedded service."""
     engines = options.get("engines")
     lease = take_lease("" if engines is None else to_engines_json(engines))
@@ -218,7 +218,7 @@ def build_embedded_settings(options: dict[str, Any]) -> Settings:
 
 def dump_settings(settings: Settings) -> dict[str, Any]:
     """Settings as plain values, without the key and without objects of this process."""
-    credentials = [name for name in settings.default_headers if is_sensitive(name)]
+    credentials = [name for name in settings.default_headers if is_credential_header(name)]
     if credentials:
         text = f"a client whose default_headers hold a credential ({credentials[0]}) cannot be pickled"
         raise TypeError(f"{text}; make one where it is needed")
@@ -243,7 +243,7 @@ def load_settings(description: Mapping[str, Any]) -> Settings:
     if description["store"] is not None:
         options["store"] = open_store(description["store"])
     if description["embedded"]:
-        return build_embedded_settings(options)
+        return take_lease_and_build_settings(options)
     key = to_secret(os.environ.get(API_KEY_VARIABLE)) if description["has_key"] else None
     if description["has_key"] and key is None:
         raise ConfigurationError(

@@ -132,7 +132,7 @@ class Settings:
         for name in ("base_url", "ws_base_url"):
             url = getattr(self, name)
             check_url(name, url)
-            self._check_url_secrecy(name, url)
+            self._check_url_hides_key(name, url)
         check_number("connect_timeout_s", self.connect_timeout_s, least=0, advice="give seconds above 0")
         if self.max_retries is not None:
             check_number("max_retries", self.max_retries, least=0, whole=True)
@@ -179,9 +179,9 @@ class Settings:
         elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 
-    def _check_url_secrecy(self, name: str, url: str) -> None:
+    def _check_url_hides_key(self, name: str, url: str) -> None:
         address = urlsplit(url)
-        secret = self.api_key is not None or any(map(is_sensitive, self.default_headers))
+        secret = self.api_key is not None or any(map(is_credential_header, self.default_headers))
         if not secret or self.allow_insecure or address.scheme in {"https", "wss"}:
             return
         if not is_loopback(address.hostname or ""):
@@ -270,7 +270,11 @@ def check_option_names(options: Any, *, change: bool = False) -> None:
             f"Client(base_url, {'...' if unknown == 'base_url' else f'{unknown}=...'})"
         )
     names = ", ".join(name for name in allowed if name not in _TEST_OPTIONS)
-    hint = f"; the key is api_key{', of a new client' if change else ''}" if is_sensitive(unknown) else ""
+    hint = (
+        f"; the key is api_key{', of a new client' if change else ''}"
+        if is_credential_header(unknown)
+        else ""
+    )
     raise ConfigurationError(f"a client has no option {unknown!r}{hint}; the options are: {names}")
 
 
@@ -286,7 +290,7 @@ def change_settings(settings: Settings, changes: ClientOptions) -> Settings:
         changes = {**changes, "mode": "auto"}
     elif changes.keys() & {"mode", "store"}:
         current: dict[str, Any] = {"mode": settings.mode, "store": settings.store}
-        changes = {**changes, **resolve_mode({**current, **changes})}  # type: ignore[typeddict-item]  # keys of Options
+        changes = {**changes, **fill_mode_and_store({**current, **changes})}  # type: ignore[typeddict-item]  # keys of Options
     return replace(settings, **changes)  # type: ignore[arg-type]  # checked by __post_init__
 
 
@@ -298,7 +302,7 @@ _OWN_HEADERS = frozenset(
 _SENSITIVE = re.compile(r"auth|key|token|secret|cookie|password|credential", re.IGNORECASE)
 
 
-def is_sensitive(name: str) -> bool:
+def is_credential_header(name: str) -> bool:
     """Return whether a header with this name contains a credential."""
     return _SENSITIVE.search(name) is not None
 
@@ -323,7 +327,7 @@ def _check_and_hide_headers(headers: object, *, beside_key: bool) -> dict[str, S
                 "(api_key=, SPEECHLAB_API_KEY, .env or the keyring)"
             )
         if isinstance(value, str) and _HEADER_VALUE.fullmatch(value):
-            hidden[name] = Secret(value, hidden=is_sensitive(name))
+            hidden[name] = Secret(value, hidden=is_credential_header(name))
         elif isinstance(value, Secret):
             hidden[name] = value
         else:
@@ -339,7 +343,7 @@ _lock = threading.Lock()
 _stores: dict[tuple[int, Path], Store] = {}
 
 
-def resolve_mode(options: dict[str, Any]) -> dict[str, Any]:
+def fill_mode_and_store(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options, with the mode from the environment if none is given."""
     choice = options.get("mode")
     if choice is not None and not isinstance(choice, str):

@@ -10,15 +10,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable, check_process, close_soon
+from speechlab.client._closable import AsyncOpenable, check_not_forked, close_soon
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import attach_reply
-from speechlab.client._operations.operation import Operation, get_full_timeout
+from speechlab.client._operations.call import attach_headers_and_timing
+from speechlab.client._operations.operation import Operation, get_original_timeout
 from speechlab.client._stored_calls import StoredCall, Tape, TapedBody
 from speechlab.client._transport.exchange import ReplyStream, wake_for_interrupts
 from speechlab.client._transport.http import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
-from speechlab.notebook import Playback, play
+from speechlab.notebook import Playback, show_stream_player
 
 if TYPE_CHECKING:
     from speechlab.client._transport.sender import Sender
@@ -44,7 +44,7 @@ class Playable:
         Raises:
             MissingDependencyError: The extra ``lab`` is not installed.
         """
-        return play(self, getattr(self, "text", ""))
+        return show_stream_player(self, getattr(self, "text", ""))
 
 
 class Stream(AsyncOpenable):
@@ -95,7 +95,7 @@ class Stream(AsyncOpenable):
             ContractError: The reply has another type.
         """
         async with self._opening:  # several threads may start to read, and the request must be sent once
-            check_process(self._pid, "stream")
+            check_not_forked(self._pid, "stream")
             if self._closed:
                 raise ConfigurationError("this stream is closed; make a new one")
             if self._body is None:
@@ -105,7 +105,7 @@ class Stream(AsyncOpenable):
     async def _open_reply(self) -> None:
         """Send the request, or find its reply in the store."""
 
-    async def _open_body(self, operation: Operation[Any]) -> StreamBody:
+    async def _find_or_request_body(self, operation: Operation[Any]) -> StreamBody:
         """Find the body in the store; one that is requested is recorded for the store."""
         sender = self._sender
         body: StreamBody | None = None
@@ -132,7 +132,7 @@ class Stream(AsyncOpenable):
     async def _read_bytes(self) -> bytes | None:
         """Return the next bytes of the body, or None at the end; WireError if the body is incomplete."""
         assert self._body is not None
-        check_process(self._pid, "stream")
+        check_not_forked(self._pid, "stream")
         if self._reading:
             raise ConfigurationError(
                 "another thread or task is reading this stream; read it in one of them, and share what it returns"
@@ -164,7 +164,7 @@ class Stream(AsyncOpenable):
             self._spent_s += monotonic() - self._resumed_at
             self._resumed_at = None
 
-    def _compute_time_left(self) -> float | None:
+    def _check_time_left(self) -> float | None:
         """Return the rest of the call's timeout; WireError if there is none."""
         if self._time_s is None:
             return None
@@ -180,14 +180,14 @@ class Stream(AsyncOpenable):
         try:
             # The check as well: bytes that are there already come without a wait, which alone would end.
             with self._count_time_spent(), wake_for_interrupts():
-                async with asyncio.timeout(self._compute_time_left()):
+                async with asyncio.timeout(self._check_time_left()):
                     return await self._body.next()
         except TimeoutError:
             pass
         raise self._build_timeout_error()
 
     def _build_timeout_error(self) -> WireError:
-        given_s = get_full_timeout(self._time_s or 0.0)
+        given_s = get_original_timeout(self._time_s or 0.0)
         text = (
             f"the call's time of {given_s:g} s is up; a longer one can be given by with_options(timeout=...)"
         )
@@ -213,13 +213,13 @@ class Stream(AsyncOpenable):
     async def _close_with_error(self, error: SpeechLabError) -> SpeechLabError:
         """Close the stream, and attach its facts to the error that ends it."""
         await self.aclose()
-        return self._attach_facts(error)
+        return self._attach_facts_and_count(error)
 
-    def _attach_facts(self, error: SpeechLabError) -> SpeechLabError:
+    def _attach_facts_and_count(self, error: SpeechLabError) -> SpeechLabError:
         if isinstance(error, StreamTruncatedError) and not isinstance(self._body, TapedBody):
             error.possibly_metered = True
             self._sender.totals.add(possibly_metered=1)
-        return attach_reply(error, self.headers, self.timing)
+        return attach_headers_and_timing(error, self.headers, self.timing)
 
 
 async def read_start(body: StreamBody) -> str:

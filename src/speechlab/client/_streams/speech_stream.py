@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from speechlab._files import expand_user_path, write_atomically
-from speechlab.audio import AudioClip, close_wav
-from speechlab.client._operations.samples import SampleReader, describe_missing
+from speechlab.audio import AudioClip, set_wav_sizes
+from speechlab.client._operations.samples import SampleReader, describe_truncation
 from speechlab.client._operations.speech import (
     ExpectedSpeech,
     SpeechClip,
     StreamSpeech,
+    build_not_audio_error,
+    can_be_audio_type,
     count_speech_usage,
-    is_audio_type,
-    not_audio,
 )
 from speechlab.client._streams.base import Playable, Stream, read_start
 from speechlab.client._transport.http import WireError
@@ -65,10 +65,12 @@ class AsyncSpeechStream(Playable, Stream):
         operation = await self._prepare()
         self._expected = operation.expected
         if self._copy is not None:
-            self._copy.check(self._expected.format)
-        body = await self._open_body(operation)
-        if not is_audio_type(self._media_type):
-            raise await self._close_with_error(not_audio(self._media_type, await read_start(body)))
+            self._copy.check_suffix_or_drop(self._expected.format)
+        body = await self._find_or_request_body(operation)
+        if not can_be_audio_type(self._media_type):
+            raise await self._close_with_error(
+                build_not_audio_error(self._media_type, await read_start(body))
+            )
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -93,7 +95,7 @@ class AsyncSpeechStream(Playable, Stream):
                     self._copy.add(piece)
                 return piece
             lacks = (
-                describe_missing(self._expected.format, self.partial)
+                describe_truncation(self._expected.format, self.partial)
                 if self._expected and self._audio
                 else ""
             )
@@ -125,7 +127,7 @@ class AsyncSpeechStream(Playable, Stream):
             raise ConfigurationError(f"this stream {why}")
         copy = FileCopy(path)
         if self._expected is not None:
-            copy.check(self._expected.format)
+            copy.check_suffix_or_drop(self._expected.format)
         copy.add(self.partial)
         if self._ended:
             copy.finish(self.partial)
@@ -147,7 +149,9 @@ class AsyncSpeechStream(Playable, Stream):
             copy.finish(self.partial)
         await self.aclose()
         if not self._audio:
-            raise self._attach_facts(ContractError("the service answered 200 without a single byte of audio"))
+            raise self._attach_facts_and_count(
+                ContractError("the service answered 200 without a single byte of audio")
+            )
         if self._expected is not None:
             await self._save_and_count_stream(count_speech_usage(self._expected.text, len(self.partial)))
 
@@ -209,7 +213,7 @@ class FileCopy:
             self._file = stack.enter_context(stack.enter_context(write_atomically(self._path)).open("wb"))
             self._left = stack.pop_all()
 
-    def check(self, audio_format: AudioFormat) -> None:
+    def check_suffix_or_drop(self, audio_format: AudioFormat) -> None:
         """Refuse a file name with the extension of another format."""
         ending = _FORMATS_BY_SUFFIX.get(self._path.suffix[1:].lower(), str(audio_format))
         if ending != audio_format:
@@ -226,7 +230,7 @@ class FileCopy:
 
     def finish(self, data: bytes) -> None:
         """Give the file its name; a streamed WAV, whose header left its sizes open, is written with them."""
-        closed = close_wav(data) if data[:4] == b"RIFF" else data
+        closed = set_wav_sizes(data) if data[:4] == b"RIFF" else data
         if closed is not data:
             self._file.seek(0)
             self._file.truncate()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from speechlab.client._clock import LoopTurns
 from speechlab.client._operations.call import RawResponse
-from speechlab.client._operations.failures import error_from_value
+from speechlab.client._operations.failures import build_error_from_value
 from speechlab.client._operations.translation import (
     StreamTranslation,
     Translation,
@@ -20,7 +20,7 @@ from speechlab.client._operations.translation import (
 )
 from speechlab.client._streams.base import Stream, read_start
 from speechlab.client._transport.http import WireError
-from speechlab.contract import STREAM_END, read_json_reply
+from speechlab.contract import STREAM_END, parse_lenient_json
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class AsyncTranslationStream(Stream):
         return self._result
 
     async def _open_reply(self) -> None:
-        body = await self._open_body(self._operation)
+        body = await self._find_or_request_body(self._operation)
         if self._media_type == "application/json":
             await self._read_whole_translation(body)
         elif self._media_type != "text/event-stream":
@@ -92,7 +92,7 @@ class AsyncTranslationStream(Stream):
             try:
                 result = self._operation.read(reply)
             except ContractError as error:
-                self._attach_facts(error)
+                self._attach_facts_and_count(error)
                 raise
             only = TranslationChunk(result.text, result.id, result.finish_reason, result.usage)
             self._whole = (only, result)
@@ -111,7 +111,7 @@ class AsyncTranslationStream(Stream):
             ContractError: An event is not a chunk.
         """
         with self._count_time_spent():
-            await self._turns.give()
+            await self._turns.yield_to_loop_if_due()
             return await self._read_chunk()
 
     async def _read_chunk(self) -> TranslationChunk:
@@ -121,7 +121,7 @@ class AsyncTranslationStream(Stream):
             await self.open()
         if self._whole is not None:
             chunk, self._result = self._whole
-            await self._save_and_count_stream(self._operation.spent(self._result))
+            await self._save_and_count_stream(self._operation.count_usage(self._result))
             self._chunks.append(chunk)
             return chunk
         data = await self._read_event_data()
@@ -138,7 +138,7 @@ class AsyncTranslationStream(Stream):
         """Data of the next event, or None at the end of the stream."""
         if self._waiting:
             try:
-                self._compute_time_left()
+                self._check_time_left()
             except WireError as error:
                 why = str(error)
             else:
@@ -159,13 +159,13 @@ class AsyncTranslationStream(Stream):
     async def _parse_chunk(self, data: str) -> TranslationChunk:
         value, problem = None, None
         try:
-            value = read_json_reply(data)
+            value = parse_lenient_json(data)
         except ValueError:
             problem = ContractError(f"an event of the stream is not JSON: {data[:200]!r}", body=data[:2000])
         if problem is not None and self._at_end:
             raise await self._close_as_truncated(self._fault or "it ends within an event")
         if isinstance(value, dict) and value.get("error") and not value.get("choices"):
-            cause = error_from_value(500, {}, value)
+            cause = build_error_from_value(500, {}, value)
             raise await self._close_as_truncated(
                 cause.message, "the service stopped the translation"
             ) from cause
@@ -187,7 +187,7 @@ class AsyncTranslationStream(Stream):
                         pass
         await self.aclose()
         self._result = self._build_translation()
-        await self._save_and_count_stream(self._operation.spent(self._result))
+        await self._save_and_count_stream(self._operation.count_usage(self._result))
 
     async def _close_as_truncated(
         self, why: str, what: str = "the translation was cut short"
@@ -250,8 +250,8 @@ class EventReader:
         """Give the data of the last event, which the end of the stream completes."""
         yield from self._iterate_events(self._decode(b"", final=True))
         if self._line:
-            yield from self._iterate_events_after_line()
-        yield from self._iterate_event_data()
+            yield from self._end_line_and_iterate_events()
+        yield from self._take_event_data()
 
     def _iterate_events(self, text: str) -> Iterator[str]:
         if self._after_cr and text:
@@ -264,7 +264,7 @@ class EventReader:
         *lines, tail = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
             self._append_to_line(line)
-            yield from self._iterate_events_after_line()
+            yield from self._end_line_and_iterate_events()
         self._append_to_line(tail)
 
     def _append_to_line(self, text: str) -> None:
@@ -274,17 +274,17 @@ class EventReader:
             if self._size > _MAX_EVENT_CHARS:
                 raise ContractError(f"an event of the stream is larger than {_MAX_EVENT_CHARS:,} characters")
 
-    def _iterate_events_after_line(self) -> Iterator[str]:
+    def _end_line_and_iterate_events(self) -> Iterator[str]:
         line = "".join(self._line)
         self._line.clear()
         if not line:
-            yield from self._iterate_event_data()
+            yield from self._take_event_data()
             return
         name, _, value = line.partition(":")
         if name == "data":
             self._data.append(value.removeprefix(" "))
 
-    def _iterate_event_data(self) -> Iterator[str]:
+    def _take_event_data(self) -> Iterator[str]:
         data = "\n".join(self._data)
         self._data.clear()
         self._size = 0

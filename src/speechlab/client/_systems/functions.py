@@ -168,7 +168,7 @@ class SystemFunction:
                     f"{operation} is the class {given!r:.60}, whose objects are not callable"
                 )
             parameters = (_list_parameters(inner) or [])[1:]
-        return cls(given, makes, list_fields(operation, parameters))
+        return cls(given, makes, list_accepted_fields(operation, parameters))
 
     @property
     def is_async(self) -> bool:
@@ -208,7 +208,7 @@ def _pickle_function(function: Callable[..., Any]) -> bytes:
     raise ConfigurationError(message)
 
 
-def list_fields(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
+def list_accepted_fields(operation: str, parameters: list[inspect.Parameter] | None) -> frozenset[str]:
     """Names of the fields that a function takes."""
     if parameters is None:
         return frozenset()

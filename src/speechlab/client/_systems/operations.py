@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from speechlab._arguments import is_whole_number, to_int_rate
+from speechlab._arguments import is_whole_number, to_int_if_whole_rate
 from speechlab.audio import AudioClip
 from speechlab.client._operations.call import HttpCall
 from speechlab.client._operations.operation import (
     Operation,
-    build_text_content,
     build_timeouts,
-    to_sendable,
-    words,
+    check_and_build_content,
+    to_encodable_fields,
+    to_term_list,
 )
 from speechlab.client._operations.recognition import OPTIONS, Transcribe, Transcript
 from speechlab.client._operations.speech import StreamSpeech, Synthesize
@@ -50,9 +50,9 @@ def adapt_to_functions(operation: O, system: FunctionSystem) -> O:
     return cast("O", kind(**arguments, system=system))
 
 
-def _collect_fields(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
+def _collect_and_check_fields(system: FunctionSystem, operation: str, **fields: Any) -> dict[str, Any]:
     """Return the fields of a call that were given, which the function must take."""
-    values = {name: value for name, value in to_sendable(fields).items() if value is not None}
+    values = {name: value for name, value in to_encodable_fields(fields).items() if value is not None}
     for name, value in values.items():
         kinds, allowed = ((str,), "text") if name in _TEXTS else ((str, int, float), "a number or text")
         for term in value if isinstance(value, list) else (value,):
@@ -77,8 +77,10 @@ class FunctionSpeech(Synthesize):
 
     @property
     def _fields(self) -> dict[str, Any]:
-        rate = to_int_rate(self.sample_rate)
-        return _collect_fields(self.system, "synthesize", sample_rate=rate, temperature=self.temperature)
+        rate = to_int_if_whole_rate(self.sample_rate)
+        return _collect_and_check_fields(
+            self.system, "synthesize", sample_rate=rate, temperature=self.temperature
+        )
 
     @property
     def _request_and_rate(self) -> tuple[SpeechRequest, int]:
@@ -91,7 +93,7 @@ class FunctionSpeech(Synthesize):
 
     @property
     def content(self) -> dict[str, Any]:
-        return build_text_content(self.text, _check_text)
+        return check_and_build_content(self.text, _check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
         request, _ = self._request_and_rate
@@ -124,8 +126,8 @@ class FunctionRecognition(Transcribe):
         if str(self.vad) in {"off", "0"}:
             del values["vad"]
         if self.hotwords is not None:
-            values["hotwords"] = words("hotwords", self.hotwords, rule="2.3")
-        return _collect_fields(self.system, self._function, **values)
+            values["hotwords"] = to_term_list("hotwords", self.hotwords, rule="2.3")
+        return _collect_and_check_fields(self.system, self._function, **values)
 
     @property
     def _function(self) -> str:
@@ -158,10 +160,10 @@ class FunctionRecognition(Transcribe):
         function_call = FunctionCall(self._function, clip, values, pace=pace)
         return HttpCall(self.name, "asr", "POST", RECOGNITION_PATH, limits, asked=function_call)
 
-    def spent(self, result: Transcript) -> dict[str, float]:
+    def count_usage(self, result: Transcript) -> dict[str, float]:
         if (clip := self._samples) is not None:  # which are not encoded for their length
             return {"calls": 1, "recognized_s": clip.duration_s}
-        return super().spent(result)
+        return super().count_usage(result)
 
     @property
     def _samples(self) -> AudioClip | None:
@@ -182,8 +184,8 @@ class FunctionTranslation(Translate):
     @property
     def _fields(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in ("source_lang", "target_lang", "context", "model")}
-        terms = words("keywords", self.keywords, rule="2.5") or None
-        return _collect_fields(self.system, "translate", **values, keywords=terms)
+        terms = to_term_list("keywords", self.keywords, rule="2.5") or None
+        return _collect_and_check_fields(self.system, "translate", **values, keywords=terms)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -191,7 +193,7 @@ class FunctionTranslation(Translate):
 
     @property
     def content(self) -> dict[str, Any]:
-        return build_text_content(self.text, _check_text)
+        return check_and_build_content(self.text, _check_text)
 
     def call(self, timeout: float | None) -> HttpCall:
         text = self.content["text"]

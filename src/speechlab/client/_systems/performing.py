@@ -192,13 +192,13 @@ class FunctionRunner:
         clips = None if call.pace is None else PacedClips(call.content, *call.pace, self._clock)
         began = self._clock.monotonic()
 
-        def add_time(piece: Any) -> Any:
+        def add_time_or_return_total(piece: Any) -> Any:
             seconds = self._clock.monotonic() - began
             if piece is None:
                 return seconds - (0.0 if clips is None else clips.waited_s)
             return piece if clips is None else (seconds, *piece)
 
-        return function(call.content if clips is None else clips, **fields), add_time
+        return function(call.content if clips is None else clips, **fields), add_time_or_return_total
 
     @contextmanager
     def _convert_errors(self, call: FunctionCall) -> Iterator[None]:

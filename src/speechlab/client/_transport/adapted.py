@@ -59,7 +59,7 @@ class AdaptedWire(Wire):
             return _build_catalog_reply(self._service, self._adapter.catalogue)
         attempt.call = await self._adapter.to_openai_call(call)
         reply = await self._wire.open(attempt)
-        if not self._adapter.reads(call, reply.status):
+        if not self._adapter.needs_whole_reply(call, reply.status):
             return reply
         try:
             pieces = []

@@ -26,10 +26,10 @@ from speechlab.client._transport.http import (
     Reply,
     RequestAttempt,
     WireError,
-    build_connect_timeout,
-    build_reply_timeout,
+    build_connect_timeout_error,
+    build_reply_timeout_error,
     build_unusable_proxy_error,
-    check_peer,
+    check_port_not_taken,
     find_proxy,
     format_proxy,
     get_ssl_context,
@@ -153,10 +153,10 @@ class AiohttpWire(LibraryWire):
     def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
         sent = reading or attempt.sent
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return build_connect_timeout(attempt, self.proxy)
+            return build_connect_timeout_error(attempt, self.proxy)
         if isinstance(error, TimeoutError):
             waits = sent or isinstance(error, aiohttp.ServerTimeoutError)
-            return build_reply_timeout(attempt, reading=reading, taking=not waits)
+            return build_reply_timeout_error(attempt, reading=reading, taking=not waits)
         text, status = _describe_error(error), None
         if isinstance(error, aiohttp.ClientHttpProxyError):
             text, status = f"{error.status} {text}", error.status
@@ -198,7 +198,7 @@ class _Connector(aiohttp.TCPConnector):
     async def _create_connection(self, *arguments: Any) -> ResponseHandler:
         connection = await super()._create_connection(*arguments)
         try:
-            check_peer(self._settings)
+            check_port_not_taken(self._settings)
         except WireError:
             connection.close()
             raise

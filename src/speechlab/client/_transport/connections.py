@@ -103,7 +103,7 @@ def _build_closed_error() -> ConfigurationError:
     return ConfigurationError("this client is closed; make a new one")
 
 
-async def close_all() -> None:
+async def close_pools_of_running_loop() -> None:
     """Close all that is still open on the running loop, which is about to end."""
     for pool in tuple(_bound):
         if pool.is_on_own_loop and not pool.closed:

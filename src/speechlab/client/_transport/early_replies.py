@@ -79,7 +79,7 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
                 await asyncio.wait({reading}, timeout=_GRACE_S)
             while True:
                 if reading.done():
-                    if reading.exception() is not None or not reading.result() or self._is_final():
+                    if reading.exception() is not None or not reading.result() or self._has_final_reply():
                         raise httpcore2.WriteError("the service answered before it had the whole request")
                     reading = asyncio.ensure_future(self._read_early())  # behind an interim reply
                 writing = writing or asyncio.ensure_future(self._stream.write(buffer, timeout))
@@ -102,7 +102,7 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
             raise httpcore2.WriteError("the service sends interim replies without end")
         return data
 
-    def _is_final(self) -> bool:
+    def _has_final_reply(self) -> bool:
         """Return whether what came is more than interim replies."""
         rest = self._early
         while interim := _INTERIM.match(rest):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from speechlab.client._events import CallEvent, Timing, logger, parse_server_timing
 from speechlab.client._operations.call import HttpCall, RawResponse
-from speechlab.client._operations.failures import error_from_reply, parse_retry_after
-from speechlab.client._operations.operation import get_full_timeout
+from speechlab.client._operations.failures import build_error_from_reply, parse_retry_after
+from speechlab.client._operations.operation import get_original_timeout
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
-from speechlab.client._transport.http import Reply, RequestAttempt, Wire, WireError, build_reply_timeout
+from speechlab.client._transport.http import Reply, RequestAttempt, Wire, WireError, build_reply_timeout_error
 from speechlab.errors import (
     APIConnectionError,
     APITimeoutError,
@@ -68,7 +68,7 @@ class Progress:
         reported = (self.processing_s, self.service_queued_s)
         return Timing(self.attempts, self.elapsed_s, self.first_byte_s, self.queued_s, *reported)
 
-    async def wait_for_key(self, waiting: Awaitable[T]) -> T:
+    async def wait_for_key_function(self, waiting: Awaitable[T]) -> T:
         """Wait for the function that returns the key, within the call's timeout."""
         left_s = None if self.deadline is None else max(0.0, self.deadline - self.clock.monotonic())
         try:
@@ -77,7 +77,7 @@ class Progress:
         except TimeoutError:
             pass
         where = f"{self.call.method} {self.call.path}"
-        time_s = get_full_timeout(self.call.timeouts.total or 0.0)
+        time_s = get_original_timeout(self.call.timeouts.total or 0.0)
         text = f"the call's time of {time_s:g} s was up while it waited for the function of api_key"
         raise APITimeoutError(f"{where}: {text}")
 
@@ -177,7 +177,7 @@ def _keep_loop_awake(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
             next_turn.cancel()
 
 
-async def exchange(
+async def send_and_read_reply(
     wire: Wire, progress: Progress, place: CallPlace, *, stream: bool
 ) -> RawResponse | ReplyStream | Failure:
     """Send a request, and read its reply."""
@@ -214,7 +214,7 @@ async def exchange(
         return failure
     except TimeoutError:
         if watch is not None and watch.fell:
-            fault = build_reply_timeout(attempt, reading=reply is not None)
+            fault = build_reply_timeout_error(attempt, reading=reply is not None)
         else:
             fault = _build_timeout_error(call, attempt, reading=reply is not None)
     finally:
@@ -255,7 +255,9 @@ def _build_timeout_error(call: HttpCall, attempt: RequestAttempt, *, reading: bo
     """Return the failure of an attempt at the end of the call's whole time."""
     if call.asked is not None:
         cause = "it waited for the function, which may still be running"
-        text = f"the call's time of {get_full_timeout(call.timeouts.total or 0.0):g} s was up while {cause}"
+        text = (
+            f"the call's time of {get_original_timeout(call.timeouts.total or 0.0):g} s was up while {cause}"
+        )
         return WireError(text, timed_out=True, final=True)
     if reading:
         waited = "the rest of the reply"
@@ -263,7 +265,7 @@ def _build_timeout_error(call: HttpCall, attempt: RequestAttempt, *, reading: bo
         waited = "a connection, or for the reply"
     else:
         waited = "the reply" if attempt.sent else "a connection, and for the request to be taken"
-    time_s = get_full_timeout(call.timeouts.total or 0.0)
+    time_s = get_original_timeout(call.timeouts.total or 0.0)
     text = f"the call's time of {time_s:g} s was up while it waited for {waited}"
     return WireError(text, sent=attempt.sent, timed_out=True)
 
@@ -274,7 +276,7 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt)
         with contextlib.suppress(WireError):  # an incomplete body of an error is no failure
             while len(start) < _ERROR_BYTES and (piece := await reply.next()) is not None:
                 start += piece
-        refusal = error_from_reply(reply.status, reply.headers, start)
+        refusal = build_error_from_reply(reply.status, reply.headers, start)
         wait = parse_retry_after(reply.headers, progress.clock.time())
         return Failure(refusal, status=reply.status, retry_after_s=wait)
     pieces: list[bytes] = []

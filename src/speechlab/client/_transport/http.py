@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from speechlab._platform import is_loopback, package_version
+from speechlab._platform import get_package_version, is_loopback
 from speechlab.client._clock import LoopTurns
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.unpacking import find_unpacker
@@ -141,7 +141,7 @@ class Reply(ABC):
         if self.ended or self._broken_off:
             return None
         self._broken_off = True
-        await self._turns.give()
+        await self._turns.yield_to_loop_if_due()
         piece = await self._read_next_piece()
         if piece is not None and self.limit is not None:
             self._size += len(piece)
@@ -188,7 +188,7 @@ class Wire(ABC):
             "Accept": call.accept,
             "Accept-Encoding": "gzip, deflate",
             "Connection": "keep-alive",
-            "User-Agent": user_agent(),
+            "User-Agent": get_user_agent(),
         }
         if call.body is not None:
             headers["Content-Type"] = call.body.content_type
@@ -303,25 +303,25 @@ class LibraryWire(Wire):
         return WireError(text, sent=sent)
 
 
-def check_peer(settings: Settings) -> None:
+def check_port_not_taken(settings: Settings) -> None:
     """Raise a WireError for a new connection to whoever took the port of the embedded service; no key was sent."""
-    if settings.lease is not None and not settings.lease.is_listening():
+    if settings.lease is not None and not settings.lease.is_listening_or_restarted():
         raise WireError("another program has taken the port of the embedded service")
 
 
 @cache
-def user_agent() -> str:
+def get_user_agent() -> str:
     """Value of the User-Agent header."""
-    return f"speechlab/{package_version()} Python/{platform.python_version()}"
+    return f"speechlab/{get_package_version()} Python/{platform.python_version()}"
 
 
-def build_connect_timeout(attempt: RequestAttempt, proxy: str | None) -> WireError:
+def build_connect_timeout_error(attempt: RequestAttempt, proxy: str | None) -> WireError:
     """Return the failure of an attempt to connect in time."""
     text = f"no connection{f' to the proxy {format_proxy(proxy)}' if proxy else ''} within {attempt.connect_s:g} s"
     return WireError(text, timed_out=True, advice="give a longer time by with_options(connect_timeout_s=...)")
 
 
-def build_reply_timeout(attempt: RequestAttempt, *, reading: bool, taking: bool = False) -> WireError:
+def build_reply_timeout_error(attempt: RequestAttempt, *, reading: bool, taking: bool = False) -> WireError:
     """Return the timeout of a reply, of a piece of one (``reading``), or of the request (``taking``)."""
     limits = attempt.call.timeouts
     what = "the request was not taken" if taking else "nothing more came" if reading else "nothing came"

@@ -16,10 +16,10 @@ from speechlab.client._transport.http import (
     Reply,
     RequestAttempt,
     WireError,
-    build_connect_timeout,
-    build_reply_timeout,
+    build_connect_timeout_error,
+    build_reply_timeout_error,
     build_unusable_proxy_error,
-    check_peer,
+    check_port_not_taken,
     find_proxy,
     get_ssl_context,
     strip_traceback,
@@ -139,7 +139,7 @@ class HttpxWire(LibraryWire):
         """Look at the peer of a new connection before anything is sent to it."""
         if event == "connection.connect_tcp.complete":
             try:
-                check_peer(self._settings)
+                check_port_not_taken(self._settings)
             except WireError:
                 await facts["return_value"].aclose()
                 raise
@@ -167,9 +167,9 @@ class HttpxWire(LibraryWire):
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
-            return build_connect_timeout(attempt, self.proxy)
+            return build_connect_timeout_error(attempt, self.proxy)
         if isinstance(error, (httpx2.TimeoutException, TimeoutError)):
-            return build_reply_timeout(
+            return build_reply_timeout_error(
                 attempt, reading=reading, taking=isinstance(error, httpx2.WriteTimeout)
             )
         text, status = str(error), None

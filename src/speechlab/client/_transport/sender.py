@@ -18,8 +18,13 @@ from speechlab.client._scheduling.waiting import CallGroup, CallPlace, NotSentEr
 from speechlab.client._secret import FreshSecret
 from speechlab.client._settings.settings import Settings, build_not_replayable_error
 from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._transport.exchange import Progress, ReplyStream, exchange, wake_for_interrupts
-from speechlab.contract import CONCURRENCY_HEADER, parse_concurrency
+from speechlab.client._transport.exchange import (
+    Progress,
+    ReplyStream,
+    send_and_read_reply,
+    wake_for_interrupts,
+)
+from speechlab.contract import CONCURRENCY_HEADER, parse_concurrency_header
 from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 
 if TYPE_CHECKING:
@@ -133,14 +138,14 @@ class Sender:
         """Make attempts when the scheduler says, until one succeeds or no other may be made: all retries are here."""
         try:
             if isinstance(key := self.settings.api_key, FreshSecret):
-                await progress.wait_for_key(key.wait_until_ready())
+                await progress.wait_for_key_function(key.wait_until_ready())
             with wake_for_interrupts():
                 outcome = await self._make_attempts(scheduled, progress, attempt)
         except BaseException as error:  # usually a cancellation
             progress.report("error", error=type(error).__name__)
             raise
         if isinstance(outcome, Failure):
-            raise self._report_failure(outcome, progress)
+            raise self._report_and_return_error(outcome, progress)
         return outcome
 
     async def _make_attempts(
@@ -174,7 +179,7 @@ class Sender:
             if await self._recover_from_failure(last, progress, pid):
                 place.end(AttemptEnd(End.UNKNOWN))
             else:
-                delay = scheduled.schedule_retry(last, place)
+                delay = scheduled.end_attempt_and_compute_delay(last, place)
                 if delay is None:
                     last.error.service_lost = scheduled.lost
                     return last
@@ -188,7 +193,7 @@ class Sender:
             key, most = self.settings.api_key, self.settings.max_retries
             if not isinstance(key, FreshSecret) or progress.key_renewed:
                 return False
-            if not await progress.wait_for_key(key.renew(progress.key_number)):
+            if not await progress.wait_for_key_function(key.renew(progress.key_number)):
                 return False
             progress.key_renewed = True
             if most is not None and progress.attempts > most:  # the new key serves the next call
@@ -207,7 +212,7 @@ class Sender:
         progress.report("retry", delay_s=0.0, error=name)
         return True
 
-    def _report_failure(self, failure: Failure, progress: Progress) -> SpeechLabError:
+    def _report_and_return_error(self, failure: Failure, progress: Progress) -> SpeechLabError:
         """Report a call that is not retried, and return its error; count it if it may have been metered."""
         error = failure.error
         attach_timing(error, progress.build_timing())
@@ -238,7 +243,7 @@ class Sender:
         outcome: RawResponse | ReplyStream | Failure | None = None
         try:
             wire = self.connections.get_wire(self.settings, many=self.group is not None)
-            outcome = await exchange(wire, progress, place, stream=stream)
+            outcome = await send_and_read_reply(wire, progress, place, stream=stream)
         finally:
             if outcome is None:
                 place.end(AttemptEnd(End.UNKNOWN))
@@ -252,6 +257,6 @@ class Sender:
         numbers = outcome.headers.get(CONCURRENCY_HEADER, "")
         if numbers != self.connections.concurrency:
             self.connections.concurrency = numbers
-            for service, at_once in parse_concurrency(numbers).items():
+            for service, at_once in parse_concurrency_header(numbers).items():
                 self.get_service_scheduler(service).set_capacity(at_once)
         return outcome

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab.client._operations.failures import error_from_reply, parse_retry_after
-from speechlab.client._operations.operation import get_full_timeout
+from speechlab.client._operations.failures import build_error_from_reply, parse_retry_after
+from speechlab.client._operations.operation import get_original_timeout
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.exchange import wake_for_interrupts
@@ -21,12 +21,12 @@ from speechlab.client._transport.http import (
     WireError,
     build_proxy_error,
     build_unusable_proxy_error,
-    check_peer,
+    check_port_not_taken,
     find_proxy,
     get_ssl_context,
+    get_user_agent,
     is_certificate_failure,
     strip_traceback,
-    user_agent,
 )
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError
@@ -137,10 +137,10 @@ async def open_socket(settings: Settings, within_s: float) -> Socket | Failure:
         response = strip_traceback(error).response  # type: ignore[attr-defined]  # returns the same error
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
         wait = parse_retry_after(headers, settings.clock.time())
-        refusal = error_from_reply(response.status_code, headers, bytes(response.body or b""))
+        refusal = build_error_from_reply(response.status_code, headers, bytes(response.body or b""))
         failure = Failure(refusal, status=response.status_code, retry_after_s=wait)
     except TimeoutError:
-        text = f"{url}: no answer to the handshake within {get_full_timeout(within_s):g} s"
+        text = f"{url}: no answer to the handshake within {get_original_timeout(within_s):g} s"
         text += "; give a longer time by with_options(timeout=...)"
         failure = Failure(APITimeoutError(text), timed_out=True)
     except (ImportError, InvalidProxy) as error:
@@ -188,7 +188,7 @@ async def _open_connection(
         """Sends its handshake, which has the key, to the service alone."""
 
         async def handshake(self, *arguments: Any, **options: Any) -> None:
-            check_peer(settings)
+            check_port_not_taken(settings)
             await super().handshake(*arguments, **options)
 
     secrets = {name: value.reveal() for name, value in settings.default_headers.items()}
@@ -199,7 +199,7 @@ async def _open_connection(
     return await _NoRedirect(
         url,
         additional_headers=secrets,
-        user_agent_header=user_agent(),
+        user_agent_header=get_user_agent(),
         create_connection=_Known,
         compression=None,  # audio does not compress, and decompression costs ten times the receipt of a frame
         max_size=_MAX_MESSAGE,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from speechlab.conform._model import build_decorators
 from speechlab.conform._probe.findings import ExpectationUnmet
 from speechlab.conform._probe.sounds import build_silence
-from speechlab.conform._probe.target import Target, parse_full_body
+from speechlab.conform._probe.target import Target, parse_error_body
 from speechlab.contract import (
     AUTHENTICATION_MESSAGE,
     RECOGNITION_PATH,
@@ -31,7 +31,7 @@ def _require_401(t: Target, reply: Exchange) -> None:
     """Record findings about the refusal of a key."""
     if not t.require_status(reply, 401):
         return
-    body = parse_full_body(reply)
+    body = parse_error_body(reply)
     if t.require_that(body is not None, "application/json with context, code, name and error", reply):
         assert body is not None
         t.require_that(body["code"] == 104, "code 104", reply)
@@ -85,7 +85,7 @@ def _check_bearer_challenge(t: Target) -> None:
 
 @check("3-expired", "an expired key is refused like any other", needs="--expired-key")
 def _check_expired_key(t: Target) -> None:
-    _require_401(t, t.send_request("GET", VOICES_PATH, auth=f"Bearer {t.get_key('expired_key')}"))
+    _require_401(t, t.send_request("GET", VOICES_PATH, auth=f"Bearer {t.get_key_or_skip('expired_key')}"))
 
 
 @advice("4-context", "the context of a 401 identifies the service")
@@ -93,7 +93,7 @@ def _check_401_contexts_differ(t: Target) -> None:
     contexts = []
     for path in _OPERATIONS:
         reply = t.send_request("POST", path, auth=None)
-        body = parse_full_body(reply) or {}
+        body = parse_error_body(reply) or {}
         t.require_that(body.get("context"), "a context", reply)
         contexts.append(tuple(body.get("context", ())))
     t.require_that(
@@ -136,14 +136,14 @@ def _check_401_precedence(t: Target) -> None:
 
 @check("8-restricted", "403 for a key without the voice", metered=2, needs="--restricted-key")
 def _check_restricted_voice(t: Target) -> None:
-    auth = f"Bearer {t.get_key()}"
+    auth = f"Bearer {t.get_key_or_skip()}"
     for stream in (False, True):
         _require_403(t, t.speak(auth=auth, stream=stream))
 
 
 @check("8-no-asr", "403 for a key without recognition", metered=1, needs="--no-asr-key")
 def _check_recognition_denied(t: Target) -> None:
-    auth = f"Bearer {t.get_key('no_asr_key')}"
+    auth = f"Bearer {t.get_key_or_skip('no_asr_key')}"
     t.skip_without_recognition()
     _require_403(
         t, t.post_json(RECOGNITION_PATH, {"audio": base64.b64encode(build_silence()).decode()}, auth=auth)
@@ -165,7 +165,7 @@ def _check_error_body(t: Target) -> None:
     for fields in ({}, {"voice_id": 5}, {"voice_id": t.build_unknown_id(), "text": "a", "format": "wav"}):
         reply = t.post_json(SPEECH_PATH, fields)
         t.insist_that(reply.status >= 400, "an error", reply)
-        t.require_that(parse_full_body(reply), "application/json with context, code, name and error", reply)
+        t.require_that(parse_error_body(reply), "application/json with context, code, name and error", reply)
 
 
 @check("10-asr-body", "errors of recognition have the long form, or the status as code, and error")
@@ -190,9 +190,9 @@ def _check_code_not_104(t: Target) -> None:
 @advice("13-no-such-thing", "unknown paths are 404, wrong methods 405 with Allow")
 def _check_unknown_paths(t: Target) -> None:
     reply = t.send_request("GET", "/conform/no/such/path")
-    t.require_that(reply.status == 404 and parse_full_body(reply), "404 with an error body", reply)
+    t.require_that(reply.status == 404 and parse_error_body(reply), "404 with an error body", reply)
     reply = t.send_request("DELETE", SPEECH_PATH)
-    t.require_that(reply.status == 405 and parse_full_body(reply), "405 with an error body", reply)
+    t.require_that(reply.status == 405 and parse_error_body(reply), "405 with an error body", reply)
     t.require_that("POST" in (reply.find_header("allow") or ""), "Allow names POST", reply)
 
 

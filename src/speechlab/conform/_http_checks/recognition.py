@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab.conform._model import Step, build_decorators
-from speechlab.conform._probe.sounds import NOT_AUDIO, build_silence, request_speech, sniff_container
+from speechlab.conform._probe.sounds import NOT_AUDIO, build_silence, request_speech_once, sniff_container
 from speechlab.conform._probe.target import (
     Target,
-    build_each_step,
     build_refusal_step,
+    build_step_for_each_value,
     insist_json_object,
     require_refusal,
 )
@@ -52,14 +52,14 @@ def _require_error_message(t: Target, reply: Exchange, message: str) -> None:
         t.require_that(isinstance(body, dict) and body.get("error") == message, f"error {message!r}", reply)
 
 
-def require_accepted_fields(t: Target, **fields: Any) -> None:
+def require_fields_accepted(t: Target, **fields: Any) -> None:
     """Record a finding if the fields are refused. The audio is invalid on purpose, so that nothing is metered."""
     _require_error_message(t, t.recognize(NOT_AUDIO, **fields), UNSUPPORTED_AUDIO)
 
 
-def recognize_speech(t: Target) -> Exchange:
+def recognize_speech_once(t: Target) -> Exchange:
     """Recognize speech that the service itself has made; one call in a run."""
-    return t.get_or_make("recognized", lambda: t.recognize(request_speech(t).encode("wav")))
+    return t.get_or_make("recognized", lambda: t.recognize(request_speech_once(t).encode("wav")))
 
 
 def require_language_and_confidence(t: Target, body: dict[str, Any], reply: Exchange) -> None:
@@ -80,7 +80,7 @@ def require_default_form(t: Target, reply: Exchange) -> dict[str, Any]:
 
 @check("54-happy", "recognition takes JSON and returns text, language and confidence", also=(78,), metered=2)
 def _check_reply_form(t: Target) -> None:
-    require_default_form(t, recognize_speech(t))
+    require_default_form(t, recognize_speech_once(t))
 
 
 _GOOD = base64.b64encode(NOT_AUDIO).decode()
@@ -119,7 +119,7 @@ advice("58-no-cousin", "W64, RF64 and ADTS are refused as well", also=(59,))(
 
 @check("59-formats", "OGG, FLAC and MP3 are detected by their header", also=(60,), metered=4, quick=False)
 def _check_audio_formats(t: Target) -> None:
-    clip = request_speech(t)
+    clip = request_speech_once(t)
     for name in ("ogg", "flac", "mp3"):
         data = clip.encode(name)
         if sniff_container(data) == name:
@@ -159,10 +159,10 @@ def _check_error_order(t: Target) -> None:
 @check("66-language", "a given language is echoed; otherwise ja, en or zh is identified", metered=5)
 def _check_language(t: Target) -> None:
     codes = {str(each) for each in Language}
-    body = require_default_form(t, recognize_speech(t))
-    t.require_that(body.get("language") in codes, "ja, en or zh is identified", recognize_speech(t))
+    body = require_default_form(t, recognize_speech_once(t))
+    t.require_that(body.get("language") in codes, "ja, en or zh is identified", recognize_speech_once(t))
     for code in sorted(codes):  # only one of them can be the language of the audio
-        reply = t.recognize(request_speech(t).encode("wav"), language=code)
+        reply = t.recognize(request_speech_once(t).encode("wav"), language=code)
         t.require_that(
             require_default_form(t, reply).get("language") == code, f"the given language, {code}", reply
         )
@@ -170,13 +170,13 @@ def _check_language(t: Target) -> None:
 
 advice("67-odd-language", "unsupported languages are 400; JA and ja-JP mean ja", metered=1)(
     build_refusal_step(recognize_silence, "an unsupported language", language=("tlh",)),
-    build_each_step(require_accepted_fields, language=("JA", "ja-JP", "")),
+    build_step_for_each_value(require_fields_accepted, language=("JA", "ja-JP", "")),
 )
 check("68-hotwords", "hotwords is an array of strings, which may be empty")(
     build_refusal_step(
         recognize_silence, "hotwords is not an array of strings", hotwords=("word", [5], {"a": 1}, [["a"]])
     ),
-    build_each_step(require_accepted_fields, hotwords=([], ["word", "言葉"])),
+    build_step_for_each_value(require_fields_accepted, hotwords=([], ["word", "言葉"])),
 )
 
 
@@ -186,12 +186,12 @@ def _check_option_ranges(t: Target) -> None:
         build_refusal_step(
             recognize_silence, f"{name} is {low:g} to {high:g}", **{name: (low - 0.01, high + 0.01)}
         )(t)
-        build_each_step(require_accepted_fields, **{name: (low, high)})(t)
+        build_step_for_each_value(require_fields_accepted, **{name: (low, high)})(t)
 
 
 @check("69-ends", "recognition works at the ends of all ranges", metered=3, quick=False)
 def _check_range_ends(t: Target) -> None:
-    clip = request_speech(t).encode("wav")
+    clip = request_speech_once(t).encode("wav")
     for end in (0, 1):
         require_default_form(t, t.recognize(clip, **{name: limits[end] for name, limits in _RANGES.items()}))
 
@@ -200,7 +200,7 @@ def _check_range_ends(t: Target) -> None:
 def _check_number_types(t: Target) -> None:
     for name in _RANGES:
         build_refusal_step(recognize_silence, f"{name} is not a number", **{name: (True, "1.0", [1])})(t)
-        require_accepted_fields(t, **{name: 1})
+        require_fields_accepted(t, **{name: 1})
     body = b'{"audio": "' + base64.b64encode(build_silence()) + b'", "top_p": NaN}'
     require_refusal(
         t, t.post_json(RECOGNITION_PATH, body, shown='{"audio": …, "top_p": NaN}'), "NaN is not a number"
@@ -209,21 +209,22 @@ def _check_number_types(t: Target) -> None:
 
 _build_vad_refusal_step = partial(build_refusal_step, recognize_silence, "not a setting of vad")
 check("71-vad", "vad is 0, 1, off, on or segments")(
-    build_each_step(require_accepted_fields, vad=(0, 1, "off", "on", "segments")),
+    build_step_for_each_value(require_fields_accepted, vad=(0, 1, "off", "on", "segments")),
     _build_vad_refusal_step(vad=(2, -1, "yes", 0.5)),
 )
 advice("71-vad-case", '"0" and "1" are settings of vad; true and Segments are not', metered=2)(
-    build_each_step(require_accepted_fields, vad=("0", "1")), _build_vad_refusal_step(vad=(True, "Segments"))
+    build_step_for_each_value(require_fields_accepted, vad=("0", "1")),
+    _build_vad_refusal_step(vad=(True, "Segments")),
 )
 
 
 @advice("73-vad-filter", "vad_filter is not an alias of vad, and is ignored", metered=2, quick=False)
-def _check_vad_filter(t: Target) -> None:
-    require_default_form(t, t.recognize(request_speech(t).encode("wav"), vad_filter="segments"))
+def _check_vad_filter_ignored(t: Target) -> None:
+    require_default_form(t, t.recognize(request_speech_once(t).encode("wav"), vad_filter="segments"))
 
 
 @advice("82-silence", "silence is 200 with an empty text and confidence 0", metered=1)
-def _check_silence(t: Target) -> None:
+def _check_silence_has_no_text(t: Target) -> None:
     reply = recognize_silence(t)
     body = require_default_form(t, reply)
     t.require_that(body.get("text") == "" and body.get("confidence") == 0, "no text for silence", reply)
@@ -237,7 +238,7 @@ def _build_legacy_messages(data: bytes, kind: str) -> list[dict[str, Any]]:
 @advice("83-legacy", "the messages form is accepted; model is ignored", also=(84,), metered=2, quick=False)
 def _check_legacy_messages(t: Target) -> None:
     fields = {
-        "messages": _build_legacy_messages(request_speech(t).encode("wav"), "mp3"),
+        "messages": _build_legacy_messages(request_speech_once(t).encode("wav"), "mp3"),
         "model": "any/model",
     }
     shown = '{"messages": [… input_audio …], "model": "any/model"}'

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 check, advice = build_decorators(__name__)
 
 
-def _request_whole_speech(t: Target, name: str) -> Exchange:
+def _request_whole_speech_once(t: Target, name: str) -> Exchange:
     return t.get_or_make(f"whole {name}", lambda: t.speak(format=name))
 
 
-def _request_streamed_speech(t: Target, name: str) -> Exchange:
+def _request_streamed_speech_once(t: Target, name: str) -> Exchange:
     return t.get_or_make(f"streamed {name}", lambda: t.speak(format=name, stream=True))
 
 
@@ -38,7 +38,7 @@ def _require_decodable_sound(t: Target, reply: Exchange, name: str) -> None:
 @check("42-type", "the body is raw audio of the format, with its Content-Type", metered=5)
 def _check_content_type(t: Target) -> None:
     for name in list_formats(t.voice):
-        reply = t.insist_success(_request_whole_speech(t, name), f"200: the voice lists {name}")
+        reply = t.insist_success(_request_whole_speech_once(t, name), f"200: the voice lists {name}")
         right = MEDIA_TYPES.get(name)
         if right:
             t.require_that(reply.media_type in right, f"Content-Type {min(right, key=len)}", reply)
@@ -49,20 +49,20 @@ def _check_content_type(t: Target) -> None:
 def _check_pcm_content_type(t: Target) -> None:
     if "pcm" not in list_formats(t.voice):
         raise CheckSkipped("the voice has no pcm")
-    reply = _request_whole_speech(t, "pcm")
+    reply = _request_whole_speech_once(t, "pcm")
     t.require_that(reply.media_type == "audio/pcm", "Content-Type audio/pcm", reply)
 
 
 @check("43-whole", "without stream: one body with Content-Length", also=(32,), metered=2)
 def _check_content_length(t: Target) -> None:
-    for reply in (_request_whole_speech(t, t.format), t.speak(stream=False)):
+    for reply in (_request_whole_speech_once(t, t.format), t.speak(stream=False)):
         t.require_that(t.insist_success(reply).framing == "length", "Content-Length, and not chunked", reply)
         t.require_that(reply.complete and not reply.trailing, "as many bytes as Content-Length", reply)
 
 
 @check("43-chunked", "with stream=true: chunked, no Content-Length, nothing after the end", metered=2)
 def _check_chunked_stream(t: Target) -> None:
-    reply = t.insist_success(_request_streamed_speech(t, t.stream_format))
+    reply = t.insist_success(_request_streamed_speech_once(t, t.stream_format))
     t.require_that(reply.framing == "chunked", "Transfer-Encoding: chunked", reply)
     t.require_that(reply.find_header("content-length") is None, "no Content-Length", reply)
     t.require_that(reply.complete, "the stream ends with the final chunk", reply)
@@ -84,8 +84,8 @@ def _check_first_byte_early(t: Target) -> None:
 def _check_formats_decode(t: Target) -> None:
     streamed = t.stream_format
     for name in list_formats(t.voice):
-        _require_decodable_sound(t, _request_whole_speech(t, name), name)
-        reply = _request_streamed_speech(t, name)
+        _require_decodable_sound(t, _request_whole_speech_once(t, name), name)
+        reply = _request_streamed_speech_once(t, name)
         if name == streamed or reply.status == 200:
             _require_decodable_sound(t, reply, name)
             t.require_that(reply.complete, "the stream ends with the final chunk", reply)

@@ -93,7 +93,7 @@ def _check_format_case(t: Target) -> None:
 @check("31-format-lacking", "a format that the voice lacks is 400", needs="a voice that lacks a format")
 def _check_unlisted_format(t: Target) -> None:
     every = {str(each) for each in AudioFormat}
-    voice = t.choose_voice(lambda each: bool(every - set(list_formats(each))), "that lacks a format")
+    voice = t.choose_voice_or_skip(lambda each: bool(every - set(list_formats(each))), "that lacks a format")
     for name in sorted(every - set(list_formats(voice))):
         require_refusal(t, t.speak(voice_id=voice["id"], format=name), "the voice does not list it")
 
@@ -110,7 +110,7 @@ advice("32-stream-type", "stream must be a boolean; null counts as absent", mete
 
 @check("33-mute-stream", "stream=true on a voice that does not stream is 400", needs="such a voice")
 def _check_unstreamable_voice(t: Target) -> None:
-    voice = t.choose_voice(lambda each: each.get("streaming") is False, "with streaming false")
+    voice = t.choose_voice_or_skip(lambda each: each.get("streaming") is False, "with streaming false")
     for name in list_formats(voice):
         require_refusal(
             t, t.speak(voice_id=voice["id"], format=name, stream=True), "the voice does not stream"
@@ -119,7 +119,7 @@ def _check_unstreamable_voice(t: Target) -> None:
 
 @check("33-unstreamable", "a format that cannot stream is 400 with stream=true, and valid without", metered=6)
 def _check_unstreamable_formats(t: Target) -> None:
-    for name in t.list_unstreamable_formats(lambda status: status != 200):
+    for name in t.probe_unstreamable_formats(lambda status: status != 200):
         require_refusal(t, t.speak(format=name, stream=True), "the provider cannot stream it")
         t.require_status(t.speak(format=name), 200, "200 without stream, because the voice lists the format")
 
@@ -138,7 +138,7 @@ def _check_null_rate(t: Target) -> None:
 
 
 def _check_single_rate_override(t: Target, *, same: bool) -> None:
-    voice = t.choose_voice(has_one_rate, "with one sample rate")
+    voice = t.choose_voice_or_skip(has_one_rate, "with one sample rate")
     rate = list_rates(voice)[0] if same else choose_unlisted_rate(voice)
     reply = t.speak(voice_id=voice["id"], format=list_formats(voice)[0], sample_rate=rate)
     require_refusal(t, reply, "an override is only for voices with several rates")
@@ -168,7 +168,7 @@ check("36-odd-rate", "a rate that is not listed, negative or not an integer is 4
     needs="a voice with several rates",
 )
 def _check_rate_override(t: Target) -> None:
-    voice = t.choose_voice(
+    voice = t.choose_voice_or_skip(
         lambda each: len(list_rates(each)) > 1 and "wav" in list_formats(each), "with several rates and WAV"
     )
     rate_hz = find_other_rate(voice) or 0
@@ -177,7 +177,7 @@ def _check_rate_override(t: Target) -> None:
 
 
 @check("37-q-ogg", "provider Q accepts a rate, but not with ogg", metered=2, needs="--q-voice")
-def _check_q_ogg_rate(t: Target) -> None:
+def _check_provider_q_ogg_rate(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or not {"ogg", "wav"} <= set(list_formats(voice)):
@@ -191,13 +191,13 @@ def _check_q_ogg_rate(t: Target) -> None:
 
 
 @advice("37-q-ogg-24000", "provider Q rejects 24,000 with ogg", metered=1, needs="--q-voice")
-def _check_q_default_rate(t: Target) -> None:
+def _check_provider_q_default_rate(t: Target) -> None:
     reply = t.speak(voice_id=t.q_voice["id"], text=_BILINGUAL, format="ogg", sample_rate=24_000)
     require_refusal(t, reply, "24,000 is an override, too")
 
 
 @check("38-q-temperature", "provider Q accepts temperature, also 0.0", metered=2, needs="--q-voice")
-def _check_q_temperature(t: Target) -> None:
+def _check_provider_q_temperature(t: Target) -> None:
     voice = t.q_voice
     fields = {"voice_id": voice["id"], "text": _BILINGUAL, "format": list_formats(voice)[0]}
     for value in (0.0, 0.7):

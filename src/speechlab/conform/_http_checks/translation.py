@@ -13,7 +13,7 @@ from speechlab.conform._probe.target import (
     Target,
     build_refusal_step,
     insist_json_object,
-    parse_full_body,
+    parse_error_body,
     require_refusal,
 )
 from speechlab.contract import COMPLETION_OBJECT, LIMITS, TRANSLATION_ID_PREFIX, TRANSLATION_PATH, encode_form
@@ -29,7 +29,7 @@ check, advice = build_decorators(__name__, Target.skip_without_translation)
 _build_translation_refusal_step = partial(build_refusal_step, Target.translate)
 
 
-def translate_source(t: Target) -> Exchange:
+def translate_source_once(t: Target) -> Exchange:
     """Translate a text; one call in a run."""
     return t.get_or_make("translated", lambda: t.translate(text=_SOURCE))
 
@@ -58,7 +58,7 @@ def require_echo(t: Target, body: dict[str, Any], text: str, reply: Exchange) ->
 
 @check("100-form", "id, object, created, model and choices are as described", metered=1)
 def _check_reply_form(t: Target) -> None:
-    reply = translate_source(t)
+    reply = translate_source_once(t)
     body = insist_json_object(t, reply)
     identity = body.get("id")
     right = isinstance(identity, str) and identity.startswith(TRANSLATION_ID_PREFIX)
@@ -75,14 +75,14 @@ def _check_reply_form(t: Target) -> None:
 
 @advice("100-role", "role is assistant, finish_reason is stop", metered=1)
 def _check_role_and_finish(t: Target) -> None:
-    choice, message = get_first_choice(insist_json_object(t, translate_source(t)), "message")
-    t.require_that(message.get("role") == "assistant", "role is assistant", translate_source(t))
-    t.require_that(choice.get("finish_reason") == "stop", "finish_reason is stop", translate_source(t))
+    choice, message = get_first_choice(insist_json_object(t, translate_source_once(t)), "message")
+    t.require_that(message.get("role") == "assistant", "role is assistant", translate_source_once(t))
+    t.require_that(choice.get("finish_reason") == "stop", "finish_reason is stop", translate_source_once(t))
 
 
 @check("100-unique", "each reply has a different id; stream=false is the default", also=(93,), metered=2)
 def _check_unique_ids(t: Target) -> None:
-    first, second = translate_source(t), t.translate(stream="false")
+    first, second = translate_source_once(t), t.translate(stream="false")
     t.require_that(
         insist_json_object(t, first).get("id") != insist_json_object(t, second).get("id"),
         "another id",
@@ -92,13 +92,13 @@ def _check_unique_ids(t: Target) -> None:
 
 @check("101-source", "transcription is the source text unchanged; languages are echoed", metered=1)
 def _check_source_echo(t: Target) -> None:
-    reply = translate_source(t)
+    reply = translate_source_once(t)
     require_echo(t, insist_json_object(t, reply), _SOURCE, reply)
 
 
 @check("102-usage", "usage has three integers that add up; balance, if any, has integers", metered=1)
 def _check_usage(t: Target) -> None:
-    reply = translate_source(t)
+    reply = translate_source_once(t)
     body = insist_json_object(t, reply)
     t.require_that(
         is_valid_usage(body.get("usage")), "usage has three integers, and total is their sum", reply
@@ -208,4 +208,4 @@ def _check_invalid_forms(t: Target) -> None:
 @advice("113-errors", "errors of translation have the same body as other errors")
 def _check_error_body(t: Target) -> None:
     reply = t.translate(text=None)
-    t.require_that(parse_full_body(reply), "context, code, name and error", reply)
+    t.require_that(parse_error_body(reply), "context, code, name and error", reply)

@@ -22,7 +22,7 @@ _HTTP_PREFIX = b"HTTP/"
 _MAX_BYTES = 512 * 1024 * 1024
 
 
-def shorten(text: str, max_chars: int = 400) -> str:
+def shorten_middle(text: str, max_chars: int = 400) -> str:
     """Return a text, with its middle cut out if it is long."""
     if len(text) <= max_chars:
         return text
@@ -93,7 +93,7 @@ class Exchange:
             head += f", then {self.trailing[:80]!r}"
         if self.media_type.startswith("audio/"):
             return f"{head}: {len(self.body):,} bytes, beginning {self.body[:12].hex(' ')}"
-        return f"{head}: {shorten(self.body.decode('utf-8', 'replace'), 600)}"
+        return f"{head}: {shorten_middle(self.body.decode('utf-8', 'replace'), 600)}"
 
     def parse_json(self) -> Any:
         try:
@@ -148,7 +148,7 @@ class SocketReader:
         line, _, self.held = self.held.partition(b"\r\n")
         return line
 
-    def read_exactly(self, count: int) -> bytes:
+    def read_at_most(self, count: int) -> bytes:
         """Return this number of bytes, or fewer at the end."""
         blocks, have = [self.held], len(self.held)
         self.held = b""
@@ -161,7 +161,7 @@ class SocketReader:
         return data[:count]
 
     def read_rest(self) -> bytes:
-        return self.read_exactly(_MAX_BYTES)
+        return self.read_at_most(_MAX_BYTES)
 
 
 def send_request(
@@ -183,7 +183,7 @@ def send_request(
             return replace(
                 reply, body=reader.held, framing=framing, complete=False, first_s=seconds, seconds=seconds
             )
-        return _attach_body(reader, reply, started, head_only=request.startswith(b"HEAD "))
+        return _read_and_attach_body(reader, reply, started, head_only=request.startswith(b"HEAD "))
 
 
 def _read_final_head(reader: SocketReader, shown: str) -> tuple[int, tuple[tuple[str, str], ...]]:
@@ -212,7 +212,9 @@ def _is_chunked(reply: Exchange) -> bool:
     return "chunked" in (reply.find_header("transfer-encoding") or "").lower()
 
 
-def _attach_body(reader: SocketReader, reply: Exchange, started: float, *, head_only: bool) -> Exchange:
+def _read_and_attach_body(
+    reader: SocketReader, reply: Exchange, started: float, *, head_only: bool
+) -> Exchange:
     if head_only or reply.status in {101, 204, 304}:
         return reply
     reader.wait_for_bytes()
@@ -222,7 +224,7 @@ def _attach_body(reader: SocketReader, reply: Exchange, started: float, *, head_
         framing = "chunked"
         body, chunks, complete = _read_chunked_body(reader)
     elif (length := reply.find_header("content-length")) is not None and length.isdigit():
-        framing, body = "length", reader.read_exactly(int(length))
+        framing, body = "length", reader.read_at_most(int(length))
         complete = len(body) == int(length)
     else:
         body = reader.read_rest()
@@ -255,7 +257,7 @@ def _read_chunked_body(reader: SocketReader) -> tuple[bytes, int, bool]:
             while reader.read_line():
                 pass
             return b"".join(chunks), len(chunks), True
-        data = reader.read_exactly(count)
+        data = reader.read_at_most(count)
         chunks.append(data)
         if len(data) < count or reader.read_line() != b"":
             return b"".join(chunks), len(chunks), False

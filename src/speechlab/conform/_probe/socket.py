@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from speechlab.conform._probe.findings import CheckSkipped, ExpectationUnmet
-from speechlab.conform._probe.http import shorten
+from speechlab.conform._probe.http import shorten_middle
 from speechlab.conform._probe.target import Target, drop_omitted
 from speechlab.contract import REALTIME_PATH
 
@@ -50,7 +50,7 @@ class SpeakAttempt:
     def select_messages(self, kind: str) -> list[dict[str, Any]]:
         return [each for each in self.events if isinstance(each, dict) and each.get("type") == kind]
 
-    def require_one_message(self, kind: str) -> dict[str, Any]:
+    def insist_one_message(self, kind: str) -> dict[str, Any]:
         """Return the message of a type."""
         messages = self.select_messages(kind)
         if len(messages) != 1:
@@ -137,7 +137,7 @@ class Talk:
         """Send a message unchanged: text, bytes as a binary message, or a list of fragments."""
         from websockets.exceptions import ConnectionClosed
 
-        self.lines.append(shorten(data if isinstance(data, str) else repr(data), 300))
+        self.lines.append(shorten_middle(data if isinstance(data, str) else repr(data), 300))
         try:
             self.socket.send(data, text=text)
         except ConnectionClosed as closed:
@@ -167,7 +167,7 @@ class Talk:
             several = f"{len(self._run)} binary messages, " if len(self._run) > 1 else ""
             self.came_lines.append(f"(binary: {several}{sum(self._run):,} bytes)")
             return data
-        self.came_lines.append(shorten(data, 1_000))
+        self.came_lines.append(shorten_middle(data, 1_000))
         try:
             message = json.loads(data)
         except ValueError:
@@ -236,7 +236,7 @@ class Talk:
             if kind == "tts.usage" or (kind == "tts.error" and ends):
                 return SpeakAttempt(_id, text, tuple(events), self.sent, self.came)
 
-    def require_close(self, code: int) -> None:
+    def insist_close(self, code: int) -> None:
         """End the check unless the service closes with this code; a connection may stay open, or break off."""
         came: int | None = None
         deadline = time.monotonic() + min(self.target.options.timeout_s, 10.0)

@@ -55,7 +55,7 @@ def decode_clip(data: bytes, name: str, sample_rate: int) -> AudioClip | None:
         return None
 
 
-def request_speech(target: Target) -> AudioClip:
+def request_speech_once(target: Target) -> AudioClip:
     """Return speech that the service itself has made, at 16 kHz."""
 
     def request_clip() -> AudioClip:

@@ -16,7 +16,7 @@ from speechlab.conform._probe.findings import (
     Observation,
     ProbeOptions,
 )
-from speechlab.conform._probe.http import Address, Exchange, send_request, shorten
+from speechlab.conform._probe.http import Address, Exchange, send_request, shorten_middle
 from speechlab.contract import (
     DEFAULT_SAMPLE_RATE,
     RECOGNITION_PATH,
@@ -128,7 +128,7 @@ class Target:
         if auth != "":
             values = " | ".join(given_auth)
             shown_auth = "(no Authorization) " if auth is None else f"(Authorization: {values}) "
-        text = shown or shorten(body.decode("utf-8", "replace"))
+        text = shown or shorten_middle(body.decode("utf-8", "replace"))
         summary = f"{method} {path}{extra} {shown_auth}{text}".rstrip()
         raw += b"\r\n" + body
         for attempt in range(4):
@@ -148,8 +148,8 @@ class Target:
         """Post JSON: a value, or unchanged bytes."""
         raw = fields if isinstance(fields, bytes) else json.dumps(fields).encode()
         if isinstance(fields, dict) and isinstance(fields.get("audio"), str):
-            brief = {**fields, "audio": shorten(fields["audio"], 60)}
-            options.setdefault("shown", shorten(json.dumps(brief, ensure_ascii=False)))
+            brief = {**fields, "audio": shorten_middle(fields["audio"], 60)}
+            options.setdefault("shown", shorten_middle(json.dumps(brief, ensure_ascii=False)))
         headers = options.pop("headers", (("Content-Type", "application/json"),))
         return self.send_request("POST", path, raw, headers=headers, **options)
 
@@ -173,7 +173,7 @@ class Target:
 
     def post_form(self, pairs: list[tuple[str, str]], path: str = TRANSLATION_PATH) -> Exchange:
         body, kind = encode_form(pairs, "speechlab-boundary")
-        text = shorten(json.dumps(pairs, ensure_ascii=False))
+        text = shorten_middle(json.dumps(pairs, ensure_ascii=False))
         return self.send_request("POST", path, body, headers=[("Content-Type", kind)], shown=text)
 
     # Voices, texts and keys
@@ -211,7 +211,7 @@ class Target:
             raise CheckSkipped("needs --q-voice, the id of a voice of provider Q")
         return self._resolve_voice(self.options.q_voice)
 
-    def choose_voice(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
+    def choose_voice_or_skip(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> dict[str, Any]:
         """Return the first voice that fulfils a condition."""
         voice = next(filter(wanted, [self.voice, *self.voices]), None)
         if voice is None:
@@ -238,7 +238,7 @@ class Target:
 
         return self.get_or_make("stream_format", find_stream_format)
 
-    def list_unstreamable_formats(self, refused: Callable[[int], bool]) -> list[str]:
+    def probe_unstreamable_formats(self, refused: Callable[[int], bool]) -> list[str]:
         """Formats of the voice whose streams are answered with such a status."""
         assert self.stream_format  # or no format would stream, and nothing could be said of the others
         formats = list_formats(self.voice)
@@ -264,7 +264,7 @@ class Target:
             return "This is the first of them. Here is the second one. And a third one ends it. " * 3
         return "これは最初の文です。ここに二つ目の文があります。三つ目でおしまいです。" * 3
 
-    def get_key(self, name: str = "restricted_key") -> str:
+    def get_key_or_skip(self, name: str = "restricted_key") -> str:
         """Return another key of the options."""
         key = getattr(self.options, name)
         if key is None:
@@ -295,7 +295,7 @@ class Target:
     def _skip_if_unavailable(self, what: str, ask: Callable[[], Exchange]) -> None:
         reply = self.get_or_make(f"{what} exists", ask)
         if reply.status in {403, 404} or reply.status >= 500:
-            raise CheckSkipped(f"{what} is not available here: {shorten(reply.came, 120)}")
+            raise CheckSkipped(f"{what} is not available here: {shorten_middle(reply.came, 120)}")
 
 
 def drop_omitted(fields: dict[str, Any]) -> dict[str, Any]:
@@ -341,7 +341,9 @@ def require_refusal(t: Target, reply: Exchange, why: str) -> None:
     t.require_status(reply, 400, f"400: {why}")
 
 
-def build_each_step(attempt: Callable[..., object], **values: Iterable[Any]) -> Callable[[Target], None]:
+def build_step_for_each_value(
+    attempt: Callable[..., object], **values: Iterable[Any]
+) -> Callable[[Target], None]:
     """A part of a check: an attempt with each of these values of a field."""
 
     def try_each(t: Target) -> None:
@@ -356,7 +358,7 @@ def build_refusal_step(
     ask: Callable[..., Exchange], why: str, **wrong: Iterable[Any]
 ) -> Callable[[Target], None]:
     """A part of a check: each of these values of a field is refused with 400."""
-    return build_each_step(lambda t, **fields: require_refusal(t, ask(t, **fields), why), **wrong)
+    return build_step_for_each_value(lambda t, **fields: require_refusal(t, ask(t, **fields), why), **wrong)
 
 
 def insist_json_object(t: Target, reply: Exchange) -> dict[str, Any]:
@@ -368,7 +370,7 @@ def insist_json_object(t: Target, reply: Exchange) -> dict[str, Any]:
     return body
 
 
-def parse_full_body(reply: Exchange) -> dict[str, Any] | None:
+def parse_error_body(reply: Exchange) -> dict[str, Any] | None:
     """Return the body in the form of section 2.8, or None if it has another form."""
     body = reply.parse_json() if reply.media_type == "application/json" else None
     if not isinstance(body, dict) or not isinstance(body.get("context"), list):

@@ -50,7 +50,7 @@ def _check_binary_frame(t: Target) -> None:
                 if configured:
                     talk.configure_session()
                 talk.send_raw(data)
-                talk.require_close(_BINARY)
+                talk.insist_close(_BINARY)
 
 
 @check("158-binary-busy", "a binary frame during a synthesis closes with 1003 too", metered=1)
@@ -60,7 +60,7 @@ def _check_binary_while_speaking(t: Target) -> None:
         talk.send_message(type="tts.speak", text=t.several_sentences)
         t.metered += 1
         talk.send_raw(b"\x00")
-        talk.require_close(_BINARY)
+        talk.insist_close(_BINARY)
 
 
 @check("159-huge", "a message of 4 MB: tts_control_frame_too_large, or close code 1009")
@@ -82,7 +82,7 @@ def _check_huge_message(t: Target) -> None:
 
 
 @check("159-legal-size", "a text of the maximum length is not too large, even escaped as surrogate pairs")
-def _check_longest_text(t: Target) -> None:
+def _check_longest_text_fits_frame(t: Target) -> None:
     with Talk(t) as talk:
         text = json.dumps("\U0001f600" * t.options.text_limit)
         answer = _send_raw_and_receive(talk, f'{{"type": "tts.speak", "text": {text}}}')
@@ -108,7 +108,7 @@ def _check_fragmented_message(t: Target) -> None:
 def _check_bad_utf8(t: Target) -> None:
     with Talk(t) as talk:
         talk.send_raw(b'{"type": "\xc3\x28"}', text=True)
-        talk.require_close(_BAD_DATA)
+        talk.insist_close(_BAD_DATA)
 
 
 @check("160-pong", "pings are answered during a synthesis", metered=1, quick=False)

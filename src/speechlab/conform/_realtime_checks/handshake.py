@@ -140,13 +140,13 @@ def _check_token_refusals(t: Target) -> None:
 
 @advice("120-expired-token", "an expired key: invalid_token", needs="--expired-key")
 def _check_expired_token(t: Target) -> None:
-    reply = _send_handshake(t, auth=f"Bearer {t.get_key('expired_key')}")
+    reply = _send_handshake(t, auth=f"Bearer {t.get_key_or_skip('expired_key')}")
     _require_handshake_refusal(t, reply, HandshakeCode.INVALID_TOKEN)
 
 
 @check("120-legacy-token", "a key of an old form: legacy_api_key_rejected", needs="--legacy-key")
 def _check_legacy_token(t: Target) -> None:
-    reply = _send_handshake(t, auth=f"Bearer {t.get_key('legacy_key')}")
+    reply = _send_handshake(t, auth=f"Bearer {t.get_key_or_skip('legacy_key')}")
     _require_handshake_refusal(t, reply, HandshakeCode.LEGACY_API_KEY_REJECTED)
 
 

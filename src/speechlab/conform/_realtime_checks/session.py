@@ -48,7 +48,7 @@ def _check_connection_opens(t: Target) -> None:
 
 
 @check("125-silent", "the service sends nothing before the client's first message")
-def _check_silent_start(t: Target) -> None:
+def _check_nothing_sent_first(t: Target) -> None:
     with Talk(t) as talk:
         try:
             talk.receive_event(1.0)
@@ -133,7 +133,7 @@ def _check_format_refusals(t: Target) -> None:
 )
 def _check_streaming_format_refusal(t: Target) -> None:
     _build_setting_refusal_step(
-        "unsupported_streaming_format", format=t.list_unstreamable_formats(lambda status: status == 400)
+        "unsupported_streaming_format", format=t.probe_unstreamable_formats(lambda status: status == 400)
     )(t)
 
 
@@ -143,7 +143,7 @@ check("132-rate", "unsupported_sample_rate: not listed, or negative")(
 
 
 @check("132-q-ogg", "unsupported_sample_rate: a rate and ogg on provider Q", needs="--q-voice")
-def _check_q_ogg_rate(t: Target) -> None:
+def _check_provider_q_ogg_rate(t: Target) -> None:
     voice = t.q_voice
     rate = find_other_rate(voice)
     if rate is None or "ogg" not in list_formats(voice):
@@ -161,7 +161,7 @@ def _check_q_ogg_rate(t: Target) -> None:
     needs="such a voice",
 )
 def _check_single_rate_override(t: Target) -> None:
-    voice = t.choose_voice(has_one_rate, "with one sample rate")
+    voice = t.choose_voice_or_skip(has_one_rate, "with one sample rate")
     session = {
         "voice_id": voice["id"],
         "format": list_formats(voice)[0],
@@ -180,14 +180,14 @@ advice("134-temperature", "a temperature that is not a number: invalid_message")
 
 
 @check("134-q-temperature", "provider Q accepts temperature 0.0", needs="--q-voice")
-def _check_q_temperature(t: Target) -> None:
+def _check_provider_q_temperature(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session(voice_id=t.q_voice["id"], temperature=0.0)
 
 
 @check("135-denied", "a key without access to the voice: service_access_denied", needs="--restricted-key")
 def _check_access_denied(t: Target) -> None:
-    with Talk(t, key=t.get_key()) as talk:
+    with Talk(t, key=t.get_key_or_skip()) as talk:
         talk.require_error(talk.ask_update(), "service_access_denied")
 
 

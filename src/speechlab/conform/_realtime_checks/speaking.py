@@ -34,12 +34,12 @@ class _SpokenPair:
         return self.first, self.second
 
 
-def _get_spoken_pair(t: Target, transport: str) -> _SpokenPair:
+def _speak_pair_once(t: Target, transport: str) -> _SpokenPair:
     return t.get_or_make(f"spoken {transport}", lambda: _SpokenPair(t, transport))
 
 
 def _collect_attempts(t: Target) -> list[tuple[_SpokenPair, SpeakAttempt, str]]:
-    sessions = [(_get_spoken_pair(t, transport), transport) for transport in ("binary", "base64_json")]
+    sessions = [(_speak_pair_once(t, transport), transport) for transport in ("binary", "base64_json")]
     return [(session, attempt, transport) for session, transport in sessions for attempt in session.attempts]
 
 
@@ -71,7 +71,7 @@ def _check_event_order(t: Target) -> None:
 def _check_start_fields(t: Target) -> None:
     name = t.stream_format
     for session, attempt, transport in _collect_attempts(t):
-        start = attempt.require_one_message("tts.audio.start")
+        start = attempt.insist_one_message("tts.audio.start")
         for field in _START_FIELDS:
             t.require_that(isinstance(start.get(field), str), f"{field} is a string", attempt)
         t.require_that(start.get("format") == name, "format is the session's", attempt)
@@ -102,7 +102,7 @@ def _check_audio_transports(t: Target) -> None:
 
 @check("143-seq", "seq increases by one with each delta", metered=4)
 def _check_seq_increments(t: Target) -> None:
-    for attempt in _get_spoken_pair(t, "base64_json").attempts:
+    for attempt in _speak_pair_once(t, "base64_json").attempts:
         numbers = [delta.get("seq") for delta in attempt.select_messages("tts.audio.delta")]
         t.insist_that(numbers and all(type(each) is int for each in numbers), "seq is an integer", attempt)
         counted = [int(numbers[0] or 0) + place for place in range(len(numbers))]
@@ -111,7 +111,7 @@ def _check_seq_increments(t: Target) -> None:
 
 @advice("143-seq-zero", "seq begins with 0 for each text", metered=4)
 def _check_first_seq(t: Target) -> None:
-    for attempt in _get_spoken_pair(t, "base64_json").attempts:
+    for attempt in _speak_pair_once(t, "base64_json").attempts:
         numbers = [delta.get("seq") for delta in attempt.select_messages("tts.audio.delta")]
         t.require_that(numbers[:1] == [0], "the first seq is 0", attempt)
 
@@ -119,7 +119,7 @@ def _check_first_seq(t: Target) -> None:
 @check("144-done", "tts.audio.done has the numbers of bytes and pieces sent", metered=4)
 def _check_done_totals(t: Target) -> None:
     for _, attempt, _ in _collect_attempts(t):
-        summary, frames = attempt.require_one_message("tts.audio.done"), attempt.audio_pieces
+        summary, frames = attempt.insist_one_message("tts.audio.done"), attempt.audio_pieces
         total = sum(map(len, frames))
         t.require_that(summary.get("audio_bytes") == total, f"audio_bytes is {total}", attempt)
         t.require_that(summary.get("chunks") == len(frames), f"chunks is {len(frames)}", attempt)
@@ -128,7 +128,7 @@ def _check_done_totals(t: Target) -> None:
 @check("145-usage", "tts.usage has all its fields, counts code points and bytes, and is final", metered=4)
 def _check_usage(t: Target) -> None:
     for session, attempt, _ in _collect_attempts(t):
-        events = attempt.require_one_message("tts.usage")
+        events = attempt.insist_one_message("tts.usage")
         usage = events.get("usage")
         t.insist_that(isinstance(usage, dict), "usage is an object", attempt)
         assert isinstance(usage, dict)
@@ -162,7 +162,7 @@ def _check_request_ids(t: Target) -> None:
 
 @check("142-base64", "deltas are padded, standard base64", metered=2, quick=False)
 def _check_base64_deltas(t: Target) -> None:
-    for attempt in _get_spoken_pair(t, "base64_json").attempts:
+    for attempt in _speak_pair_once(t, "base64_json").attempts:
         for delta in attempt.select_messages("tts.audio.delta"):
             try:
                 right = bool(base64.b64decode(delta.get("audio", ""), validate=True))
@@ -187,7 +187,7 @@ def _check_second_text_refused(t: Target) -> None:
         t.insist_that(len(refusals) == 1, "one tts.error, for the second text", attempt)
         talk.require_error(refusals[0], "synthesis_in_progress")
         t.require_that(refusals[0].get("id") == "second", "the error has the id of the second text", attempt)
-        summary, total = attempt.require_one_message("tts.audio.done"), sum(map(len, attempt.audio_pieces))
+        summary, total = attempt.insist_one_message("tts.audio.done"), sum(map(len, attempt.audio_pieces))
         right = summary.get("id") == "first" and summary.get("audio_bytes") == total
         t.require_that(right, "the first text is completed", attempt)
         answer = talk.ask_message(type="conform.unknown")

@@ -91,7 +91,7 @@ class SendAudio:
 
 @dataclass(frozen=True, slots=True)
 class FindVoice:
-    """Look up a voice; report ``voice_found`` or ``voice_refused`` before the next message."""
+    """Look up a voice; report ``on_voice_found`` or ``on_voice_refused`` before the next message."""
 
     voice_id: str
 
@@ -107,7 +107,7 @@ class AskLimiter:
 class StartSynthesis:
     """Choose a backend and speak, concurrently with the reading of messages.
 
-    Report ``backend_started`` or ``backend_unavailable``, then ``audio`` for each piece, then ``finished`` or
+    Report ``on_backend_started`` or ``backend_unavailable``, then ``audio`` for each piece, then ``finished`` or
     ``failed``.
     """
 
@@ -165,7 +165,7 @@ def build_audio_start(request_id: str, client_id: str | None, config: SessionCon
     return to_send_message(AudioStart(**head, **config.sound, audio_transport=transport))
 
 
-def build_usage(record: SynthesisRecord) -> SendMessage:
+def build_usage_message(record: SynthesisRecord) -> SendMessage:
     """Return the cost of an attempt."""
     names = ("request_id", "session_id", "client_id", "model")
     amounts = SynthesisUsage.model_validate(record, from_attributes=True)
@@ -182,7 +182,7 @@ def build_tts_error(code: RealtimeCode, message: str, client_id: str | None) -> 
     return SendMessage(TtsError(id=client_id, code=code.value, message=message).model_dump(exclude_none=True))
 
 
-def build_refusal(error: InvalidRequestError, client_id: str | None) -> SendMessage:
+def build_refusal_message(error: InvalidRequestError, client_id: str | None) -> SendMessage:
     """The error with the reason why a message was refused."""
     return build_tts_error(RealtimeCode(error.code or RealtimeCode.INVALID_MESSAGE), error.message, client_id)
 

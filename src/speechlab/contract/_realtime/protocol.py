@@ -32,11 +32,11 @@ from speechlab.contract._realtime.actions import (
     SynthesisRecord,
     build_audio_start,
     build_protocol_error,
-    build_refusal,
+    build_refusal_message,
     build_session_config,
     build_session_created,
     build_tts_error,
-    build_usage,
+    build_usage_message,
     check_correlation_id,
     format_value,
     to_send_message,
@@ -134,7 +134,7 @@ class RealtimeProtocol:
 
     # Events of the client
 
-    def message(self, data: bytes) -> list[SessionAction]:
+    def on_message(self, data: bytes) -> list[SessionAction]:
         """Return the actions after a complete text message in UTF-8 arrived."""
         if self._update is not None or self._limiter_asked:
             raise RuntimeError(
@@ -164,23 +164,25 @@ class RealtimeProtocol:
             client_id = check_correlation_id(fields.get("id"))
             return [handler(client_id, fields)]
         except InvalidRequestError as error:
-            return [build_refusal(error, client_id)]
+            return [build_refusal_message(error, client_id)]
 
-    def binary_frame(self) -> list[SessionAction]:
+    def on_binary_frame(self) -> list[SessionAction]:
         """Return the actions after a binary frame arrived, which is never allowed."""
-        return self._close_session(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
+        return self._close_and_list_actions(CloseCode.BINARY_FRAME, "binary frames are not allowed here")
 
-    def frame_over_read_limit(self) -> list[SessionAction]:
+    def on_oversized_frame(self) -> list[SessionAction]:
         """A message was larger than the read limit, and was not read."""
-        return self._close_session(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
+        return self._close_and_list_actions(CloseCode.FRAME_TOO_LARGE, "the control message is too large")
 
-    def client_gone(self) -> list[SessionAction]:
+    def on_disconnect(self) -> list[SessionAction]:
         """Return the actions after the connection ended, closed by either side."""
-        return [action for action in self._close_session(0, "") if not isinstance(action, CloseSession)]
+        return [
+            action for action in self._close_and_list_actions(0, "") if not isinstance(action, CloseSession)
+        ]
 
     # Outcomes of actions
 
-    def voice_found(self, voice: SessionVoice | None) -> list[SessionAction]:
+    def on_voice_found(self, voice: SessionVoice | None) -> list[SessionAction]:
         """Outcome of ``FindVoice``: the voice, or None if no voice has the id."""
         if self._update is None:
             return []
@@ -189,10 +191,10 @@ class RealtimeProtocol:
         try:
             self._config = build_session_config(session, voice)
         except InvalidRequestError as error:
-            return [build_refusal(error, client_id)]
+            return [build_refusal_message(error, client_id)]
         return [build_session_created(self.session_id, self.service, self._config)]
 
-    def voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
+    def on_voice_refused(self, code: RealtimeCode, message: str) -> list[SessionAction]:
         """Outcome of ``FindVoice``: voices are not available."""
         if self._update is None:
             return []
@@ -200,7 +202,7 @@ class RealtimeProtocol:
         self._update = None
         return [build_tts_error(code, message, client_id)]
 
-    def key_gone(self) -> list[SessionAction]:
+    def on_key_invalid(self) -> list[SessionAction]:
         """Outcome of ``FindVoice`` or ``AskLimiter``: the key is not valid any more. One error, no usage, then close.
 
         Section 7.2 has ``invalid_session`` for a session whose state at the router is not valid any more. A new
@@ -210,7 +212,7 @@ class RealtimeProtocol:
             return []
         client_id = self._update[0] if self._update else self._attempt.client_id if self._attempt else None
         message = "the key of this session has expired or was revoked"
-        ended = self._close_session(CloseCode.POLICY, message)
+        ended = self._close_and_list_actions(CloseCode.POLICY, message)
         return [build_tts_error(RealtimeCode.INVALID_SESSION, message, client_id), *ended]
 
     def on_admitted(self) -> list[SessionAction]:
@@ -235,7 +237,7 @@ class RealtimeProtocol:
         """No backend accepted the text."""
         return self.on_rejected(RealtimeCode.BACKEND_UNAVAILABLE, message)
 
-    def backend_started(self) -> list[SessionAction]:
+    def on_backend_started(self) -> list[SessionAction]:
         """Return the actions after a backend accepted the text, which has a usage record from now on."""
         attempt = self._attempt
         if attempt is None or self._config is None:
@@ -243,7 +245,7 @@ class RealtimeProtocol:
         attempt.reached = True
         return [build_audio_start(attempt.request_id, attempt.client_id, self._config)]
 
-    def audio(self, data: bytes) -> list[SessionAction]:
+    def on_audio(self, data: bytes) -> list[SessionAction]:
         """Return the actions after the backend returned encoded audio."""
         attempt = self._attempt
         if attempt is None or not attempt.reached or self._config is None:
@@ -270,7 +272,7 @@ class RealtimeProtocol:
         done = AudioDone(**attempt.ids, audio_bytes=attempt.audio_bytes, chunks=attempt.chunks)
         return [
             to_send_message(done),
-            *self._record_usage(attempt, UsageStatus.COMPLETED),
+            *self._build_usage_actions(attempt, UsageStatus.COMPLETED),
             *self._close_session_if_asked(),
         ]
 
@@ -281,27 +283,27 @@ class RealtimeProtocol:
             return []
         status = UsageStatus.PARTIAL_BACKEND_ERROR if attempt.audio_bytes else UsageStatus.BACKEND_ERROR
         error = build_tts_error(RealtimeCode.BACKEND_REQUEST_FAILED, message, attempt.client_id)
-        return [error, *self._record_usage(attempt, status), *self._close_session_if_asked()]
+        return [error, *self._build_usage_actions(attempt, status), *self._close_session_if_asked()]
 
     # Timeouts, and events of the operator
 
-    def reader_stalled(self) -> list[SessionAction]:
+    def on_reader_stalled(self) -> list[SessionAction]:
         """The client has read nothing for too long."""
-        return self._close_session(CloseCode.POLICY, "nothing was read for too long")
+        return self._close_and_list_actions(CloseCode.POLICY, "nothing was read for too long")
 
     def on_configure_timeout(self) -> list[SessionAction]:
         """The client has sent nothing for too long, and has not configured the session."""
         if self._config is not None:
             return []
-        return self._close_session(CloseCode.POLICY, "the session was not configured in time")
+        return self._close_and_list_actions(CloseCode.POLICY, "the session was not configured in time")
 
-    def drain(self) -> list[SessionAction]:
+    def on_service_stopping(self) -> list[SessionAction]:
         """The service is about to stop: finish the text under way, then close."""
         return self._close_session_when_idle(
             CloseCode.SERVICE_RESTART, "the service is stopping; connect again later"
         )
 
-    def grew_old(self) -> list[SessionAction]:
+    def on_session_too_old(self) -> list[SessionAction]:
         """The session has reached its maximum duration: finish the text under way, then close."""
         return self._close_session_when_idle(
             CloseCode.GOING_AWAY, "the session has lasted as long as one may; connect again"
@@ -360,12 +362,12 @@ class RealtimeProtocol:
             status=status,
         )
 
-    def _record_usage(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
+    def _build_usage_actions(self, attempt: _Attempt, status: UsageStatus) -> list[SessionAction]:
         record = self._build_record(attempt, status.value)
         self._attempt = None
-        return [RecordUsage(record), build_usage(record)]
+        return [RecordUsage(record), build_usage_message(record)]
 
-    def _close_session(self, code: int, reason: str) -> list[SessionAction]:
+    def _close_and_list_actions(self, code: int, reason: str) -> list[SessionAction]:
         if self._closed:
             return []
         attempt, self._attempt = self._attempt, None
@@ -382,4 +384,8 @@ class RealtimeProtocol:
         return [] if self.busy else self._close_session_if_asked()
 
     def _close_session_if_asked(self) -> list[SessionAction]:
-        return [] if self._ending is None else self._close_session(self._ending.code, self._ending.reason)
+        return (
+            []
+            if self._ending is None
+            else self._close_and_list_actions(self._ending.code, self._ending.reason)
+        )

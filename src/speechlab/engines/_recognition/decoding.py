@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.audio import merge_short_spans, widen_spans
+from speechlab.audio import compute_merged_span_indices, widen_spans
 from speechlab.engines._protocols import RecognitionOptions, checkpoint
 from speechlab.errors import EngineError, ModelError
 
@@ -35,7 +35,7 @@ _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
 _NON_LETTERS = re.compile(r"[\W_]+")
 
 
-def load_whisper(folder: Path, threads: int, compute_type: str) -> Any:
+def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
     library = require("faster_whisper")
 
     class LoopGuardedModel(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
@@ -209,7 +209,7 @@ class TimedWord:
 
 def merge_brief_spans(spans: Sequence[Span], minimum: float) -> list[Span]:
     """Merge spans shorter than a minimum with the neighbor that is nearer in time."""
-    first, last = merge_short_spans(*_split_starts_and_ends(spans), minimum)
+    first, last = compute_merged_span_indices(*_split_starts_and_ends(spans), minimum)
     return [Span(spans[a].start, spans[b].end) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
 
 
@@ -268,7 +268,7 @@ class Timeline:
         )
 
 
-def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tuple[Span, str]]:
+def join_words_by_span(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tuple[Span, str]]:
     """Assign each word to the span that it overlaps most, or else to the nearest one, without changing the order."""
     texts = [""] * len(spans)
     position = 0
@@ -276,11 +276,13 @@ def assign_words(words: Sequence[TimedWord], spans: Sequence[Span]) -> list[tupl
         if not spans:
             break
         # Never go back, so that the joined text of the segments has the order of the transcript.
-        position = max(range(position, len(spans)), key=lambda index: _measure_overlap(word, spans[index]))
+        position = max(
+            range(position, len(spans)), key=lambda index: _measure_overlap_or_distance(word, spans[index])
+        )
         texts[position] += word.text
     return [(span, text.strip()) for span, text in zip(spans, texts, strict=True) if text.strip()]
 
 
-def _measure_overlap(word: TimedWord, span: Span) -> float:
+def _measure_overlap_or_distance(word: TimedWord, span: Span) -> float:
     """Seconds of overlap, or minus the seconds of distance."""
     return min(word.end, span.end) - max(word.start, span.start)

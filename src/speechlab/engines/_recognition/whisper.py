@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.audio import compute_pre_roll
+from speechlab.audio import compute_missing_pre_roll
 from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
@@ -26,13 +26,13 @@ from speechlab.engines._recognition.decoding import (
     Span,
     TimedWord,
     Timeline,
-    assign_words,
     build_decoder_settings,
     compute_confidence,
     cut_at_pauses,
     find_speech,
     has_repetition,
-    load_whisper,
+    join_words_by_span,
+    load_whisper_model,
     merge_brief_spans,
     pad_and_join_spans,
     pad_spans,
@@ -104,12 +104,14 @@ class WhisperEngine:
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._find_model_folder()
+        self._prepare_model_folder()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._whisper is None:
-            self._whisper = load_whisper(self._find_model_folder(), self._threads, self._compute_type)
+            self._whisper = load_whisper_model(
+                self._prepare_model_folder(), self._threads, self._compute_type
+            )
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -244,12 +246,12 @@ class WhisperEngine:
         ]
         pad = options.speech_pad_ms / 1000
         spans = merge_brief_spans(pad_spans(speech, pad, duration), options.min_segment_duration)
-        owned = assign_words(words, spans)
+        owned = join_words_by_span(words, spans)
         leading = 0.0
         if owned:
             first = owned[0][0].start
             onset = next((span.start for span in speech if span.end > first), 0.0)
-            leading = float(compute_pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
+            leading = float(compute_missing_pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
         margin = options.segment_padding / 1000
         padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
         return tuple(
@@ -268,7 +270,7 @@ class WhisperEngine:
             self._converter = require("opencc").OpenCC("t2s")
         return str(self._converter.convert(text))
 
-    def _find_model_folder(self) -> Path:
+    def _prepare_model_folder(self) -> Path:
         if self._folder is None:
             return self._store.ensure_files(WHISPER_BASE)["model.bin"].parent
         absent = [name for name in _REQUIRED_FILES if not (self._folder / name).is_file()]

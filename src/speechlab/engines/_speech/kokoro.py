@@ -61,7 +61,7 @@ class KokoroModel:
     session: Any
     vocabulary: dict[str, int]
 
-    def infer(self, tokens: Sequence[int], style: NDArray[np.float32]) -> NDArray[np.float32]:
+    def synthesize_tokens(self, tokens: Sequence[int], style: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the samples of at most 500 tokens.
 
         Args:
@@ -183,7 +183,7 @@ class KokoroEngine:
             tokens = [model.vocabulary[char] for char in piece]
             row = style[min(len(tokens), len(style)) - 1] + shift
             try:
-                sounds.append(model.infer(tokens, row))
+                sounds.append(model.synthesize_tokens(tokens, row))
             except Exception as error:
                 # ONNX Runtime raises classes of its own. Their messages contain shapes, but never the user's text.
                 raise EngineError(f"Kokoro failed on a piece of {len(tokens)} phonemes: {error}") from error

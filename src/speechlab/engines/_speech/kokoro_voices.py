@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from speechlab._files import file_sha256, write_atomically
+from speechlab._files import compute_file_sha256, write_atomically
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._weights.store import ModelStore, convert_write_errors
 from speechlab.errors import ModelError
@@ -74,7 +74,7 @@ def remove_damaged_voices(store: ModelStore) -> list[str]:
     """Hash the added voices again."""
     damaged = []
     for voice, path in list_installed_voices(store):
-        if file_sha256(path) != VOICE_SHA256[voice.name]:
+        if compute_file_sha256(path) != VOICE_SHA256[voice.name]:
             damaged.append(voice.name)
             path.unlink(missing_ok=True)
     return damaged

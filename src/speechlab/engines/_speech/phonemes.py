@@ -94,12 +94,12 @@ def _load_english_reader(*, british: bool = False) -> Callable[[str], str]:
     reader = require("hibari.g2p").G2P(british=british)
     lock = threading.Lock()
 
-    def read_locked(text: str) -> str:
+    def read_with_lock(text: str) -> str:
         # Engines in different threads share it, and it is not documented as thread-safe.
         with lock:
             return str(_read_safely(reader, text))
 
-    return read_locked
+    return read_with_lock
 
 
 @cache
@@ -112,20 +112,20 @@ def _load_japanese_reader() -> Callable[[str], str]:
     reader = module.JAG2P()
     tag = reader.tagger
 
-    def tag_with_numbers(text: str) -> list[Any]:
+    def tag_and_pronounce_numbers(text: str) -> list[Any]:
         words: list[Any] = tag(text.translate(_FROM_PRIVATE))
         for word in words:
             if word.surface.isdigit():
                 word.surface = word.feature.pron
         return words
 
-    reader.tagger = tag_with_numbers
+    reader.tagger = tag_and_pronounce_numbers
 
-    def read_locked(text: str) -> str:
+    def read_with_lock(text: str) -> str:
         with OPENJTALK_LOCK:
             return str(_read_safely(lambda part: reader(_hide_digits(part)), text))
 
-    return read_locked
+    return read_with_lock
 
 
 def _hide_digits(text: str) -> str:

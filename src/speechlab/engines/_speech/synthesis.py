@@ -31,7 +31,7 @@ def build_silence(seconds: float, sample_rate: int) -> NDArray[np.float32]:
     return np.zeros(round(seconds * sample_rate), dtype=np.float32)
 
 
-def trim_silence(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
+def trim_silence_and_fade(samples: NDArray[np.float32], sample_rate: int) -> NDArray[np.float32]:
     """Cut leading and trailing silence except for 30 ms, and fade both edges to avoid clicks.
 
     Args:
@@ -62,7 +62,7 @@ def speak_pieces(
     pause = 0.0
     is_audible = False
     for piece in pieces:
-        samples = trim_silence(speak(piece.text), sample_rate)
+        samples = trim_silence_and_fade(speak(piece.text), sample_rate)
         if samples.size:
             yield np.concatenate([build_silence(pause, sample_rate), samples]) if is_audible else samples
             is_audible = True

@@ -146,13 +146,13 @@ class LlamaEngine:
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._find_model_file()
+        self._prepare_model_file()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined."""
         if self._server is None:
             self._server = _start_server(
-                self._find_model_file(), self._threads, self._context_tokens, self._gpu_layers
+                self._prepare_model_file(), self._threads, self._context_tokens, self._gpu_layers
             )
 
     def close(self) -> None:
@@ -174,7 +174,7 @@ class LlamaEngine:
         self.load()
         return self._translate_pieces(job)
 
-    def _find_model_file(self) -> Path:
+    def _prepare_model_file(self) -> Path:
         if not isinstance(self._source, Path):
             return next(iter(self._store.ensure_files(self._source).values()))
         if not self._source.is_file():
@@ -197,7 +197,7 @@ class LlamaEngine:
                 lost.update(dict.fromkeys(word for word in used_terms if word not in translation))
                 yield TranslationDelta(translation)
             else:
-                for delta in strip_stream(self._stream_piece_text(text, job, (), counts)):
+                for delta in strip_stream(self._stream_piece_translation(text, job, (), counts)):
                     yield TranslationDelta(self._simplify_if_chinese(delta, job.target))
         yield TranslationDelta("", counts[0], counts[1], tuple(lost))
 
@@ -211,7 +211,7 @@ class LlamaEngine:
         marks = tuple(terms.hide_terms(word) for word in wanted)
         best, best_score = "", -1
         for source, copied in ((hidden, marks), (text, tuple(wanted))):
-            raw = "".join(strip_stream(self._stream_piece_text(source, job, copied, counts)))
+            raw = "".join(strip_stream(self._stream_piece_translation(source, job, copied, counts)))
             text_shown = terms.restore_terms(self._simplify_if_chinese(raw, job.target))
             score = sum(word in text_shown for word in wanted)
             if score > best_score:
@@ -220,7 +220,7 @@ class LlamaEngine:
                 break
         return best
 
-    def _stream_piece_text(
+    def _stream_piece_translation(
         self, text: str, job: TranslationJob, marks: Sequence[str], counts: list[int]
     ) -> Iterator[str]:
         """Yield the text of one piece as the model generates it, and add its tokens to ``counts``."""
@@ -234,13 +234,15 @@ class LlamaEngine:
                 "max_tokens": compute_token_budget(text),
                 "stream_options": {"include_usage": True},
             }
-            self._reset_memory(
+            self._prime_model_memory(
                 {"messages": build_chat_messages(_PLACEHOLDER_TEXT, job, marks), "max_tokens": 1}
             )
         else:
             prompt = build_few_shot_prompt(text, job, marks[0] if marks else None)
             request |= {"prompt": prompt, "n_predict": compute_token_budget(text)}
-            self._reset_memory({"prompt": build_few_shot_prefix(job) + _PLACEHOLDER_TEXT, "n_predict": 1})
+            self._prime_model_memory(
+                {"prompt": build_few_shot_prefix(job) + _PLACEHOLDER_TEXT, "n_predict": 1}
+            )
         for chunk in _stream_chunks(self._server, request, chat=chat):
             usage = chunk.get("usage")
             if usage:
@@ -251,7 +253,7 @@ class LlamaEngine:
                 if piece:
                     yield piece
 
-    def _reset_memory(self, request: dict[str, Any]) -> None:
+    def _prime_model_memory(self, request: dict[str, Any]) -> None:
         """Set the model's memory to one state before each piece: the instructions only.
 
         The library reuses the common beginning of the last prompt and the next one. That saves most of the time. But
@@ -312,14 +314,14 @@ def _stream_chunks(server: Any, request: dict[str, Any], *, chat: bool) -> Itera
     chunks: queue.SimpleQueue[dict[str, Any] | BaseException | None] = queue.SimpleQueue()
     stop = threading.Event()
 
-    def receive_chunk(chunk: dict[str, Any]) -> bool:
+    def queue_chunk_and_check_stop(chunk: dict[str, Any]) -> bool:
         chunks.put(chunk)
         return stop.is_set()
 
     def run_request() -> None:
         try:
             handle = server.handle_chat_completions if chat else server.handle_completions
-            answer = handle(request, receive_chunk)
+            answer = handle(request, queue_chunk_and_check_stop)
             if isinstance(answer, dict):
                 chunks.put(answer)
             chunks.put(None)

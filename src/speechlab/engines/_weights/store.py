@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from speechlab._files import file_sha256, write_atomically
+from speechlab._files import compute_file_sha256, write_atomically
 from speechlab.errors import ModelError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class ModelStore:
         absent_files: list[ModelFile] = []
         for file in spec.files:
             path = (
-                self._find_packaged_file(spec, file)
+                self._get_checked_packaged_file(spec, file)
                 if file.in_place
                 else self.resolve_folder(spec) / file.name
             )
@@ -98,7 +98,7 @@ class ModelStore:
             if (
                 not file.in_place
                 and not _has_valid_marker(path, file)
-                and not _verify_and_mark_file(path, file)
+                and not _mark_if_hash_matches(path, file)
             ):
                 absent_files.append(file)
         if not absent_files:
@@ -112,7 +112,7 @@ class ModelStore:
                 stale.unlink(missing_ok=True)
             for file in absent_files:
                 target = folder / file.name
-                if not (_has_valid_marker(target, file) or _verify_and_mark_file(target, file)):
+                if not (_has_valid_marker(target, file) or _mark_if_hash_matches(target, file)):
                     self._join_parts(spec, file, target)
         return paths
 
@@ -135,7 +135,7 @@ class ModelStore:
         result: dict[str, str] = {}
         for file in spec.files:
             path = self.resolve_folder(spec) / file.name
-            if not file.in_place and path.is_file() and file_sha256(path) != file.sha256:
+            if not file.in_place and path.is_file() and compute_file_sha256(path) != file.sha256:
                 _build_marker_path(path).unlink(missing_ok=True)
                 result[file.name] = "rebuilt"
             else:
@@ -163,11 +163,11 @@ class ModelStore:
         finally:
             lock.release()
 
-    def _find_packaged_file(self, spec: ModelSpec, file: ModelFile) -> Path:
+    def _get_checked_packaged_file(self, spec: ModelSpec, file: ModelFile) -> Path:
         path = _find_part(file.parts[0])
         if path is None:
             raise _build_missing_packages_error(spec, (file.parts[0].package,))
-        actual = file_sha256(path)
+        actual = compute_file_sha256(path)
         if actual != file.sha256:
             raise _build_damaged_file_error(spec, file, path, actual)
         return path
@@ -237,10 +237,10 @@ def _has_valid_marker(path: Path, file: ModelFile) -> bool:
         return False
 
 
-def _verify_and_mark_file(path: Path, file: ModelFile) -> bool:
+def _mark_if_hash_matches(path: Path, file: ModelFile) -> bool:
     """Hash a file without a valid marker; if the hash is right, write the marker and return True."""
     try:
-        if path.stat().st_size != file.size or file_sha256(path) != file.sha256:
+        if path.stat().st_size != file.size or compute_file_sha256(path) != file.sha256:
             return False
     except OSError:
         return False

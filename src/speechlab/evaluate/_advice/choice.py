@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import format_count, format_percent
-from speechlab.evaluate._advice.starts import describe_earlier_start, describe_speed, summarize_starts
+from speechlab.evaluate._advice.starts import (
+    describe_earlier_start,
+    describe_start_difference,
+    summarize_start_times,
+)
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import describe_p
+from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.sentences import fit_clauses, join_names, quote_name
+from speechlab.evaluate._writing.sentences import join_fitting_clauses, join_names, quote_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,12 +62,12 @@ def recommend_system(
         and ``advice``, how sure it is, each as the part of a sentence.
     """
     systems = evidence.order.systems
-    choice = _Choice(evidence, what, margin, baseline, summarize_starts(speed))
+    choice = _Choice(evidence, what, margin, baseline, summarize_start_times(speed))
     advice = choice.advise()
     rates = systems.set_index("system")["error_rate"]
     facts = {"name": advice.name, "error_rate": rates[advice.name], "items": choice.count}
     first, *others = advice.clauses
-    words = fit_clauses([first, *choice.list_remarks(advice), *others])
+    words = join_fitting_clauses([first, *choice.list_failure_remarks(advice), *others])
     return {**facts, "certainty": advice.certainty, "more": advice.more, "lead": advice.lead, "advice": words}
 
 
@@ -103,10 +107,10 @@ class _Choice:
         return (
             self._advise_on_failures()
             or self._advise_on_runaway_row()
-            or (self._advise_on_winner() if not self.rivals else self._advise_on_open_lead())
+            or (self._advise_on_winner() if not self.rivals else self._advise_without_winner())
         )
 
-    def list_remarks(self, advice: _Advice) -> list[str]:
+    def list_failure_remarks(self, advice: _Advice) -> list[str]:
         """Return what else a reader of the answer has to know: who failed, and whose outputs were empty."""
         evidence, told = self.evidence, f"{advice.lead}; {'; '.join(advice.clauses)}"
         remarks = [f"{quote_name(name)} {self._format_answer_count(name)}" for name in evidence.absent]
@@ -189,20 +193,20 @@ class _Choice:
             f"it makes significantly fewer errors than {join_names(self.losers)} on {self.items}"
             f" ({', '.join(filter(None, [_format_pair_rates(best, self.losers[0], self.rates), p]))})"
         )
-        sooner = describe_speed(best, self.losers, self.starts)
+        sooner = describe_start_difference(best, self.losers, self.starts)
         return _Advice(best, f"take {name}", (clause, sooner), "settled")
 
-    def _advise_on_open_lead(self) -> _Advice:
+    def _advise_without_winner(self) -> _Advice:
         """Return the advice where errors do not decide between the first systems."""
         best, rivals = self.best, self.rivals
         equals = [name for name in rivals if self.rates[name] == self.rates[best]]
-        lead, clauses, more = self._describe_open_lead(equals), [], None
+        lead, clauses, more = self._describe_undecided_choice(equals), [], None
         if self.losers:
             p = _format_p_value(self.evidence.order, self.losers[0])
             rate = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
             clauses.append(f"significantly more errors: {join_names(self.losers)} ({rate})")
         if self.blocks < MIN_PAIRS:
-            few, more = self._describe_small_sample()
+            few, more = self._describe_missing_blocks()
             clauses.append(few)
         elif (level := self._describe_equivalence(rivals)) is not None:
             clauses.append(level)
@@ -217,11 +221,11 @@ class _Choice:
             p = _format_p_value(self.evidence.order, rival)
             clauses.append(f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}")
             settling, more = self._describe_blocks_needed(rival)
-            clauses += [self._describe_wins(rival), settling]
+            clauses += [self._describe_rival_wins(rival), settling]
         clauses += [self._describe_few_speakers()] if self.evidence.about else []
         return _Advice(best, lead, tuple(clauses), "open", more)
 
-    def _describe_open_lead(self, equals: list[str]) -> str:
+    def _describe_undecided_choice(self, equals: list[str]) -> str:
         """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
         best, rivals, name = self.best, self.rivals, quote_name(self.best)
         slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
@@ -272,7 +276,7 @@ class _Choice:
         )
         return f"{rates} on {self.items}; with 95% confidence at most {most} points apart (margin {points})"
 
-    def _describe_small_sample(self) -> tuple[str, int]:
+    def _describe_missing_blocks(self) -> tuple[str, int]:
         """Return that a sample is too small for any verdict, and how many more it takes."""
         who = f"{quote_name(self.best)} from {join_names(self.rivals)}"
         few = f"{format_count(self.blocks, self.block)} cannot tell {who}"
@@ -298,7 +302,7 @@ class _Choice:
         about = more if more < 100 else round(more, 2 - len(str(more)))  # two significant digits
         return f"about {about:,} more {self.block if more == 1 else f'{self.block}s'} would settle it", more
 
-    def _describe_wins(self, rival: str) -> str:
+    def _describe_rival_wins(self, rival: str) -> str:
         """Return that the other system makes fewer errors in most of the blocks, where they are not single rows."""
         wins = self.evidence.wins.get(rival, 0)
         if self.block == self.what or 2 * wins <= self.blocks:
@@ -328,7 +332,7 @@ def _collect_rates(order: Ranking) -> dict[str, float]:
 def _format_p_value(order: Ranking, name: str) -> str:
     """Return the p-value of a system against the first, for a sentence; empty if there is none."""
     p = order.systems.set_index("system")["p_best"].get(name)
-    return "" if is_missing(p) else describe_p(p)
+    return "" if is_missing(p) else describe_p_value(p)
 
 
 def _format_rate(rate: float) -> str:

@@ -9,7 +9,7 @@ from speechlab._arguments import is_missing
 from speechlab.display import join_with_and
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion
-from speechlab.evaluate._writing.sentences import begin_sentence, quote_name
+from speechlab.evaluate._writing.sentences import capitalize_unless_name, quote_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,14 +32,14 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         choices = [f"{quote_name(row['name'])} for {format_language(row['language'])}" for row in decided]
         lead = f"take {join_with_and(choices)}"
     else:
-        lead = _join_leads(decided)
+        lead = _join_advice_by_language(decided)
     lines = [
         f"{format_language(row['language'])}: {_remove_final_period(row['advice'])}."
         if len(rows) > 1
-        else f"{begin_sentence(_remove_final_period(row['advice']), names)}."
+        else f"{capitalize_unless_name(_remove_final_period(row['advice']), names)}."
         for row in rows
     ]
-    first = f"{where}, {lead}." if where else f"{begin_sentence(lead, names)}."
+    first = f"{where}, {lead}." if where else f"{capitalize_unless_name(lead, names)}."
     return Conclusion(first, "\n".join(lines))
 
 
@@ -51,7 +51,7 @@ def _is_recommended(row: dict[Any, Any]) -> bool:
     return str(row["lead"]) == f"take {quote_name(row['name'])}"
 
 
-def _join_leads(rows: Sequence[dict[Any, Any]]) -> str:
+def _join_advice_by_language(rows: Sequence[dict[Any, Any]]) -> str:
     """Return what to do in each language in one sentence: what is taken first, then who is ahead."""
     clauses = []
     for row in sorted(rows, key=_is_recommended, reverse=True):

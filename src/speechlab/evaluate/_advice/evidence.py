@@ -82,7 +82,7 @@ def mark_failures(scores: pd.DataFrame, text: str) -> pd.Series[bool]:
     return scores["errors"].isna() & scores["hypothesis"].isna() & scores[text].notna()
 
 
-def find_absent(scores: pd.DataFrame, text: str, system: str) -> list[str]:
+def list_mostly_failing_systems(scores: pd.DataFrame, text: str, system: str) -> list[str]:
     """Return the systems that failed on so many rows that an order of the others is better without them."""
     failed = mark_failures(scores, text)
     usable = scores[failed | scores["errors"].notna()]
@@ -92,7 +92,7 @@ def find_absent(scores: pd.DataFrame, text: str, system: str) -> list[str]:
     return shares.index[shares - shares.min() >= _ABSENT].astype(str).tolist()[:most]
 
 
-def weigh_evidence(
+def build_answer_evidence(
     scores: pd.DataFrame,
     order: Ranking,
     text: str,
@@ -108,7 +108,7 @@ def weigh_evidence(
     rows[system], rows["errors"] = rows[system].astype(str), rows["errors"].astype("Float64")
     rows[item] = rows[item].astype(str)
     placed = rows[rows[system].isin(order.systems["system"])]
-    lacking = find_lacking(placed, system, item)
+    lacking = list_systems_failing_more(placed, system, item)
     options = {"system": system, "utterance": item, "groups": block, "draws": 1}
     penalized = (
         _rank_systems_if_possible(_score_failures_as_wrong(placed, item), options) if lacking else None
@@ -119,16 +119,16 @@ def weigh_evidence(
         order,
         counts={str(name): int(count) for name, count in by_system.size().items()},
         failed={str(name): int(count) for name, count in by_system["failed"].sum().items() if count},
-        empty=count_empty_outputs(alive, system),
+        empty=summarize_empty_outputs(alive, system),
         lacking=lacking,
         penalized=penalized,
-        runaway=_find_runaway_row(alive, order, text, item, system, options),
-        wins=_count_wins(alive, order, system, item, block or item),
+        runaway=_rank_without_runaway_row(alive, order, text, item, system, options),
+        wins=_count_wins_over_first(alive, order, system, item, block or item),
         **facts,
     )
 
 
-def qualify_verdicts(differences: pd.DataFrame, evidence: AnswerEvidence) -> pd.DataFrame:
+def replace_uncertain_verdicts(differences: pd.DataFrame, evidence: AnswerEvidence) -> pd.DataFrame:
     """Return differences without verdicts that failures or few speakers would overturn."""
     verdicts = []
     for row in differences.to_dict("records"):
@@ -154,7 +154,7 @@ def _rank_systems_if_possible(rows: pd.DataFrame, options: dict[str, Any]) -> Ra
     return order
 
 
-def find_lacking(rows: pd.DataFrame, system: str, item: str) -> tuple[str, ...]:
+def list_systems_failing_more(rows: pd.DataFrame, system: str, item: str) -> tuple[str, ...]:
     """Return the systems that lack more rows than another one: by 5% of them, or by more than chance."""
     if not rows["failed"].any():
         return ()
@@ -197,9 +197,9 @@ def _score_failures_as_wrong(rows: pd.DataFrame, item: str) -> pd.DataFrame:
     return filled[filled["errors"].notna()]
 
 
-def count_empty_outputs(rows: pd.DataFrame, by: str) -> dict[Any, tuple[int, float]]:
+def summarize_empty_outputs(rows: pd.DataFrame, by: str) -> dict[Any, tuple[int, float]]:
     """Return how many outputs have no word where the reference has some, and their share of the errors."""
-    is_empty = find_empty_outputs(rows)
+    is_empty = mark_empty_outputs(rows)
     found = {}
     for name, part in rows[rows["errors"].notna()].groupby(by, observed=True, sort=False):
         empty = part[is_empty[part.index]]
@@ -208,7 +208,7 @@ def count_empty_outputs(rows: pd.DataFrame, by: str) -> dict[Any, tuple[int, flo
     return found
 
 
-def find_empty_outputs(rows: pd.DataFrame) -> pd.Series[bool]:
+def mark_empty_outputs(rows: pd.DataFrame) -> pd.Series[bool]:
     """Return which rows came back without a word, though their reference has some."""
     texts = (
         rows["hypothesis_normalized"]
@@ -229,7 +229,7 @@ def find_runaway_row(rows: pd.DataFrame) -> Any | None:
     return errors.idxmax()
 
 
-def _find_runaway_row(
+def _rank_without_runaway_row(
     rows: pd.DataFrame, order: Ranking, text: str, item: str, system: str, options: dict[str, Any]
 ) -> Runaway | None:
     """Return the row that decides about one of the first two systems, and the order without it."""
@@ -246,7 +246,7 @@ def _find_runaway_row(
     remaining = _rank_systems_if_possible(left, options)
     return Runaway(
         name,
-        name_row(row, text),
+        format_row_name(row, text),
         int(row["errors"]),
         int(own["errors"].sum()),
         _count_insertions(row),
@@ -260,7 +260,7 @@ def _count_insertions(row: Any) -> int:
     return 0 if is_missing(counted) else min(int(counted), int(row["errors"]))
 
 
-def name_row(row: Any, text: str) -> str:
+def format_row_name(row: Any, text: str) -> str:
     """Return what a sentence calls a row: its file, or the beginning of its text in quotation marks."""
     file = row.get("file")
     if not is_missing(file) and not str(file).startswith("row "):
@@ -268,7 +268,9 @@ def name_row(row: Any, text: str) -> str:
     return f"“{shorten(str(row[text]), _MAX_QUOTED, placeholder=' …')}”"
 
 
-def _count_wins(rows: pd.DataFrame, order: Ranking, system: str, item: str, block: str) -> dict[str, int]:
+def _count_wins_over_first(
+    rows: pd.DataFrame, order: Ranking, system: str, item: str, block: str
+) -> dict[str, int]:
     """Return in how many blocks each system has fewer errors than the first, on the rows that both have."""
     first, wins = order.systems["system"].iloc[0], {}
     mine = rows[rows[system] == first].drop_duplicates(item).set_index(item)

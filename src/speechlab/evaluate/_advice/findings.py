@@ -8,12 +8,12 @@ from typing import Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count
-from speechlab.evaluate._advice.evidence import find_empty_outputs, find_runaway_row, name_row
+from speechlab.evaluate._advice.evidence import find_runaway_row, format_row_name, mark_empty_outputs
 from speechlab.evaluate._made import NO_SPEAKER
-from speechlab.evaluate._speech.ranking import count_ranking_errors
+from speechlab.evaluate._speech.ranking import select_ranking_errors
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion, Finding
-from speechlab.evaluate._writing.sentences import begin_sentence, quote_name
+from speechlab.evaluate._writing.sentences import capitalize_unless_name, quote_name
 from speechlab.metrics import suspects
 
 # Share of words missed in a row whose reference may be that of another recording, and the error rate of most rows.
@@ -26,7 +26,7 @@ _DECISIVE = 1 / 3
 _SHARED_MODEL = 0.2
 
 
-def describe_lengths(some: pd.DataFrame, others: pd.DataFrame) -> str:
+def describe_longer_recordings(some: pd.DataFrame, others: pd.DataFrame) -> str:
     """Return that some recordings are longer than all others, if they are: ``all longer than 10 s``."""
     if "duration_s" not in some.columns or not len(others):
         return ""
@@ -39,10 +39,10 @@ def describe_lengths(some: pd.DataFrame, others: pd.DataFrame) -> str:
     return f"all longer than {float(longest):.0f} s"
 
 
-def list_row_findings(table: pd.DataFrame, text: str, language: str) -> Iterator[Finding]:
+def list_output_findings(table: pd.DataFrame, text: str, language: str) -> Iterator[Finding]:
     """Yield a finding for each system and language with empty outputs, or with one row that makes many errors."""
     rows = table[table["errors"].notna()]
-    rows = rows.assign(**count_ranking_errors(rows)[["errors", "reference_length"]])
+    rows = rows.assign(**select_ranking_errors(rows)[["errors", "reference_length"]])
     name = next((column for column in ("system", "voice_name") if column in rows.columns), None)
     if name == "voice_name" and (rows["voice"] == NO_SPEAKER).all():
         name = None
@@ -62,19 +62,19 @@ def list_row_findings(table: pd.DataFrame, text: str, language: str) -> Iterator
 
 def _describe_empty_outputs(rows: pd.DataFrame) -> tuple[str, dict[str, Any]] | None:
     """Return how many outputs came back empty, and the rate of the others."""
-    is_empty = find_empty_outputs(rows)
+    is_empty = mark_empty_outputs(rows)
     empty, others = rows[is_empty], rows[~is_empty]
     if not len(empty):
         return None
-    lengths = describe_lengths(empty, others)
+    lengths = describe_longer_recordings(empty, others)
     words = f"{len(empty):,} of {format_count(len(rows), 'recording')} came back empty"
     words += f", {lengths}" if lengths else ""
     if len(others):
-        words += f"; the others have {describe_rate(others)}"
+        words += f"; the others have {describe_error_rate(others)}"
     return words, {"empty": len(empty), "of": len(rows)}
 
 
-def describe_rate(rows: pd.DataFrame) -> str:
+def describe_error_rate(rows: pd.DataFrame) -> str:
     """Return the error rate of rows: ``2.1 errors in 100``."""
     rate = 100 * float(rows["errors"].sum()) / max(float(rows["reference_length"].sum()), 1.0)
     return f"{rate:.1f} errors in 100"
@@ -86,12 +86,14 @@ def _describe_runaway_row(rows: pd.DataFrame, text: str) -> tuple[str, dict[str,
     if place is None:
         return None
     row, others, total = rows.loc[place], rows.drop(index=place), int(rows["errors"].sum())
-    words = f"one recording, {name_row(row, text)}, makes {int(row['errors']):,} of {total:,} errors"
-    words += f"; the others have {describe_rate(others)}"
+    words = f"one recording, {format_row_name(row, text)}, makes {int(row['errors']):,} of {total:,} errors"
+    words += f"; the others have {describe_error_rate(others)}"
     return words, {"errors": int(row["errors"]), "of": total}
 
 
-def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tuple[list[Finding], bool]:
+def list_wrong_reference_findings(
+    table: pd.DataFrame, text: str, language: str
+) -> tuple[list[Finding], bool]:
     """Return findings on references that are likely wrong, and whether these carry the answer."""
     rows = table[table["errors"].notna()]
     if "condition" in rows.columns and len(rows):
@@ -99,7 +101,7 @@ def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tu
     findings, shares = [], [0.0]
     recordings = rows["recording"] if "recording" in rows.columns else pd.Series(rows.index, rows.index)
     of = recordings.nunique()
-    unlike = _select_mismatched_rows(rows, recordings)
+    unlike = _select_rows_unlike_reference(rows, recordings)
     if (count := recordings[unlike.index].nunique()) >= _MIN_UNLIKE:
         words = f"{count:,} of {of:,} recordings came out wholly unlike their references"
         findings.append(
@@ -122,11 +124,11 @@ def list_reference_findings(table: pd.DataFrame, text: str, language: str) -> tu
     return findings, max(shares) > _DECISIVE
 
 
-def _select_mismatched_rows(rows: pd.DataFrame, recordings: pd.Series[Any]) -> pd.DataFrame:
+def _select_rows_unlike_reference(rows: pd.DataFrame, recordings: pd.Series[Any]) -> pd.DataFrame:
     """Return rows of recordings that came out wholly unlike their reference with all systems, if most did not."""
     lengths = rows["reference_length"].astype("Float64")
     hits = rows["hits"].astype("Float64") / lengths.clip(lower=1)
-    is_unlike = (hits <= 1 - _UNLIKE) & (lengths >= _MIN_LENGTH) & ~find_empty_outputs(rows)
+    is_unlike = (hits <= 1 - _UNLIKE) & (lengths >= _MIN_LENGTH) & ~mark_empty_outputs(rows)
     if not is_unlike.any() or float(rows["error_rate"].astype("Float64").median()) > _USUAL:
         return rows.iloc[:0]
     return rows[is_unlike.groupby(recordings).transform("all")]
@@ -148,7 +150,7 @@ def _count_suspect_references(rows: pd.DataFrame, text: str, language: str) -> t
     return len(found), float(found["agreed_differences"].sum()) / max(fewest, 1.0)
 
 
-def add_line(answer: Conclusion, findings: Sequence[Finding]) -> Conclusion:
+def add_reference_warning(answer: Conclusion, findings: Sequence[Finding]) -> Conclusion:
     """Return an answer with a line on references that carry it."""
-    line = begin_sentence(f"check the references: {str(findings[0]).rstrip('.')}.")
+    line = capitalize_unless_name(f"check the references: {str(findings[0]).rstrip('.')}.")
     return Conclusion(answer.text, f"{answer.certainty}\n{line}".strip())

@@ -10,27 +10,32 @@ from speechlab._arguments import is_missing
 from speechlab.display import format_count, format_percent
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.evidence import (
-    count_empty_outputs,
-    find_empty_outputs,
-    find_lacking,
     find_runaway_row,
+    format_row_name,
+    list_systems_failing_more,
+    mark_empty_outputs,
     mark_failures,
-    name_row,
+    summarize_empty_outputs,
 )
-from speechlab.evaluate._advice.findings import describe_lengths, describe_rate
+from speechlab.evaluate._advice.findings import describe_error_rate, describe_longer_recordings
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import count_ranking_errors, score_for_ranking
+from speechlab.evaluate._speech.ranking import score_for_ranking, select_ranking_errors
 from speechlab.evaluate._speech.summary import (
     UNITS,
-    build_full_names,
+    build_full_voice_names,
     choose_ranking_units,
     summarize_speech,
 )
 from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._writing.columns import describe_p, format_language
+from speechlab.evaluate._writing.columns import describe_p_value, format_language
 from speechlab.evaluate._writing.contents import Conclusion
-from speechlab.evaluate._writing.sentences import begin_sentence, fit_clauses, join_names, quote_name
+from speechlab.evaluate._writing.sentences import (
+    capitalize_unless_name,
+    join_fitting_clauses,
+    join_names,
+    quote_name,
+)
 from speechlab.metrics import rank
 
 if TYPE_CHECKING:
@@ -66,13 +71,13 @@ def build_rates_conclusion(
     """Return how much was understood in each language, and how sure that is; ``remarks`` on languages come second."""
     if of_speakers and summary["voice"].nunique() > 1:
         return _build_speakers_conclusion(summary, table, text, language)
-    rated = summary.assign(unit=choose_ranking_units(summary), voice_name=build_full_names(summary))[
+    rated = summary.assign(unit=choose_ranking_units(summary), voice_name=build_full_voice_names(summary))[
         summary["ranking_rate"].notna()
     ]
     if not len(rated):
         return Conclusion("Nothing could be scored.", _describe_unscored_rows(table))
     words = {
-        str(code): _describe_language(str(code), lines, table[table[language] == code], text, language)
+        str(code): _describe_language_rates(str(code), lines, table[table[language] == code], text, language)
         for code, lines in rated.groupby("language", sort=False)
     }
     for code, (*_, clauses) in words.items():
@@ -80,11 +85,13 @@ def build_rates_conclusion(
     if len(words) == 1:
         (only,) = words.values()
         names = rated["voice_name"].tolist()
-        lines = begin_sentence(fit_clauses(only.clauses), names)
-        return Conclusion(f"{begin_sentence(only.lead, names)}.", f"{lines}.")
+        lines = capitalize_unless_name(join_fitting_clauses(only.clauses), names)
+        return Conclusion(f"{capitalize_unless_name(only.lead, names)}.", f"{lines}.")
     more = f"; and {len(words) - _MAX_LANGUAGES} more languages" if len(words) > _MAX_LANGUAGES else ""
     lead = "; ".join(one.brief for one in [*words.values()][:_MAX_LANGUAGES])
-    certainty = [f"{format_language(code)}: {fit_clauses(one.clauses)}." for code, one in words.items()]
+    certainty = [
+        f"{format_language(code)}: {join_fitting_clauses(one.clauses)}." for code, one in words.items()
+    ]
     return Conclusion(f"{lead}{more}.", "\n".join(certainty))
 
 
@@ -95,14 +102,16 @@ def _describe_unscored_rows(table: pd.DataFrame) -> str:
     return f"{count:,} of {format_count(len(table), 'row')} {'has' if count == 1 else 'have'} no score."
 
 
-def _describe_language(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> _Words:
+def _describe_language_rates(
+    code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str
+) -> _Words:
     """Return what is said of a language."""
     if len(lines) > 1:
-        return _describe_voices(code, lines, table, text, column)
+        return _describe_best_and_worst_voices(code, lines, table, text, column)
     language, line = format_language(code), lines.iloc[0]
     unit = UNITS.get(str(line["unit"]), "words")
     rows = table[table["errors"].notna()]
-    rows = rows.assign(**count_ranking_errors(rows)[["errors", "reference_length"]])
+    rows = rows.assign(**select_ranking_errors(rows)[["errors", "reference_length"]])
     who = "" if line["voice"] == NO_SPEAKER else f" of {quote_name(line['voice_name'])}"
     rate = f"{100 * line['common_rate']:.1f} errors in 100"
     left = _list_unscored_notes(table, text)
@@ -136,14 +145,14 @@ def _list_unscored_notes(table: pd.DataFrame, text: str) -> list[str]:
 
 def _describe_empty_outputs(language: str, rows: pd.DataFrame, unit: str, left: list[str]) -> _Words | None:
     """Return that outputs were empty, where these make much of the errors."""
-    is_empty = find_empty_outputs(rows)
+    is_empty = mark_empty_outputs(rows)
     empty, others = rows[is_empty], rows[~is_empty]
     if not len(empty) or float(empty["errors"].sum()) <= _EMPTY_SHARE * float(rows["errors"].sum()):
         return None
     lead = f"{len(empty):,} of {len(rows):,} {language} recordings came back empty"
-    lengths = describe_lengths(empty, others)
+    lengths = describe_longer_recordings(empty, others)
     lengths = f"those that are empty are {lengths}" if lengths else ""
-    rest = f"the others have {describe_rate(others)} {unit}" if len(others) else ""
+    rest = f"the others have {describe_error_rate(others)} {unit}" if len(others) else ""
     return _Words(lead, lead, [rest, lengths, *left] if rest else [lengths, *left])
 
 
@@ -161,10 +170,12 @@ def _describe_runaway_recording(
     lead = f"one of {len(rows):,} {language} recordings makes {share} errors"
     rest = f"the other {len(others):,} are right"
     if errors < total:
-        rest = f"the other {len(others):,} have {describe_rate(others)} {unit}"
+        rest = f"the other {len(others):,} have {describe_error_rate(others)} {unit}"
     added = 0 if is_missing(row.get("insertions")) else int(row["insertions"])
     inserted = f"{added:,} {unit} were inserted in it" if 2 * added > errors else ""
-    return _Words(lead, begin_sentence(lead), [rest, inserted, f"it is {name_row(row, text)}", *left])
+    return _Words(
+        lead, capitalize_unless_name(lead), [rest, inserted, f"it is {format_row_name(row, text)}", *left]
+    )
 
 
 def _describe_insertions(rows: pd.DataFrame, unit: str) -> str:
@@ -221,14 +232,16 @@ def _build_speakers_conclusion(
     return build_rates_conclusion(pooled_summary, pooled, text, language, remarks=spans)
 
 
-def _describe_voices(code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str) -> _Words:
+def _describe_best_and_worst_voices(
+    code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str
+) -> _Words:
     """Return which voices are understood best and worst, and whether they differ beyond chance."""
     best, worst, language = lines.iloc[0], lines.iloc[-1], format_language(code)
     unit = UNITS.get(str(best["unit"]), "words")
     rate = _format_rate(best["common_rate"])
     rows = table.assign(**{_END_COLUMN: _build_voice_names(table, lines)})
     remarks = _list_voice_problems(rows, text)
-    extremes = _describe_extreme_voices(lines, rows, text, column)
+    extremes = _describe_voice_difference(lines, rows, text, column)
     if worst["common_rate"] == best["common_rate"]:
         words = f"{rate} errors in 100 {unit} with each of {len(lines)} voices"
         return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
@@ -263,13 +276,13 @@ def _list_voice_problems(rows: pd.DataFrame, text: str) -> list[str]:
     ]
     remarks += [
         f"{quote_name(name)} came back empty on {count} of {counts[name]}"
-        for name, (count, _) in count_empty_outputs(rows, _END_COLUMN).items()
+        for name, (count, _) in summarize_empty_outputs(rows, _END_COLUMN).items()
     ]
     unknown = int((rows[text].isna() & rows["hypothesis"].notna()).sum())
     return remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
 
 
-def _describe_extreme_voices(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
+def _describe_voice_difference(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
     """Return whether the best and the worst voice differ beyond chance, on the sentences that both have.
 
     They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
@@ -277,7 +290,9 @@ def _describe_extreme_voices(lines: pd.DataFrame, table: pd.DataFrame, text: str
     best, worst = (str(lines["voice_name"].iloc[at]) for at in (0, -1))
     both = table[table[_END_COLUMN].isin([best, worst])]
     scores = score_for_ranking(both, text, language, [_END_COLUMN])
-    if best in find_lacking(scores.assign(failed=mark_failures(scores, text)), _END_COLUMN, text):
+    if best in list_systems_failing_more(
+        scores.assign(failed=mark_failures(scores, text)), _END_COLUMN, text
+    ):
         return (
             f"{quote_name(best)} lacks rows that {quote_name(worst)} has, so the order may be of its failures"
         )
@@ -294,5 +309,5 @@ def _describe_extreme_voices(lines: pd.DataFrame, table: pd.DataFrame, text: str
         return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
     p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
     if p < _LEVEL:
-        return f"best and worst differ by more than chance ({describe_p(p)}, {count})"
-    return f"the difference may be chance ({describe_p(p)}, {count})"
+        return f"best and worst differ by more than chance ({describe_p_value(p)}, {count})"
+    return f"the difference may be chance ({describe_p_value(p)}, {count})"

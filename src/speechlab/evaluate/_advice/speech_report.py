@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
@@ -17,12 +17,12 @@ from speechlab.evaluate._speech.summary import (
     build_rates_view,
     build_speed_view,
     choose_ranking_units,
-    choose_start_column,
+    choose_start_time_column,
     summarize_speech,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.methods import Methods, describe_methods, list_values
+from speechlab.evaluate._writing.methods import Methods, describe_methods, list_distinct_values
 from speechlab.metrics import by_bins
 from speechlab.segments import frame
 
@@ -54,7 +54,7 @@ def build_speech_report(
     """Report scored rows, by voice and language."""
     calls = build_empty_call_table() if speed is None else speed
     lines = summarize_speech(table, language, calls, items=text) if summary is None else summary
-    rated = use_common_rates(lines.assign(unit=choose_ranking_units(lines)))
+    rated = substitute_common_rates(lines.assign(unit=choose_ranking_units(lines)))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
@@ -74,11 +74,13 @@ def build_speech_report(
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
     if _has_column_values(calls, "rtf"):
         keys = ["system"] if "system" in calls.columns else []
-        start = choose_start_column(calls)
+        start = choose_start_time_column(calls)
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    fields = [field for signature in list_values(table, "signature") for field in signature.split("|")]
+    fields = [
+        field for signature in list_distinct_values(table, "signature") for field in signature.split("|")
+    ]
     normalizers = {field.removeprefix("norm:") for field in fields if field.startswith("norm:")}
     failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
@@ -93,14 +95,18 @@ def build_speech_report(
         columns={"text": text, "language": language},
         views=(
             build_rates_view(lines),
-            *([build_speed_view(lines)] if _has_column_values(lines, choose_start_column(lines)) else []),
+            *(
+                [build_speed_view(lines)]
+                if _has_column_values(lines, choose_start_time_column(lines))
+                else []
+            ),
             *build_load_views(calls),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
         shown=ShownRows(scored=True, options={"reference": text, "language": language}),
         said=describe_speech_methods(title, table, lines, calls),
         facts={
-            "speechlab": package_version(),
+            "speechlab": get_package_version(),
             "rows": f"{len(table)}, of which {failed} failed or were skipped",
             "normalized by": ", ".join(sorted(normalizers)) or "nothing",
             "intervals": f"95%, bootstrap by utterance, from {ENOUGH} utterances on",
@@ -127,7 +133,7 @@ def describe_speech_methods(
     methods += ["pooled", *(["intervals"] if has_intervals else [])]
     methods += ["calls"] if _has_column_values(speed, "total_s") else []
     return describe_methods(
-        title, *methods, *further, signatures=list_values(table, "signature"), noise=noise
+        title, *methods, *further, signatures=list_distinct_values(table, "signature"), noise=noise
     )
 
 
@@ -162,7 +168,7 @@ def combine_reports(title: str, reports: Sequence[Contents]) -> Contents:
     )
 
 
-def use_common_rates(summary: pd.DataFrame) -> pd.DataFrame:
+def substitute_common_rates(summary: pd.DataFrame) -> pd.DataFrame:
     """Return a summary with the rates on the rows that all lines have, where some line lacks a row."""
     on_common = summary["common_utterances"].notna()
     bounds = {end: summary[end].mask(on_common) for end in ("ranking_rate_low", "ranking_rate_high")}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from speechlab.evaluate._speech.speed import select_least_concurrent
-from speechlab.evaluate._speech.summary import choose_start_column
+from speechlab.evaluate._speech.speed import select_least_concurrent_calls
+from speechlab.evaluate._speech.summary import choose_start_time_column
 from speechlab.evaluate._writing.sentences import quote_name
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ _MIN_CALLS = 4
 _MIN_SPEED_RATIO = 1.5
 
 
-def summarize_starts(speed: pd.DataFrame) -> pd.DataFrame:
+def summarize_start_times(speed: pd.DataFrame) -> pd.DataFrame:
     """When the timed calls of each system had their first sound, or their text: median, lowest, highest (s)."""
-    start = choose_start_column(speed)
+    start = choose_start_time_column(speed)
     if start not in speed.columns or "system" not in speed.columns:
         speed = speed.reindex(columns=["system", start, "error"])
-    calls = select_least_concurrent(speed)
+    calls = select_least_concurrent_calls(speed)
     calls = calls[calls["error"].isna()]
     return calls.groupby("system", observed=True)[start].agg(["median", "min", "max", "count"]).dropna()
 
@@ -39,7 +39,7 @@ def describe_earlier_start(first: str, second: str, starts: pd.DataFrame) -> str
     return f"{times} times sooner ({mine['median']:.2f} s, {quote_name(second)} {theirs['median']:.2f} s)"
 
 
-def describe_speed(best: str, candidates: list[str], starts: pd.DataFrame) -> str:
+def describe_start_difference(best: str, candidates: list[str], starts: pd.DataFrame) -> str:
     """Return whether a system starts sooner or later than the next one that was timed."""
     rival = next((name for name in candidates if name in starts.index), "")
     if words := describe_earlier_start(best, rival, starts):

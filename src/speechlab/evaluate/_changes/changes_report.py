@@ -9,22 +9,22 @@ import numpy as np
 
 from speechlab._arguments import build_argument_error
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._statistics import MIN_PAIRS, compute_paired_ratio
+from speechlab.evaluate._statistics import MIN_PAIRS, estimate_paired_ratio
 from speechlab.evaluate._writing.columns import capitalize_sentence, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     build_differences_drawing,
     build_differences_view,
-    describe_changes,
-    describe_evidence,
+    describe_differences_by_verdict,
+    describe_rows_and_blocks,
 )
-from speechlab.evaluate._writing.methods import describe_methods, list_values
-from speechlab.evaluate._writing.record import find_service
+from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
+from speechlab.evaluate._writing.record import join_service_names
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
 
@@ -83,7 +83,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
         views=tuple(views),
         drawings=(build_differences_drawing(tested, "Differences", "tested"),) if len(tested) else (),
         shown=shown,
-        said=describe_methods(title, *steps, signatures=list_values(table, "signature")),
+        said=describe_methods(title, *steps, signatures=list_distinct_values(table, "signature")),
         facts=_collect_report_facts(record, called),
         record=record,
     )
@@ -108,7 +108,7 @@ def _build_conclusion(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[s
         lead = "Nothing is shown to have changed"
     scored = summary[summary["unit"] != "row"]  # and not the count of rows that failed
     rows, blocks = max((scored if len(scored) else summary)[["n", "blocks"]].itertuples(index=False))
-    pairs = describe_evidence(rows, blocks, "row that both have", "rows that both have")
+    pairs = describe_rows_and_blocks(rows, blocks, "row that both have", "rows that both have")
     if (summary["verdict"] == UNPAIRED).all():
         lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
     elif len(significant):
@@ -138,13 +138,16 @@ def _build_findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str
     alone = ("in this report alone", "in the earlier one alone")
     alone = alone if names == DEFAULT_NAMES else (f"of {second} alone", f"of {first} alone")
     findings = [
-        Finding(words, systems=tuple(groups)) for words, groups in describe_changes(summary, direction)
+        Finding(words, systems=tuple(groups))
+        for words, groups in describe_differences_by_verdict(summary, direction)
     ]
     for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
         if count := int(summary[name].sum()):
             words = f"{format_count(count, 'row')} {'is' if count == 1 else 'are'} {what} and not compared."
             findings.append(Finding(words, numbers={name: count}))
-    return findings + [Finding(words, systems=tuple(groups)) for words, groups in describe_changes(speed)]
+    return findings + [
+        Finding(words, systems=tuple(groups)) for words, groups in describe_differences_by_verdict(speed)
+    ]
 
 
 def _build_shown_rows(
@@ -178,13 +181,13 @@ def _list_method_steps(summary: pd.DataFrame, *, timed: bool, translated: bool) 
 
 def _collect_report_facts(record: Mapping[str, Any], names: tuple[str, str]) -> dict[str, str]:
     """When both reports were made, and of which services."""
-    facts = {"speechlab": package_version()}
+    facts = {"speechlab": get_package_version()}
     for key, name in zip(DEFAULT_NAMES, names, strict=True):
         if side := record[key]:
             details = [
                 str(side.get("made", "")),
                 f"speechlab {side.get('speechlab', '?')}",
-                find_service(side),
+                join_service_names(side),
             ]
             facts[name] = ", ".join(detail for detail in details if detail)
     return facts
@@ -215,11 +218,11 @@ TIMES = {
 
 def compare_speed(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     """Compare the calls that both reports timed, voice by voice or system by system."""
-    later, former = select_timed_calls(now), select_timed_calls(earlier)
+    later, former = group_and_average_calls(now), group_and_average_calls(earlier)
     if not len(later) or not len(former):
         return []
     times = [name for name in TIMES if name in later.columns and name in former.columns]
-    ambiguous = _has_duplicate_names(later) or _has_duplicate_names(former)
+    ambiguous = _has_duplicate_voice_names(later) or _has_duplicate_voice_names(former)
     keys = ("_group", *SIDES, *(["voice"] if ambiguous else []), "file", "text")
     pairs, _, _ = pair_rows(later, former, keys, times)
     rows = [
@@ -230,7 +233,7 @@ def compare_speed(now: Contents, earlier: Contents) -> list[dict[str, Any]]:
     return [row for row in rows if row["n"]]
 
 
-def select_timed_calls(report: Contents) -> pd.DataFrame:
+def group_and_average_calls(report: Contents) -> pd.DataFrame:
     """Timed calls without errors, each with its group."""
     timed = report.speed
     if "error" not in timed.columns or not len(timed):
@@ -242,10 +245,10 @@ def select_timed_calls(report: Contents) -> pd.DataFrame:
         words = [calls["system"].astype(str)] if (calls["system"] != "").any() else []
         words.append(calls["source_lang"].astype(str) + " → " + calls["target_lang"].astype(str))
     group = words[0].str.cat(pd.DataFrame(dict(enumerate(words[1:]))), sep=", ") if words[1:] else words[0]
-    return _average_calls_by_turn(calls.assign(_group=group).reset_index(drop=True))
+    return _average_concurrent_calls(calls.assign(_group=group).reset_index(drop=True))
 
 
-def _average_calls_by_turn(calls: pd.DataFrame) -> pd.DataFrame:
+def _average_concurrent_calls(calls: pd.DataFrame) -> pd.DataFrame:
     """Calls that began together as one, with the geometric means of their times: they share what slows them."""
     callers = calls.get("concurrency", pd.Series(1, calls.index))
     at_once = (callers > 1).fillna(value=False)
@@ -266,7 +269,7 @@ def _compute_geometric_mean(times: pd.Series[float]) -> float:
     return float(np.exp(np.log(measured[measured > 0]).mean()))
 
 
-def _has_duplicate_names(calls: pd.DataFrame) -> bool:
+def _has_duplicate_voice_names(calls: pd.DataFrame) -> bool:
     """Return whether several voices have the same name, so that only their ids differ."""
     if "voice" not in calls.columns:
         return False
@@ -284,7 +287,7 @@ def _compare_paired_times(calls: pd.DataFrame, name: str) -> dict[str, Any]:
         "n": len(pairs),
         "value_a": float(np.median(before)),
         "value_b": float(np.median(now)),
-        **compute_paired_ratio(now, before),
+        **estimate_paired_ratio(now, before),
         "test": "Student's t of the logarithms",
         "more": "slower",
     }

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.blocks import BLOCK, merge_labels
-from speechlab.evaluate._speech.ranking import READINGS, has_errors
+from speechlab.evaluate._speech.blocks import BLOCK, merge_labels_by_keys
+from speechlab.evaluate._speech.ranking import READINGS, has_error_counts
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, build_study_differences
 from speechlab.metrics import (
@@ -57,17 +57,17 @@ def compare_report_rows(now: Contents, earlier: Contents) -> tuple[pd.DataFrame,
     """Compare the rows of two reports: by errors; translations by chrF, or by that of back-translations."""
     translated = now.study == earlier.study == "translation"
     later, former = (
-        normalize_translation_rows(report) if translated else normalize_report_rows(report)
+        build_grouped_translation_rows(report) if translated else build_grouped_report_rows(report)
         for report in (now, earlier)
     )
-    check_system_counts(now, earlier)
+    check_both_name_systems(now, earlier)
     keys: Sequence[str]
     columns: Sequence[str]
     if translated:
         keys, columns, difference = TEXT_KEYS, _TRANSLATION_COLUMNS, "score_difference"
         has_references = all("reference" in rows.columns for rows in (later, former))
         roles = _BY_REFERENCE if has_references else _BY_WAY_BACK
-        compared: Callable[..., dict[str, Any]] = partial(_compare_scores, *roles)
+        compared: Callable[..., dict[str, Any]] = partial(_compare_chrf, *roles)
         old = ("translation_earlier", "chrf_earlier" if has_references else "back_chrf_earlier")
     else:
         _check_same_scoring(later, former)
@@ -91,7 +91,7 @@ def compare_report_rows(now: Contents, earlier: Contents) -> tuple[pd.DataFrame,
     return sort_rows_by_change(table, present, difference), summary
 
 
-def normalize_report_rows(report: Contents) -> pd.DataFrame:
+def build_grouped_report_rows(report: Contents) -> pd.DataFrame:
     """Rows of a report with the column names of studies, each with its group."""
     rows = report.to_study_rows()
     if report.study == "changes" or not set(rows.columns) >= _REQUIRED_COLUMNS:
@@ -144,7 +144,7 @@ def _collect_scoring_rules(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]
     return by_language
 
 
-def check_system_counts(now: Contents, earlier: Contents) -> None:
+def check_both_name_systems(now: Contents, earlier: Contents) -> None:
     """Refuse to compare a report of several systems with a report of a single service."""
     several = [report for report in (now, earlier) if "system" in report.table.columns]
     if len(several) == 1:
@@ -188,7 +188,7 @@ def _compare_errors(pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFr
         return {**facts, **values, "unit": str(first["unit"]), "n": 0}
     # Takes of one sentence are not new sentences: they are swapped and drawn together, as are blocks of recordings.
     names = [name for name in ("_block", BLOCK, "_speaker") if name in pairs.columns]
-    blocks = merge_labels(
+    blocks = merge_labels_by_keys(
         pd.Series(range(len(pairs))), [pairs[name].reset_index(drop=True) for name in names]
     )
     comparison = compare(
@@ -203,7 +203,7 @@ def _split_scores_by_report(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
     """Return the scores of both reports for :func:`speechlab.metrics.compare`; Japanese by readings."""
     texts = scored[["text", "language"]]
     sides = [texts.assign(hypothesis=scored[name]) for name in ("hypothesis_earlier", "hypothesis")]
-    if has_errors(scored, READINGS, "", "_earlier"):
+    if has_error_counts(scored, READINGS, "", "_earlier"):
         try:
             return score(sides[0], unit="reading"), score(sides[1], unit="reading")
         except MissingDependencyError:
@@ -271,7 +271,7 @@ _BY_REFERENCE = (CHRF, "reference", "translation")
 _BY_WAY_BACK = (BACK, "text", "back_translation")
 
 
-def normalize_translation_rows(report: Contents) -> pd.DataFrame:
+def build_grouped_translation_rows(report: Contents) -> pd.DataFrame:
     """Rows with the column names of the study, each with its direction."""
     rows = report.to_study_rows()
     group = rows["source_lang"].astype(object).map(str) + " → " + rows["target_lang"].astype(object).map(str)
@@ -280,7 +280,7 @@ def normalize_translation_rows(report: Contents) -> pd.DataFrame:
     return rows.assign(_group=group).reset_index(drop=True)
 
 
-def _compare_scores(
+def _compare_chrf(
     measure: str, reference: str, output: str, pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFrame
 ) -> dict[str, Any]:
     """The scores of a direction: tested if rows are paired, otherwise the scores only; nothing without a score."""

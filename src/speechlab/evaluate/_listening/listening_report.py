@@ -6,13 +6,13 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
     compare_systems,
     compute_agreement,
-    select_included,
+    select_counted_answers,
     summarize_listeners,
     summarize_systems,
 )
@@ -24,9 +24,9 @@ from speechlab.evaluate._writing.columns import (
     build_interval_column,
     build_number_column,
     build_p_value_column,
+    build_text_column,
     capitalize_sentence,
-    format_p,
-    text,
+    format_p_value,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods
@@ -49,7 +49,7 @@ def build_listening_report(
     """Report a listening test: answers with ``excluded``, what was found of them, and how they are to be read."""
     settings, method = record["settings"], str(record["test"]["method"])
     smallest, draws, seed = (settings[name] for name in ("smallest", "draws", "seed"))
-    answers, listeners = select_included(table), summarize_listeners(table)
+    answers, listeners = select_counted_answers(table), summarize_listeners(table)
     summary, differences = (
         summarize_systems(answers, method, draws, seed),
         compare_systems(answers, method, smallest),
@@ -99,7 +99,7 @@ def build_listening_report(
         shown=ShownRows(options={"columns": shown_columns}),
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
-            "speechlab": package_version(),
+            "speechlab": get_package_version(),
             "method": method,
             "listeners": f"{len(listeners)}, of whom {excluded} excluded",
             "tests": f"{test}; Holm over pairs",
@@ -116,7 +116,7 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
     different = [row for row in rows if row["verdict"] != ALIKE]
     better = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
     certainty = (
-        DisplayColumn("p (Holm)", lambda row: format_p(p_by_pair.get(row["system"])), figure=True)
+        DisplayColumn("p (Holm)", lambda row: format_p_value(p_by_pair.get(row["system"])), figure=True)
         if method == "abx"
         else DisplayColumn(
             "better than",
@@ -139,8 +139,8 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
 def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:
     digits = f".{METHODS[method].digits}f"
     columns = [
-        text("first", "a" if method == "abx" else "b"),
-        text("second", "b" if method == "abx" else "a"),
+        build_text_column("first", "a" if method == "abx" else "b"),
+        build_text_column("second", "b" if method == "abx" else "a"),
         build_number_column("difference", "difference", digits, strong=True),
         build_interval_column("low", "high", digits),
         build_p_value_column(),
@@ -156,7 +156,7 @@ def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -
 
 def _build_scale_view(scale: pd.DataFrame) -> View:
     columns = [
-        text("system", "system"),
+        build_text_column("system", "system"),
         build_number_column("strength", "strength", ".2f", strong=True),
         build_interval_column("low", "high"),
         build_number_column("preferred to the middle", "preferred", ".2f"),
@@ -171,7 +171,7 @@ def _build_scale_view(scale: pd.DataFrame) -> View:
 
 def _build_listeners_view(listeners: pd.DataFrame, method: str, agreement: float, *, everybody: bool) -> View:
     columns = [
-        text("listener", "listener"),
+        build_text_column("listener", "listener"),
         DisplayColumn(
             "answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")
         ),

@@ -11,13 +11,13 @@ from speechlab.evaluate._listening.listening_report import build_listening_repor
 from speechlab.evaluate._listening.summary import (
     describe_simulated_listeners,
     screen_answers,
-    select_included,
+    select_counted_answers,
 )
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._study_arguments import check_whole_number
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.record import build_record
-from speechlab.listening import METHODS, build_answer_table, read_key
+from speechlab.listening import METHODS, build_answer_table, to_listening_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def listening(
         "draws": check_whole_number("draws", draws, 100, 100_000),
         "seed": check_whole_number("seed", seed),
     }
-    plan = read_key(key)
+    plan = to_listening_key(key)
     table = build_answer_table(answers, plan)
     method = _resolve_method(table)
     largest = METHODS[method].largest
@@ -81,7 +81,7 @@ def listening(
     simulated = describe_simulated_listeners(table)
     table, exclusions = screen_answers(table, max_failed_checks)
     sentences = [*simulated, *exclusions]
-    if not len(select_included(table)):
+    if not len(select_counted_answers(table)):
         reasons = "; ".join(sentences) or "nobody has answered yet"
         if table["excluded"].str.startswith("attention").any():
             reasons += f"; give a max_failed_checks above {max_failed_checks} to count them all the same"
@@ -121,7 +121,7 @@ def listening_answers(answers: Any, key: Any = None) -> pd.DataFrame:
     Raises:
         InvalidRequestError: A value is not answers, does not match the key, or cannot be read.
     """
-    return build_answer_table(answers, read_key(key))
+    return build_answer_table(answers, to_listening_key(key))
 
 
 def _resolve_method(table: pd.DataFrame) -> str:

@@ -15,7 +15,7 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.summary import run_pair_tests
 from speechlab.evaluate._study_arguments import check_whole_number
-from speechlab.listening import METHODS, KeyTrial, ListeningKey, read_key
+from speechlab.listening import METHODS, KeyTrial, ListeningKey, to_listening_key
 from speechlab.metrics import BETTER, judge
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _simulate_ratings(
 
 
 def _check_key_and_scores(key: Any, scores: object) -> tuple[ListeningKey, dict[str, float]]:
-    plan = read_key(key)
+    plan = to_listening_key(key)
     if plan is None:
         raise build_argument_error("key", key, "a ListeningTest, or its key")
     if plan.method != "mos":

@@ -46,7 +46,7 @@ class TwoWayEstimate(NamedTuple):
     items: int
 
 
-def estimate_two_way(
+def estimate_two_way_mean(
     mean: float,
     shares: NDArray[np.float64],
     listeners: NDArray[np.int64],
@@ -143,13 +143,13 @@ def compute_detectable_difference(estimate: TwoWayEstimate) -> float:
     """Return the smallest difference that a test of this size finds with a power of 80% at 5%; NaN if none."""
     fewest = min(estimate.listeners, estimate.items)
     return (
-        _compute_detectable_difference(fewest) * estimate.deviation
+        _compute_detectable_standard_errors(fewest) * estimate.deviation
         if fewest >= MIN_PAIRS and estimate.deviation
         else math.nan
     )
 
 
-def _compute_detectable_difference(fewest: int) -> float:
+def _compute_detectable_standard_errors(fewest: int) -> float:
     """Return the difference, in standard errors, that a two-sided test at 5% finds with a power of 80%."""
     return compute_student_quantile(0.05, fewest - 1) + compute_student_quantile(
         2 * (1 - _MIN_POWER), fewest - 1
@@ -165,17 +165,19 @@ def count_more_needed(estimate: TwoWayEstimate, smallest: float) -> tuple[float,
         if crossed_count < MIN_PAIRS:
             return math.inf
 
-        def compute_count(count: int) -> float:
+        def compute_needed_count(count: int) -> float:
             room = (
-                smallest / _compute_detectable_difference(min(count, crossed_count))
+                smallest / _compute_detectable_standard_errors(min(count, crossed_count))
             ) ** 2 - crossed / crossed_count
             return (variance + estimate.by_answer / crossed_count) / room if room > 0 else math.inf
 
-        least = compute_count(crossed_count)  # beyond the number of the others, further ones add no precision
+        least = compute_needed_count(
+            crossed_count
+        )  # beyond the number of the others, further ones add no precision
         if math.isinf(least):
             return math.inf
         count = max(math.ceil(least), MIN_PAIRS)
-        while count < crossed_count and count < compute_count(count):
+        while count < crossed_count and count < compute_needed_count(count):
             count += 1
         return max(count - present, 0)
 
@@ -188,12 +190,12 @@ def compute_binomial_p(right: int, n: int) -> float:
     return sum(math.comb(n, count) for count in range(right, n + 1)) / 2**n if n else math.nan
 
 
-def compute_detectable_share(answers: int) -> float:
+def compute_detectable_excess(answers: int) -> float:
     """Return about the share of right answers above one half that the exact test finds with a power of 80%."""
     return (_ONE_SIDED + _POWER) * 0.5 / math.sqrt(answers)
 
 
-def count_answers_needed(above: float) -> int:
+def count_answers_for_excess(above: float) -> int:
     """Return the number of answers for a power of 80% of the exact binomial test at 5%."""
     spread = _ONE_SIDED * 0.5 + _POWER * math.sqrt(0.25 - above**2)
     answers = max(math.ceil((spread / above) ** 2), 5)

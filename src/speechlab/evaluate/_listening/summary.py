@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.evaluate._listening.statistics import (
     bootstrap_two_way,
     compute_binomial_p,
     compute_detectable_difference,
-    compute_detectable_share,
-    count_answers_needed,
+    compute_detectable_excess,
+    count_answers_for_excess,
     count_more_needed,
-    estimate_two_way,
+    estimate_two_way_mean,
     krippendorff_alpha,
 )
-from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, build_system_scores
+from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, to_answers_by_system
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _SUMMARY_COLUMNS = (
 )
 
 
-def select_included(table: pd.DataFrame) -> pd.DataFrame:
+def select_counted_answers(table: pd.DataFrame) -> pd.DataFrame:
     """Return the answers that are not excluded."""
     return table[(table["excluded"] == "") & (table["role"] != "check")]
 
@@ -61,7 +61,7 @@ def describe_simulated_listeners(table: pd.DataFrame) -> list[str]:
 def summarize_systems(table: pd.DataFrame, method: str, draws: int, seed: int) -> pd.DataFrame:
     """Return a row for each system, or for each pair in ABX, with its interval."""
     rows = []
-    for system, group in build_system_scores(table, method).groupby("system", sort=False):
+    for system, group in to_answers_by_system(table, method).groupby("system", sort=False):
         values, listeners, items = (
             group["score"].to_numpy(),
             _encode_names(group["listener"]),
@@ -84,7 +84,7 @@ def compare_systems(table: pd.DataFrame, method: str, smallest: float) -> pd.Dat
 def run_pair_tests(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
     """Test each pair of systems; the p-values are not yet corrected."""
     if method in {"ab", "abx"}:
-        names = [table[side].astype(text_dtype()) for side in ("system", "other")]
+        names = [table[side].astype(get_text_dtype()) for side in ("system", "other")]
         pairs = {
             (str(first), str(second)): group for (first, second), group in table.groupby(names, sort=False)
         }
@@ -116,7 +116,7 @@ def _run_pair_test(
         values = {"value_a": means[second], "value_b": means[first]}
     guessed = 0.5 if method == "abx" else 0.0
     codes = _encode_names(answers["listener"]), _encode_names(answers["item"])
-    estimate = estimate_two_way(mean - guessed, shares, *codes)
+    estimate = estimate_two_way_mean(mean - guessed, shares, *codes)
     largest = METHODS[method].largest
     facts = {
         "n": count,
@@ -135,9 +135,9 @@ def _run_pair_test(
         }
         test = {"p": estimate.p, "test": "Student's t, two-way clustered"}
         return {"a": second, "b": first, **values, **facts, **test, **outlook}
-    needed = count_answers_needed(smallest)
+    needed = count_answers_for_excess(smallest)
     outlook = {
-        "detectable": compute_detectable_share(count),
+        "detectable": compute_detectable_excess(count),
         "more_listeners": max(math.ceil(needed / estimate.items) - estimate.listeners, 0),
         "more_items": max(math.ceil(needed / estimate.listeners) - estimate.items, 0),
     }

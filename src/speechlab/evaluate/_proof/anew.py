@@ -17,7 +17,7 @@ from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
 from speechlab.evaluate._listening.listening_report import build_listening_report
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._recognition.hallucinations import flag_hallucinations
+from speechlab.evaluate._recognition.hallucinations import flag_hallucinations_and_truncation
 from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._report import Report
@@ -33,7 +33,7 @@ from speechlab.evaluate._translation.translation_measures import (
 from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.evaluate._voices.voices_report import build_voices_report, rank_voices
 from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
-from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, text
+from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, build_text_column
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import get_language_name
 
@@ -51,8 +51,8 @@ def recompute_report(report: Contents, table: pd.DataFrame | None = None) -> Con
     anew = _RECOMPUTE_BY_STUDY[report.study](report, report.table if table is None else table)
     if table is not None or UNCORRECTED not in report.tables:
         return anew
-    before = _RECOMPUTE_BY_STUDY[report.study](report, restore_references(report))
-    return add_reference_errors(before, anew, report.tables[CORRECTIONS])
+    before = _RECOMPUTE_BY_STUDY[report.study](report, restore_original_references(report))
+    return add_correction_results(before, anew, report.tables[CORRECTIONS])
 
 
 def _collect_report_facts(report: Contents) -> dict[str, Any]:
@@ -128,7 +128,9 @@ def _recompute_changes_report(report: Contents, _: pd.DataFrame) -> Contents:
         rows = rescore_study_rows(rows, record)
         if record.get("study") == "recognition":
             rows = measure_hotword_effects(
-                flag_hallucinations(rows), _build_systems(record.get("settings", {})), "language"
+                flag_hallucinations_and_truncation(rows),
+                _build_systems(record.get("settings", {})),
+                "language",
             ).table
         speed = report.tables.get(f"speed_{side}", pd.DataFrame())
         title, study = str(report.record["title"]), str(record.get("study", "speech"))
@@ -163,7 +165,7 @@ CORRECTIONS, UNCORRECTED = "corrections", "uncorrected"
 _MAX_SHOWN = 50
 
 
-def restore_references(report: Contents) -> pd.DataFrame:
+def restore_original_references(report: Contents) -> pd.DataFrame:
     """The rows of a corrected report with their references as they were; those of another report as they are."""
     if UNCORRECTED not in report.tables:
         return report.table
@@ -175,7 +177,7 @@ def restore_references(report: Contents) -> pd.DataFrame:
     return report.table.assign(**{name: cells})
 
 
-def add_reference_errors(before: Contents, after: Contents, corrections: pd.DataFrame) -> Contents:
+def add_correction_results(before: Contents, after: Contents, corrections: pd.DataFrame) -> Contents:
     """Return a corrected report that says how much of the error was the references', of each system and voice."""
     name = after.columns.get("text", "text")
     old, new = (report.table[name].astype(object).tolist() for report in (before, after))
@@ -227,14 +229,16 @@ def _summarize_corrections(before: Contents, after: Contents) -> pd.DataFrame:
 
 def _build_correction_views(references: pd.DataFrame, changed: pd.DataFrame) -> list[View]:
     columns = [
-        *(text(name, name) for name in _list_key_columns(references)),
+        *(build_text_column(name, name) for name in _list_key_columns(references)),
         build_count_column("errors before", "errors_before"),
         build_count_column("the references'", "reference_errors"),
         build_count_column("errors after", "errors_after"),
         build_rate_column("rate before", "error_rate_before"),
         build_rate_column("rate after", "error_rate_after", strong=True),
     ]
-    listing = [text(name, name, optional=name in {"by", "when", "why"}) for name in changed.columns]
+    listing = [
+        build_text_column(name, name, optional=name in {"by", "when", "why"}) for name in changed.columns
+    ]
     more = f"The first {_MAX_SHOWN} of {len(changed):,}." if len(changed) > _MAX_SHOWN else ""
     return [
         View.from_rows("How much of the error was the references'", columns, references),
@@ -251,7 +255,7 @@ def _build_correction_finding(before: Contents, after: Contents, corrected: int)
         f"{references} corrected; {errors - remaining:,} of {errors:,} errors ({format_percent(share)}) were "
         "the references'."
     )
-    first, last = _rank_systems(before), _rank_systems(after)
+    first, last = _list_systems_best_first(before), _list_systems_best_first(after)
     new = [
         f"in {get_language_name(code)} {join_with_and(last[code])}"
         for code in last
@@ -262,7 +266,7 @@ def _build_correction_finding(before: Contents, after: Contents, corrected: int)
     return Finding(words, numbers={"errors_before": errors, "errors_after": remaining})
 
 
-def _rank_systems(report: Contents) -> Mapping[Any, list[str]]:
+def _list_systems_best_first(report: Contents) -> Mapping[Any, list[str]]:
     """Return the systems or voices of each language, the one with the fewest errors first."""
     name = next((column for column in ("system", "voice_name") if column in report.summary.columns), None)
     if name is None or "ranking_rate" not in report.summary.columns:
@@ -317,5 +321,5 @@ def correct_references(report: Report, corrections: str | os.PathLike[str] | pd.
     table = pd.concat(fixed).reindex(report.table.index)
     if CORRECTIONS in report.tables:
         fixes = pd.concat([report.tables[CORRECTIONS], fixes], ignore_index=True)
-    before = recompute_report(report, restore_references(report))
-    return Report.of(add_reference_errors(before, recompute_report(report, table), fixes))
+    before = recompute_report(report, restore_original_references(report))
+    return Report.of(add_correction_results(before, recompute_report(report, table), fixes))

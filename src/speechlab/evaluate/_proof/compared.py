@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from speechlab._arguments import is_missing, is_number
-from speechlab.evaluate._writing.folder import to_plain
+from speechlab.evaluate._writing.folder import to_json_value
 from speechlab.evaluate._writing.recordings import SOUNDS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class NumberCheck:
             self.compare_frames(name, reported.tables[name], recomputed.tables[name])
         for name in _TEXTS:
             values = (
-                orjson.dumps(getattr(one, name), to_plain, orjson.OPT_SERIALIZE_NUMPY)
+                orjson.dumps(getattr(one, name), to_json_value, orjson.OPT_SERIALIZE_NUMPY)
                 for one in (reported, recomputed)
             )
             self.compare_values(name, *map(orjson.loads, values))

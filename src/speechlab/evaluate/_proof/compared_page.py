@@ -19,7 +19,7 @@ from speechlab.evaluate._writing.page import (
     hash_figure,
     render_page_parts,
     render_page_shell,
-    strip_direction_marks,
+    replace_direction_marks,
 )
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew
         shell = render_page_shell(anew, above, drawn, view, sound=sound)
         _compare_page_shells(compared, _remove_page_data(text), _remove_page_data(shell))
     reported: Mapping[str, Any] = held.get("data", {})
-    recomputed = orjson.loads(orjson.dumps(view.collect_page_data(strip_direction_marks(anew.title))))
+    recomputed = orjson.loads(orjson.dumps(view.collect_page_data(replace_direction_marks(anew.title))))
     for part in ("rows", "differences", "state"):
         compared.compare_values(
             f"page, {part}", _key_columns_by_name(reported.get(part)), _key_columns_by_name(recomputed[part])
@@ -118,14 +118,16 @@ def _compare_figures(
 ) -> list[str]:
     """Compare the figures of a page with those drawn anew; return which other tools drew."""
     notes = []
-    shown = {name: (_decode(wide), _decode(phone)) for phone, wide, name in _FIGURE.findall(text)}
+    shown = {
+        name: (_decode_base64(wide), _decode_base64(phone)) for phone, wide, name in _FIGURE.findall(text)
+    }
     for name, forms in drawn.items():
         reported = shown.get(escape(name), (b"", b""))
         if hash_figure(*reported) != digests.get(name):
             compared.compare_digests(f"page, figure {name}", "another drawing", "the drawing of the report")
         elif all(map(_is_equal_drawing, reported, forms)):
             continue
-        elif all(map(_is_from_other_tools, reported, forms)):
+        elif all(map(_has_other_matplotlib_or_fonts, reported, forms)):
             notes.append(f"The figure {name} was drawn by another matplotlib or with other fonts than here.")
         else:
             compared.compare_digests(
@@ -134,7 +136,7 @@ def _compare_figures(
     return notes
 
 
-def _decode(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return base64.b64decode(data)
     except binascii.Error:
@@ -157,7 +159,7 @@ def _is_equal_drawing(reported: bytes, recomputed: bytes) -> bool:
     )
 
 
-def _is_from_other_tools(reported: bytes, recomputed: bytes) -> bool:
+def _has_other_matplotlib_or_fonts(reported: bytes, recomputed: bytes) -> bool:
     """Return whether a drawing is of another matplotlib, or has letters of other fonts."""
     ours, theirs = (
         {tool.rpartition(b"-")[0] or tool for tool in _TOOL.findall(one)} for one in (recomputed, reported)

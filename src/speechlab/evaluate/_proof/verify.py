@@ -18,17 +18,17 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._proof.anew import recompute_report
 from speechlab.evaluate._proof.compared import NumberCheck, parse_page_json
 from speechlab.evaluate._proof.compared_page import compare_page, read_page
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._voices.voices_report import list_voice_columns
+from speechlab.evaluate._voices.voices_report import list_voice_key_columns
 from speechlab.evaluate._voices.voices_study import measure_sounds
 from speechlab.evaluate._writing.folder import compare_file_hashes
-from speechlab.evaluate._writing.page import compute_seals, parse_report
+from speechlab.evaluate._writing.page import find_and_compute_seal, parse_report
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents
@@ -118,7 +118,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         anew = recompute_report(reported)
         compared.compare_contents(reported, anew)
         if reported.study == "voices":
-            further.append(compare_sounds(compared, reported))
+            further.append(remeasure_and_compare_sounds(compared, reported))
         page = where / "report.html"
         if page.is_file():
             text = read_page(page)
@@ -132,7 +132,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
         reported = _parse_page_report(text, held, where)
         anew = recompute_report(reported)
         further += compare_page(compared, text, held, Report.of(anew))
-        seal, digest = compute_seals(text)
+        seal, digest = find_and_compute_seal(text)
         compared.compare_digests("page, sha256", seal, digest)
         if reported.study == "voices":
             further.append("Measures of sound were taken as they are; a folder has the sounds.")
@@ -141,7 +141,7 @@ def verify(path: str | os.PathLike[str], *, store: str | os.PathLike[str] | None
     unequal = pd.DataFrame(compared.unequal, columns=["place", "reported", "recomputed"], dtype="string")
     notes = (
         *further,
-        *(_list_version_causes(reported) if len(unequal) else ()),
+        *(_list_version_notes(reported) if len(unequal) else ()),
         *_list_unverified_parts(reported),
     )
     return Proof(reported.title, compared.numbers, unequal, notes, digest)
@@ -177,9 +177,9 @@ def _parse_page_report(text: str, held: Mapping[str, Any], page: Path) -> Conten
         raise StoreError(message) from error
 
 
-def _list_version_causes(report: Contents) -> list[str]:
+def _list_version_notes(report: Contents) -> list[str]:
     """Return what makes an honest report differ: another version made it."""
-    made_by, version = str(report.record.get("speechlab", "")), package_version()
+    made_by, version = str(report.record.get("speechlab", "")), get_package_version()
     if not made_by or made_by == version:
         return []
     return [f"The report was made by speechlab {made_by}; this is {version}, whose rules may differ."]
@@ -239,11 +239,11 @@ def _list_service_texts(report: Contents, column: str) -> list[str]:
     return rows[column].dropna().astype(str).tolist()
 
 
-def compare_sounds(compared: NumberCheck, report: Contents) -> str:
+def remeasure_and_compare_sounds(compared: NumberCheck, report: Contents) -> str:
     """Measure the recordings of a study of voices again, and compare; return what was compared, in a sentence."""
     text, language = (report.columns.get(role, role) for role in ("text", "language"))
     reported = report.table.reset_index(drop=True)
-    keys = [name for name in list_voice_columns(reported, language) if name != language]
+    keys = [name for name in list_voice_key_columns(reported, language) if name != language]
     rows = reported[[*keys, "audio", "duration_s", text, language]]
     rated = int(report.record.get("settings", {}).get("dnsmos") or 0)
     without = rated > 0 and find_spec("speechmos") is None

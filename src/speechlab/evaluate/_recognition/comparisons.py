@@ -13,7 +13,12 @@ from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import FAR, LEVEL, MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import AnswerEvidence, find_absent, qualify_verdicts, weigh_evidence
+from speechlab.evaluate._advice.evidence import (
+    AnswerEvidence,
+    build_answer_evidence,
+    list_mostly_failing_systems,
+    replace_uncertain_verdicts,
+)
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
@@ -24,9 +29,9 @@ from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.differences import (
     build_study_differences,
     describe_difference,
-    describe_evidence,
+    describe_rows_and_blocks,
 )
-from speechlab.evaluate._writing.sentences import begin_sentence
+from speechlab.evaluate._writing.sentences import capitalize_unless_name
 from speechlab.metrics import Ranking, compare, compute_utterances_needed, judge, rank
 
 if TYPE_CHECKING:
@@ -57,7 +62,9 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
         verdicts += findings
         if not by_condition:
             continue
-        alive = {name: _drop_failing_systems(scores, text) for name, scores in by_condition.items()}
+        alive = {
+            name: _drop_unscored_and_failing_systems(scores, text) for name, scores in by_condition.items()
+        }
         rankings = rank(
             pd.concat([scores.assign(condition=name) for name, scores in alive.items()]),
             by=_CONDITION,
@@ -69,9 +76,9 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
             where = str(facts.get(_CONDITION, ""))
-            weighed = _collect_answer_evidence(by_condition[name], ranking, text, block, about)
+            weighed = _build_condition_evidence(by_condition[name], ranking, text, block, about)
             evidence[str(code), where] = weighed
-            pairs.append(qualify_verdicts(build_study_differences(ranking.pairs, **facts), weighed))
+            pairs.append(replace_uncertain_verdicts(build_study_differences(ranking.pairs, **facts), weighed))
             label = ", ".join(map(str, facts.values()))
             words = f"{label}: {ranking.sentence}{_describe_ranking_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())
@@ -84,24 +91,24 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
     return SystemOrder(systems, differences, tuple(verdicts), evidence)
 
 
-def _drop_failing_systems(scores: pd.DataFrame, text: str) -> pd.DataFrame:
+def _drop_unscored_and_failing_systems(scores: pd.DataFrame, text: str) -> pd.DataFrame:
     """Return the scored rows of the systems that did not fail on most of what others have."""
-    absent = find_absent(scores, text, "system")
+    absent = list_mostly_failing_systems(scores, text, "system")
     return scores[scores["errors"].notna() & ~scores["system"].astype(str).isin(absent)]
 
 
-def _collect_answer_evidence(
+def _build_condition_evidence(
     scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str
 ) -> AnswerEvidence:
     """Return what could overturn the order of a condition."""
-    absent = tuple(find_absent(scores, text, "system"))
+    absent = tuple(list_mostly_failing_systems(scores, text, "system"))
     noun = "recording"
     if block is not None:
         unit = choose_block_unit(scores, block)
         noun = "different recording" if unit == "block" else str(unit)
     blocks = int(ranking.pairs["blocks"].iloc[0]) if len(ranking.pairs) else 0
     facts: dict[str, Any] = {"absent": absent, "blocks": (blocks, noun), "about": about}
-    return weigh_evidence(scores, ranking, text, "recording", system="system", block=block, **facts)
+    return build_answer_evidence(scores, ranking, text, "recording", system="system", block=block, **facts)
 
 
 def _select_rankable_rows(
@@ -131,7 +138,7 @@ def _select_rankable_rows(
         count = alive["system"].nunique()
         if count < 2:
             continue
-        present = _drop_failing_systems(scores[scores["system"].isin(alive["system"])], text)
+        present = _drop_unscored_and_failing_systems(scores[scores["system"].isin(alive["system"])], text)
         if not (present.groupby("recording")["system"].nunique() == present["system"].nunique()).any():
             words = f"{label}: no recording was recognized by all; run the study again for the others."
             findings.append(Finding(words, code, str(condition), shown=where_shown))
@@ -173,7 +180,7 @@ def build_systems_conclusion(
     """Return which system to take for each language: in the hardest condition, if there are some, and without it."""
     rows: list[dict[str, Any]] = []
     clean: list[dict[str, Any]] = []
-    hardest = choose_hardest_condition(conditions) if conditions else ""
+    hardest = choose_loudest_or_last_condition(conditions) if conditions else ""
     for (code, condition), evidence in order.evidence.items():
         if condition not in {hardest, "", AS_RECORDED}:
             continue
@@ -189,7 +196,7 @@ def build_systems_conclusion(
     lines = [answer.certainty]
     for row in clean:
         label = f"{format_language(row['language'])}, " if len(clean) > 1 else ""
-        lines.append(begin_sentence(f"{label}as recorded: {row['lead']}; {row['advice']}."))
+        lines.append(capitalize_unless_name(f"{label}as recorded: {row['lead']}; {row['advice']}."))
     return Conclusion(answer.text, "\n".join(lines))
 
 
@@ -213,7 +220,7 @@ def build_streams_conclusion(
         more = f" Streamed text is final {join_with_and(times)} after the end of speech." if times else ""
         return Conclusion(advice.text, f"{advice.certainty}{more}".strip())
     (live,) = (system for system in systems if system.is_streaming)
-    partner, clauses, certainties = live.find_unstreamed(systems), [], []
+    partner, clauses, certainties = live.find_unstreamed_system(systems), [], []
     for wait, row in zip(waits[:_MAX_CLAUSES], rows[:_MAX_CLAUSES], strict=True):
         whole_rate = _find_unstreamed_rate(summary, partner, row)
         against = "" if is_missing(whole_rate) else f" (whole: {format_percent(whole_rate)})"
@@ -309,7 +316,7 @@ def build_condition_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def choose_hardest_condition(conditions: Sequence[str]) -> str:
+def choose_loudest_or_last_condition(conditions: Sequence[str]) -> str:
     """Return the condition that an answer is about: the loudest noise, or the last band."""
     levels = {name: _parse_noise_level(name) for name in conditions if name.startswith("noise ")}
     return min(levels, key=lambda name: levels[name]) if levels else conditions[-1]
@@ -321,7 +328,7 @@ def _parse_noise_level(condition: str) -> float:
 
 def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequence[str]) -> Conclusion:
     """Return what the hardest condition does to each language, and whether that is beyond chance."""
-    hardest = choose_hardest_condition(conditions)
+    hardest = choose_loudest_or_last_condition(conditions)
     at_hardest = [finding for finding in findings if finding.condition == hardest]
     if not at_hardest:
         return Conclusion(
@@ -333,7 +340,7 @@ def build_conditions_conclusion(findings: Sequence[Finding], conditions: Sequenc
     lead = f"{_format_condition(hardest)} {effects[0]}{''.join(f'; {effect}' for effect in effects[1:])}."
     proven = [finding for finding in at_hardest if finding.numbers["p"] < LEVEL]
     most = max(at_hardest, key=lambda finding: finding.numbers["recordings"]).numbers
-    count, on = most["blocks"], describe_evidence(most["recordings"], most["blocks"], "recording")
+    count, on = most["blocks"], describe_rows_and_blocks(most["recordings"], most["blocks"], "recording")
     if count < MIN_PAIRS:
         certainty = f"{on} cannot show whether that is chance; take {MIN_PAIRS} or more."
     elif len(proven) == len(at_hardest):

@@ -11,7 +11,7 @@ import numpy as np
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip
-from speechlab.evaluate._advice.evidence import find_empty_outputs
+from speechlab.evaluate._advice.evidence import mark_empty_outputs
 from speechlab.evaluate._recognition.conditions import RATE
 from speechlab.evaluate._speech.speech_rows import HEAR
 from speechlab.evaluate._writing.contents import Finding
@@ -30,7 +30,7 @@ _REQUIRED_COLUMNS = [
 ]
 
 
-def flag_hallucinations(table: pd.DataFrame) -> pd.DataFrame:
+def flag_hallucinations_and_truncation(table: pd.DataFrame) -> pd.DataFrame:
     """Return scored rows with ``empty``, ``hallucination`` and ``tail_lost``; missing for rows without a score."""
     bare = table[_REQUIRED_COLUMNS].assign(loop=table["loop"].fillna(value=False)).reset_index(drop=True)
     all_steps = edits(bare, equal=True).astype({"operation": str})
@@ -40,7 +40,7 @@ def flag_hallucinations(table: pd.DataFrame) -> pd.DataFrame:
         for at, row in enumerate(bare.itertuples(index=False))
     ]
     columns = pd.DataFrame(flags, table.index, ["hallucination", "tail_lost"], dtype="boolean")
-    empty = find_empty_outputs(table).astype("boolean").where(table["errors"].notna())
+    empty = mark_empty_outputs(table).astype("boolean").where(table["errors"].notna())
     return table.assign(empty=empty, hallucination=columns["hallucination"], tail_lost=columns["tail_lost"])
 
 

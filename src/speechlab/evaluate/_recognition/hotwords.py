@@ -12,7 +12,13 @@ from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer, to_language_codes
-from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, describe_p, text
+from speechlab.evaluate._writing.columns import (
+    View,
+    build_count_column,
+    build_rate_column,
+    build_text_column,
+    describe_p_value,
+)
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.metrics import BETTER, WORSE, compare, hotword_counts, judge
 
@@ -59,7 +65,7 @@ def measure_hotword_effects(table: pd.DataFrame, systems: Sequence[System], lang
         {**row, "language": str(place[0]), "condition": str((*place, "")[1])}
         for place, lines in recognized.groupby(places, observed=True, sort=False)
         for base, setting in _pair_hotword_systems(systems)
-        for row in _compare_settings(lines, base.name, setting.name)
+        for row in _compare_hotword_settings(lines, base.name, setting.name)
     )
     findings: list[Finding] = []
     verdicts: dict[Any, str] = {}
@@ -106,7 +112,7 @@ def _pair_hotword_systems(systems: Sequence[System]) -> list[tuple[System, Syste
     return pairs
 
 
-def _compare_settings(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]:
+def _compare_hotword_settings(part: pd.DataFrame, base: str, name: str) -> Iterator[dict[str, Any]]:
     """Yield the exact tests of two settings, paired by recording; none without a common recording."""
     sides = [part[part["system"] == system].set_index("recording") for system in (base, name)]
     blocks = BLOCK if BLOCK in part.columns else None
@@ -127,14 +133,14 @@ def _describe_effects(before: Any, after: Any, p: Any) -> str:
     )
     words = ["no hotword is spoken in these recordings"]
     if count_said:
-        words = [f"recognized hotwords went {came} of {count_said} spoken ({describe_p(p[_MISSED])})"]
+        words = [f"recognized hotwords went {came} of {count_said} spoken ({describe_p_value(p[_MISSED])})"]
     verb = "" if count_said else "went "
     rates = f"from {format_percent(before['rest_rate'])} to {format_percent(after['rest_rate'])}"
-    words.append(f"hotwords inserted wrongly {verb}{added} ({describe_p(p[_ADDED])})")
-    return join_with_and([*words, f"errors in other words {rates} ({describe_p(p[_REST])})"])
+    words.append(f"hotwords inserted wrongly {verb}{added} ({describe_p_value(p[_ADDED])})")
+    return join_with_and([*words, f"errors in other words {rates} ({describe_p_value(p[_REST])})"])
 
 
-def describe_hotwords_in(answer: Conclusion, hotwords: HotwordEffects, condition: str) -> Conclusion:
+def add_hotword_effects(answer: Conclusion, hotwords: HotwordEffects, condition: str) -> Conclusion:
     """Return an answer with what hotwords won, and beside it what they lost, in the condition that it is about."""
     lines = []
     for finding in hotwords.verdicts:
@@ -173,13 +179,13 @@ def build_hotwords_view(hotwords: pd.DataFrame) -> View:
     """Return the counts of hotwords and the error rates of the rest."""
     sides = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     columns = [
-        *(text(name, name) for name in sides),
+        *(build_text_column(name, name) for name in sides),
         build_count_column("hotwords said", "hotwords_said"),
         build_count_column("came through", "hotwords_hit"),
         build_rate_column("recall", "recall", strong=True),
         build_count_column("put in", "hotwords_added"),
         build_rate_column("errors of the rest", "rest_rate"),
-        text("verdict", "verdict", optional=True),
+        build_text_column("verdict", "verdict", optional=True),
     ]
     note = (
         "How many hotwords of those said came through, and how many were put where nobody said them. The verdict is "

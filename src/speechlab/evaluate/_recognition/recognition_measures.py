@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
-from speechlab.client import list_functions
+from speechlab.client import list_operations_and_places
 from speechlab.evaluate._made import SIDES, STREAMING
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, ensure_open_store
@@ -19,8 +19,8 @@ from speechlab.evaluate._writing.columns import (
     build_count_column,
     build_number_column,
     build_rate_column,
+    build_text_column,
     format_interval,
-    text,
 )
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import entity_scores, formatting_rates, partial_stability
@@ -36,7 +36,7 @@ _MEASURE_COLUMNS = (
 )
 
 
-def compute_measures(
+def compute_further_measures(
     table: pd.DataFrame,
     text: str,
     language: str,
@@ -76,10 +76,10 @@ def compute_measures(
 def build_measures_view(measures: pd.DataFrame) -> View:
     """Return the measures beside the error rates."""
     columns = [
-        text("system", "system", optional=True),
-        text("condition", "condition", optional=True),
-        text("language", "language"),
-        text("measure", "measure", strong=True),
+        build_text_column("system", "system", optional=True),
+        build_text_column("condition", "condition", optional=True),
+        build_text_column("language", "language"),
+        build_text_column("measure", "measure", strong=True),
         build_count_column("recordings", "utterances"),
         build_count_column("in the texts", "items", optional=True),
         build_rate_column("error rate", "error_rate", strong=True),
@@ -127,7 +127,7 @@ def add_stream_times(
     return heard.join(times), skipped.reindex(columns=[*skipped.columns, *STREAMING])
 
 
-def collect_timed_calls(
+def add_stream_calls(
     scored: pd.DataFrame,
     text: str,
     language: str,
@@ -140,7 +140,9 @@ def collect_timed_calls(
         return timed
     rows = scored[scored["revisions"].notna()]
     most = max(
-        list_functions(system.lab)[1] for system in systems if system.lab is not None and system.is_streaming
+        list_operations_and_places(system.lab)[1]
+        for system in systems
+        if system.lab is not None and system.is_streaming
     )
     calls = rows.assign(
         text=rows[text],
@@ -158,7 +160,7 @@ def collect_timed_calls(
     return pd.concat([timed, streamed], ignore_index=True) if len(timed) else streamed
 
 
-def summarize_streams(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
+def add_stream_ratios(table: pd.DataFrame, summary: pd.DataFrame, language: str) -> pd.DataFrame:
     """Return a summary with how often texts of streams changed: the ratios of unstable words and of revisions."""
     if "revisions" not in table.columns:
         return summary
@@ -180,8 +182,8 @@ def summarize_streams(table: pd.DataFrame, summary: pd.DataFrame, language: str)
 def build_streams_view(summary: pd.DataFrame) -> View:
     """Return the times and the changes of streams."""
     columns = [
-        *(text(name, name, strong=True) for name in SIDES if name in summary.columns),
-        text("language", "language"),
+        *(build_text_column(name, name, strong=True) for name in SIDES if name in summary.columns),
+        build_text_column("language", "language"),
         build_count_column("streams", "streams"),
         build_number_column("first partial (s)", "first_partial_s", optional=True, with_range=True),
         build_number_column("final text (s)", "finalization_s", strong=True, optional=True, with_range=True),

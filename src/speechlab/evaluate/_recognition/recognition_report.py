@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._advice.findings import add_line, list_reference_findings, list_row_findings
+from speechlab.evaluate._advice.findings import (
+    add_reference_warning,
+    list_output_findings,
+    list_wrong_reference_findings,
+)
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -22,22 +26,25 @@ from speechlab.evaluate._recognition.comparisons import (
     build_conditions_conclusion,
     build_streams_conclusion,
     build_systems_conclusion,
-    choose_hardest_condition,
+    choose_loudest_or_last_condition,
     compare_conditions,
     rank_systems,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._recognition.hallucinations import build_silence_findings, flag_hallucinations
+from speechlab.evaluate._recognition.hallucinations import (
+    build_silence_findings,
+    flag_hallucinations_and_truncation,
+)
 from speechlab.evaluate._recognition.hotwords import (
     HotwordEffects,
+    add_hotword_effects,
     build_hotwords_view,
-    describe_hotwords_in,
     measure_hotword_effects,
 )
 from speechlab.evaluate._recognition.recognition_measures import (
+    add_stream_ratios,
     build_measures_view,
     build_streams_view,
-    summarize_streams,
 )
 from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
@@ -53,7 +60,7 @@ _BEYOND_DB = 10.0
 _PAIRING_NOTE = "On the recordings that all systems have, by exact tests paired by recording."
 
 
-def _build_own_views(
+def _build_recognition_views(
     streamed: pd.DataFrame | None, differences: pd.DataFrame, hotwords: pd.DataFrame, measures: pd.DataFrame
 ) -> list[View]:
     """Return the tables that this study alone has, of those with any row."""
@@ -80,17 +87,17 @@ def build_recognition_report(
     **facts: Any,
 ) -> Contents:
     """Flag scored rows, put their systems in order, and say what hotwords and conditions did."""
-    hotwords = measure_hotword_effects(flag_hallucinations(table), systems, language)
+    hotwords = measure_hotword_effects(flag_hallucinations_and_truncation(table), systems, language)
     table, speed = hotwords.table, facts["speed"]
     items = "recording" if "recording" in table.columns else None
-    summary = summarize_streams(table, summarize_speech(table, language, speed, items=items), language)
+    summary = add_stream_ratios(table, summarize_speech(table, language, speed, items=items), language)
     names = list(dict.fromkeys(table["system"].astype(str))) if "system" in table.columns else []
     nothing_ranked = SystemOrder(pd.DataFrame(), judge([]), ())
     order = rank_systems(table, text, language, about) if names else nothing_ranked
     changes = compare_conditions(table, text, language) if "condition" in table.columns else judge([])
     conditions = build_condition_findings(changes)
-    references, decisive = list_reference_findings(table, text, language)
-    of_rows = (*list_row_findings(table, text, language), *references, *hotwords.verdicts)
+    references, decisive = list_wrong_reference_findings(table, text, language)
+    of_rows = (*list_output_findings(table, text, language), *references, *hotwords.verdicts)
     findings = (*order.verdicts, *of_rows, *build_silence_findings(nothing), *conditions)
     settings = (facts.get("record") or {}).get("settings", {})
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
@@ -108,16 +115,20 @@ def build_recognition_report(
         answer = build_conditions_conclusion(conditions, changed)
     else:
         answer = build_rates_conclusion(summary, table, text, language, of_speakers=True)
-    answer = describe_hotwords_in(answer, hotwords, choose_hardest_condition(changed) if changed else "")
-    answer = add_line(answer, references) if decisive else answer
+    answer = add_hotword_effects(
+        answer, hotwords, choose_loudest_or_last_condition(changed) if changed else ""
+    )
+    answer = add_reference_warning(answer, references) if decisive else answer
     facts |= {"summary": summary, "conclusion": answer}
     report = build_speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     tables |= {"speechless": nothing, "measures": measures}
     display, wide_tables = _build_shown_rows(table, text, language, _sort_systems_best_first(names, order))
-    drawn_tables, drawings = _arrange_figures(report.drawings, order, summary, table)
+    drawn_tables, drawings = _order_figures_and_tables(report.drawings, order, summary, table)
     first, *timed = report.views
-    own_views = _build_own_views(summary if live else None, order.differences, hotwords.summary, measures)
+    own_views = _build_recognition_views(
+        summary if live else None, order.differences, hotwords.summary, measures
+    )
     tests = [rows for rows in (order.differences, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
     methods = _list_method_steps(table, order, hotwords, changes, nothing)
@@ -158,7 +169,7 @@ def _list_conditions(table: pd.DataFrame) -> list[str]:
     return table["condition"].astype(str).unique().tolist() if "condition" in table.columns else []
 
 
-def _arrange_figures(
+def _order_figures_and_tables(
     figures: Sequence[Drawing], order: SystemOrder, summary: pd.DataFrame, table: pd.DataFrame
 ) -> tuple[dict[str, pd.DataFrame], list[Drawing]]:
     """The figures, the most important one first, without rates that another one shows; and the tables they draw."""

@@ -25,26 +25,26 @@ from speechlab.evaluate._recognition.conditions import (
 )
 from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
 from speechlab.evaluate._recognition.recognition_measures import (
+    add_stream_calls,
     add_stream_times,
-    collect_timed_calls,
-    compute_measures,
+    compute_further_measures,
 )
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.blocks import BLOCK, Blocks, find_blocks
+from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
     add_scores,
+    check_user_functions,
     ensure_open_store,
-    resolve_functions,
 )
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     build_existing_rows,
     build_failed_rows,
-    is_only_signs,
+    is_only_punctuation,
     recognize_rows,
     score_rows,
 )
@@ -56,8 +56,8 @@ from speechlab.evaluate._speech.speed import (
     time_recognizers,
 )
 from speechlab.evaluate._study_arguments import (
-    check_claims,
     check_count,
+    check_margin_and_baseline,
     check_reserved_columns,
     describe_missing_language,
     find_language_codes,
@@ -70,7 +70,7 @@ from speechlab.evaluate._systems import (
     System,
     ask_each_service,
     build_systems,
-    describe_unreachable,
+    describe_unreachable_services,
     resolve_existing_outputs,
 )
 from speechlab.evaluate._writing.record import (
@@ -198,7 +198,7 @@ def recognition(
     conditions = build_conditions(noise_db, band_hz)
     silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = build_timing_plan(speed, speed_concurrency, "recordings, or 0 for none", progress)
-    claims = check_claims(margin, baseline, [system.name for system in systems])
+    claims = check_margin_and_baseline(margin, baseline, [system.name for system in systems])
     side_by_side = several or bool(conditions) or streams
     voice = _find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
@@ -207,9 +207,9 @@ def recognition(
         frame, audio, needed=lab is not None, **roles
     )
     check_reserved_columns(frame, RECOGNITION - INPUTS)
-    scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
-    blocks = find_blocks(frame, audio, text, groups, by_speaker=voice is not None)
-    columns, rows = _prepare_rows(frame, audio, voice, blocks, outputs)
+    scores = check_user_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
+    blocks = group_rows_into_blocks(frame, audio, text, groups, by_speaker=voice is not None)
+    columns, rows = _build_recognition_rows(frame, audio, voice, blocks, outputs)
     with ensure_open_store(store) as open_store:
         if conditions:
             rows = apply_conditions(rows, conditions, noise, seed, open_store)
@@ -232,14 +232,14 @@ def recognition(
         columns += STREAMING
     scored, segments = score_rows(transcripts, left_out, columns, text, language, store)
     scored, unscored = add_scores(scored, scores, (text, "hypothesis"), store)
-    measures = compute_measures(
+    measures = compute_further_measures(
         scored, text, language, formatting=formatting, entities=entities, scores=scores
     )
-    calls = collect_timed_calls(scored, text, language, reached, concurrency, calls)
+    calls = add_stream_calls(scored, text, language, reached, concurrency, calls)
     if len(silent):
         of_silence, _ = _request_transcripts(reached, silent, "language", run, needed=False)
         silent = collect_silence_transcripts(silent, of_silence)
-    notes = [*describe_unreachable(unreachable), *untimed]
+    notes = [*describe_unreachable_services(unreachable), *untimed]
     notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
     warn_failures(scored)
     claims |= {"groups": blocks.column, "about": blocks.about}
@@ -280,7 +280,9 @@ def _request_transcripts(
 
     def recognize(name: str, client: Client) -> pd.DataFrame:
         system = by_name[name]
-        return recognize_rows(client, rows, language, **run.to_batch("transcribe"), **system.options)
+        return recognize_rows(
+            client, rows, language, **run.to_batch_arguments("transcribe"), **system.options
+        )
 
     clients = {system.name: system.lab for system in systems if system.lab is not None}
     transcripts, unreachable = ask_each_service(clients, recognize, needed=needed)
@@ -319,7 +321,7 @@ def _list_missing_score_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFr
     replies = table[table["hypothesis"].notna()]
     if "recording" in table.columns:  # those that any system has recognized, each once
         replies = replies.drop_duplicates("recording")
-    unsaid = int((replies[text].isna() | replies[text].map(is_only_signs).astype(bool)).sum())
+    unsaid = int((replies[text].isna() | replies[text].map(is_only_punctuation).astype(bool)).sum())
     empty = int((replies["errors"].notna() & (replies["reference_normalized"].fillna("") == "")).sum())
     for number, what in (
         (unsaid, "no reference, and no score."),
@@ -357,7 +359,7 @@ def _collect_sound_settings(
     return {"conditions": names, "noise": kind, "seed": seed, "speechless": speechless}
 
 
-def _prepare_rows(
+def _build_recognition_rows(
     frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks, outputs: Mapping[str, list[Any]]
 ) -> tuple[list[str], pd.DataFrame]:
     """Return the names of the columns to keep, with that of the file; and the rows for recognition."""

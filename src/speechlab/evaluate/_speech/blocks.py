@@ -31,7 +31,7 @@ class Blocks(NamedTuple):
     column: str | None = None
 
 
-def find_blocks(
+def group_rows_into_blocks(
     frame: pd.DataFrame, audio: str, text: str, groups: str | None, *, by_speaker: bool
 ) -> Blocks:
     """Find the blocks of recordings."""
@@ -50,7 +50,7 @@ def find_blocks(
         + "\n"
         + _to_text_column(frame[text]).map(_fold_case_and_spaces, na_action="ignore").astype("string")
     )
-    alone = labels = merge_labels(labels, keys)
+    alone = labels = merge_labels_by_keys(labels, keys)
     notes, about, used = [], "", None
     if repeats := len(frame) - labels.nunique():
         rows = format_count(repeats, "row repeats", "rows repeat")
@@ -63,7 +63,7 @@ def find_blocks(
         if groups == "auto" and count < MIN_PAIRS:
             about = format_count(count, "speaker", in_words=True)
         else:
-            labels, used = merge_labels(alone, [names]), column
+            labels, used = merge_labels_by_keys(alone, [names]), column
             notes.append(
                 f"Recordings with the same {column} are alike, so they count as one where chance is judged: "
                 f"{len(frame):,} recordings as {labels.nunique():,}."
@@ -71,7 +71,7 @@ def find_blocks(
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
 
 
-def merge_labels(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:
+def merge_labels_by_keys(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:
     """Return the smallest label of all rows that share a key, directly or through other rows."""
     while True:
         before = labels

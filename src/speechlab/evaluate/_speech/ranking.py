@@ -32,7 +32,7 @@ RANKED = (
 )
 
 
-def count_ranking_errors(rows: pd.DataFrame, measures: Sequence[Measure] = RANKED) -> pd.DataFrame:
+def select_ranking_errors(rows: pd.DataFrame, measures: Sequence[Measure] = RANKED) -> pd.DataFrame:
     """Return the ``errors`` and ``reference_length`` by which scored rows rank, and the name of their rate.
 
     Comparisons over time go by ``(READINGS,)`` alone, whose texts both sides have.
@@ -48,7 +48,7 @@ def count_ranking_errors(rows: pd.DataFrame, measures: Sequence[Measure] = RANKE
     return pd.DataFrame({"errors": errors, "reference_length": length, "ranked_by": ranked_by})
 
 
-def has_errors(rows: pd.DataFrame, measure: Measure, *suffixes: str) -> bool:
+def has_error_counts(rows: pd.DataFrame, measure: Measure, *suffixes: str) -> bool:
     """Return whether all rows have the errors of a measure, under each suffix of a comparison."""
     names = [f"{measure.errors}{suffix}" for suffix in suffixes or ("",)]
     return set(names) <= set(rows.columns) and bool(rows[names].notna().all(axis=None))

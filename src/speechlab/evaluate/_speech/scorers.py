@@ -21,7 +21,7 @@ Scorer: TypeAlias = Callable[..., Iterable[float]]
 SCORE_PREFIX = "score_"
 
 
-def resolve_functions(
+def check_user_functions(
     functions: Any, argument: str, prefix: str, taken: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the functions of the user by the names of their columns."""
@@ -52,7 +52,7 @@ def ensure_open_store(store: Store | str | None) -> Iterator[Store]:
         yield own_store
 
 
-def load_or_ask_answers(
+def load_or_compute_answers(
     store: Store, abouts: Sequence[Mapping[str, Any]], ask: Callable[[list[int]], Iterable[Any]]
 ) -> list[float | None]:
     """Return the answers about each of many things, asked for only where the store does not have them."""
@@ -86,7 +86,7 @@ def add_scores(
         values: list[float | None] = [None] * len(table)
         try:
             with ensure_open_store(store) as open_store:
-                answers = load_or_ask_answers(open_store, abouts, _bind_scorer(scorer, sides))
+                answers = load_or_compute_answers(open_store, abouts, _bind_scorer(scorer, sides))
         except Exception as error:  # noqa: BLE001 - a function of the user must not cost the report
             notes.append(f"{name.removeprefix(SCORE_PREFIX)} scored nothing: {type(error).__name__}: {error}")
         else:

@@ -129,7 +129,7 @@ def score_rows(
         answered = transcripts[f"{HEAR}key"].notna()  # hypotheses that existed are in no store
         statuses = {f"{HEAR}status": transcripts[f"{HEAR}status"].where(answered, "skipped")}
         segments = batch.to_segments(transcripts.assign(**statuses), store, prefix=HEAR, audio="audio")
-    tidy = _rename_batch_columns(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
+    tidy = _to_study_columns(transcripts, columns).assign(**{_PLACES: range(len(transcripts))})
     if faults := segments.attrs.get(batch.FAULTS_ATTRIBUTE):
         errors = tidy["error"].tolist()
         tidy["error"] = [faults.get(position, error) for position, error in enumerate(errors)]
@@ -148,7 +148,7 @@ def rescore_rows(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     A reference of signs alone, such as ``"..."``, is no reference.
     """
     references = rows[text]
-    is_signs = references.map(is_only_signs).astype(bool)
+    is_signs = references.map(is_only_punctuation).astype(bool)
     if is_signs.any():
         return rescore_rows(rows.assign(**{text: references.mask(is_signs)}), text, language).assign(
             **{text: references}
@@ -188,12 +188,12 @@ def rescore_rows(rows: pd.DataFrame, text: str, language: str) -> pd.DataFrame:
     return scored
 
 
-def is_only_signs(text: object) -> bool:
+def is_only_punctuation(text: object) -> bool:
     """Return whether a text has signs, but no letter and no digit."""
     return isinstance(text, str) and bool(text.strip()) and not any(map(str.isalnum, text))
 
 
-def _rename_batch_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+def _to_study_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     """Rename the columns of the batches to those of the study."""
     fine = ["ok", "cached"]
     unspoken = ~table[f"{SPEAK}status"].isin(fine)  # an error, or a batch that stopped before the row

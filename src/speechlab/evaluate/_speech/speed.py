@@ -90,14 +90,14 @@ def time_voices(
         )
     }
 
-    def call(key: tuple[str, ...], sentence: str) -> dict[str, Any]:
+    def time_voice(key: tuple[str, ...], sentence: str) -> dict[str, Any]:
         system, voice, name, code = key
         facts = {"system": system, "voice": voice, "voice_name": name, "language": code, "text": sentence}
         return (
             facts | time_synthesis(fresh[system], sentence, voice, stream=streams[system, voice]).to_columns()
         )
 
-    rows_of_calls = batch.time_in_turns(sentences, call, at_once, progress)
+    rows_of_calls = batch.time_in_turns(sentences, time_voice, at_once, progress)
     return build_call_table(rows_of_calls, (*(["system"] if is_named else []), *_VOICE_COLUMNS))
 
 
@@ -132,7 +132,7 @@ def time_recognizers(
     }
     is_named = "" not in fresh
 
-    def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    def time_recording(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, voice, code = key
         facts = {"system": system, "voice": voice, "voice_name": voice, "language": code}
         facts |= {"file": row["file"], "text": row[text], "duration_s": row["duration_s"]}
@@ -146,7 +146,7 @@ def time_recognizers(
         return facts | times
 
     columns = (*(["system"] if is_named else []), *RECOGNIZER_COLUMNS)
-    return build_call_table(batch.time_in_turns(recordings, call, at_once, progress), columns)
+    return build_call_table(batch.time_in_turns(recordings, time_recording, at_once, progress), columns)
 
 
 def resolve_row_options(
@@ -191,7 +191,7 @@ def summarize_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """
     names = [name for name in TIMES if name in speed.columns]
     rows = []
-    chosen = speed if "concurrency" in by else select_least_concurrent(speed)
+    chosen = speed if "concurrency" in by else select_least_concurrent_calls(speed)
     for key, calls in chosen[chosen["error"].isna()].groupby(list(by), observed=True, sort=False):
         row = {**dict(zip(by, key, strict=True)), "timed_calls": len(calls)}
         if "stalls" in calls.columns and "concurrency" in by and calls["stalls"].notna().any():
@@ -219,7 +219,7 @@ def summarize_calls(speed: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def select_least_concurrent(speed: pd.DataFrame) -> pd.DataFrame:
+def select_least_concurrent_calls(speed: pd.DataFrame) -> pd.DataFrame:
     """Return the timed calls with the fewest others at the same time."""
     if not len(speed) or "concurrency" not in speed.columns:
         return speed
@@ -228,7 +228,7 @@ def select_least_concurrent(speed: pd.DataFrame) -> pd.DataFrame:
     return fewest_at_once
 
 
-def summarize_by_load(speed: pd.DataFrame) -> pd.DataFrame:
+def summarize_calls_by_load(speed: pd.DataFrame) -> pd.DataFrame:
     """Return the summary of timed calls by their number at the same time; the columns are those of a report."""
     by = [
         name for name in _GROUP_COLUMNS if name in speed.columns and (name != "system" or speed[name].any())
@@ -286,7 +286,7 @@ def time_translations(
         for (source, target), group in directions
     }
 
-    def call(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
+    def time_translation(key: tuple[str, str, str], row: Mapping[Hashable, Any]) -> dict[str, Any]:
         system, source, target = key
         arguments = resolve_row_options(fresh[system].stream_translation, systems[system][1], row)
         arguments |= {"source_lang": source, "target_lang": target}
@@ -305,7 +305,7 @@ def time_translations(
             **timed.to_columns(),
         }
 
-    return build_call_table(batch.time_in_turns(texts, call, at_once, progress), _COLUMNS)
+    return build_call_table(batch.time_in_turns(texts, time_translation, at_once, progress), _COLUMNS)
 
 
 _WAYS = ("whole", "stream", "realtime")
@@ -372,7 +372,7 @@ def latency(
         for _ in range(max(callers) if "realtime" in chosen else 0):
             sessions.put(opened.enter_context(fresh.realtime(voice=chosen_voice, format="pcm")))
 
-        def call(way: str, text: str) -> dict[str, Any]:
+        def time_text(way: str, text: str) -> dict[str, Any]:
             if way == "realtime":
                 timing = _time_text_in_session(sessions, text)
             else:
@@ -381,7 +381,7 @@ def latency(
                 timing = replace(timing, total_s=timing.result.timing.latency_s)
             return {"way": way, "text": text, **timing.to_columns()}
 
-        rows = batch.time_in_turns(dict.fromkeys(chosen, sentences), call, callers)
+        rows = batch.time_in_turns(dict.fromkeys(chosen, sentences), time_text, callers)
     return build_call_table(rows, ("way", "text", *SPEECH_COLUMNS))
 
 

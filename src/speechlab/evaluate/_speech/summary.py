@@ -10,17 +10,17 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import RANKED, READINGS, count_ranking_errors
+from speechlab.evaluate._speech.ranking import RANKED, READINGS, select_ranking_errors
 from speechlab.evaluate._speech.speech_rows import is_multilingual
-from speechlab.evaluate._speech.speed import summarize_by_load, summarize_calls
+from speechlab.evaluate._speech.speed import summarize_calls, summarize_calls_by_load
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_share_column,
-    text,
+    build_text_column,
 )
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import summarize
@@ -73,7 +73,7 @@ def summarize_speech(
     return merged.loc[languages.sort_values(kind="stable").index].reset_index(drop=True)
 
 
-def build_full_names(table: pd.DataFrame) -> pd.Series[str]:
+def build_full_voice_names(table: pd.DataFrame) -> pd.Series[str]:
     """Return the name of each row's voice; with several services ``alloy of theirs``."""
     names = table["voice_name"]
     return names + " of " + table["system"] if "system" in table.columns else names
@@ -147,7 +147,7 @@ def _compute_common_rates(rows: pd.DataFrame, by: list[str], items: str | None) 
     scored = rows[rows["errors"].notna()]
     if items is None or not len(scored):
         return empty
-    counts = count_ranking_errors(scored)
+    counts = select_ranking_errors(scored)
     scored = scored.assign(errors=counts["errors"], reference_length=counts["reference_length"])
     tables = []
     for _, group in scored.groupby(by[-1], observed=True, sort=False):
@@ -191,17 +191,17 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     of_conditions = "condition" in summary.columns
     columns = [
         *build_name_columns(summary),
-        build_share_column("clips", "utterances_scored", "utterances"),
+        build_count_of_total_column("clips", "utterances_scored", "utterances"),
         build_rate_column("error rate", "ranking_rate", strong=True),
         build_rate_interval_column("clips"),
         DisplayColumn("on the same clips", _format_common_rate, figure=True, optional=True),
-        text("counted in", "ranking_unit"),
+        build_text_column("counted in", "ranking_unit"),
         build_rate_column("with notation", "notation_rate", optional=True),
         *(build_count_column(name.replace("_", " "), name, optional=True) for name in flags),
     ]
     if not of_conditions:  # calls are timed under one condition alone
         columns += [
-            _build_start_column(summary),
+            _build_start_time_column(summary),
             build_number_column("final text (s)", "finalization_s", optional=True),
             build_rate_column("unstable words", "unstable_partial_word_ratio", optional=True),
             build_number_column("RTF", "rtf", optional=True),
@@ -210,7 +210,7 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     absent = [_FLAG_NOUNS[name] for name in flags if has_rates and not summary[name].any()]
     note = _CONDITIONS_NOTE if of_conditions else RANKING_NOTE
     note += f" No {' or '.join(absent)} found." if absent else ""
-    return View.from_rows("Error rates", columns, list_ranked_rows(summary), note)
+    return View.from_rows("Error rates", columns, to_rate_rows(summary), note)
 
 
 def build_name_columns(summary: pd.DataFrame, *, by_voice: bool = False) -> list[DisplayColumn]:
@@ -218,15 +218,15 @@ def build_name_columns(summary: pd.DataFrame, *, by_voice: bool = False) -> list
     sides = [name for name in SIDES if name in summary.columns]
     no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
     return [
-        *(text(name, name, strong=not by_voice) for name in sides),
-        *([] if no_speakers else [text("voice", "voice_name", strong=by_voice or not sides)]),
-        text("language", "language"),
+        *(build_text_column(name, name, strong=not by_voice) for name in sides),
+        *([] if no_speakers else [build_text_column("voice", "voice_name", strong=by_voice or not sides)]),
+        build_text_column("language", "language"),
     ]
 
 
-def _build_start_column(summary: pd.DataFrame, *, with_range: bool = False) -> DisplayColumn:
+def _build_start_time_column(summary: pd.DataFrame, *, with_range: bool = False) -> DisplayColumn:
     """Return the column of the time that people wait for: for a text of a recognizer, or for sound."""
-    name = choose_start_column(summary)
+    name = choose_start_time_column(summary)
     head = "text (s)" if name == "total_s" else "first sound (s)"
     return build_number_column(head, name, optional=True, with_range=with_range)
 
@@ -236,11 +236,11 @@ def build_speed_view(summary: pd.DataFrame) -> View:
     columns = [
         *build_name_columns(summary),
         build_count_column("calls", "timed_calls"),
-        _build_start_column(summary, with_range=True),
+        _build_start_time_column(summary, with_range=True),
         build_number_column("RTF", "rtf", strong=True, with_range=True),
     ]
     note = "Medians of calls made one at a time, in turns, with their range."
-    return View.from_rows("Speed", columns, summary[summary[choose_start_column(summary)].notna()], note)
+    return View.from_rows("Speed", columns, summary[summary[choose_start_time_column(summary)].notna()], note)
 
 
 def build_load_views(speed: pd.DataFrame) -> list[View]:
@@ -248,11 +248,11 @@ def build_load_views(speed: pd.DataFrame) -> list[View]:
     if not len(speed) or "concurrency" not in speed.columns or speed["concurrency"].nunique() < 2:
         return []
     columns = [
-        text("system", "system", strong=True, optional=True),
-        text("voice", "voice_name", strong=True, optional=True),
-        text("language", "language", optional=True),
-        text("from", "source_lang", optional=True),
-        text("to", "target_lang", optional=True),
+        build_text_column("system", "system", strong=True, optional=True),
+        build_text_column("voice", "voice_name", strong=True, optional=True),
+        build_text_column("language", "language", optional=True),
+        build_text_column("from", "source_lang", optional=True),
+        build_text_column("to", "target_lang", optional=True),
         build_count_column("at once", "concurrency"),
         build_count_column("calls", "timed_calls"),
         build_number_column("first sound (s)", "first_audible_s", optional=True, with_range=True),
@@ -266,10 +266,10 @@ def build_load_views(speed: pd.DataFrame) -> list[View]:
         "Medians with their range, by the number of calls that begin together. A call stalls if its player has to "
         "wait for sound."
     )
-    return [View.from_rows("Speed under load", columns, summarize_by_load(speed), note)]
+    return [View.from_rows("Speed under load", columns, summarize_calls_by_load(speed), note)]
 
 
-def list_ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
+def to_rate_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     """Return the rows of a summary, with the unit that ranks them, and the rate with notation where it differs."""
     differs = summary["error_rate"] != summary["ranking_rate"]
     units = choose_ranking_units(summary).astype(object).replace(UNITS)
@@ -277,7 +277,7 @@ def list_ranked_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return summary.assign(ranking_unit=units, notation_rate=notation_rates).to_dict("records")
 
 
-def choose_start_column(table: pd.DataFrame) -> str:
+def choose_start_time_column(table: pd.DataFrame) -> str:
     """Return the column with the time that people wait for: until speech begins, or until the text is there."""
     return next((name for name in _STARTS if name in table.columns), _STARTS[0])
 

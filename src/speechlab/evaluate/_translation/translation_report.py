@@ -8,7 +8,7 @@ from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
@@ -19,12 +19,12 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_share_column,
+    build_text_column,
     capitalize_sentence,
     format_language,
-    text,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
@@ -101,7 +101,7 @@ def build_translation_report(
         shown=_build_shown_rows(table, columns),
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
-            "speechlab": package_version(),
+            "speechlab": get_package_version(),
             "chrF": str(next(iter(signatures), "none")),
             "speed": f"{len(calls)} streams, one at a time, in turns" if len(calls) else "not measured",
             **({} if columns.reference else {"references": "none"}),
@@ -113,7 +113,7 @@ def build_translation_report(
 def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
     view_columns = [
         DisplayColumn("direction", lambda row: _format_direction(row, *columns[2:]), strong=True),
-        build_share_column("texts", "utterances", "texts"),
+        build_count_of_total_column("texts", "utterances", "texts"),
         build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf"),
         build_number_column("chrF back", "back_chrf", ".1f", optional=True),
         DisplayColumn("on the same texts", _format_common_score, figure=True, optional=True),
@@ -149,7 +149,7 @@ def _substitute_common_scores(summary: pd.DataFrame, score: str) -> pd.DataFrame
 
 def _build_terms_view(terms: pd.DataFrame) -> View:
     view_columns = [
-        text("term", "term", strong=True),
+        build_text_column("term", "term", strong=True),
         DisplayColumn("accepted translations", lambda row: str(row["target"])),
         DisplayColumn("direction", _format_direction),
         build_count_column("expected", "expected"),

@@ -12,7 +12,7 @@ from speechlab._pandas import pd
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, resolve_functions
+from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, check_user_functions
 from speechlab.evaluate._speech.speed import (
     build_empty_stream_table,
     build_timing_plan,
@@ -25,7 +25,7 @@ from speechlab.evaluate._systems import (
     ask_each_service,
     build_output_status,
     combine_services_and_settings,
-    describe_unreachable,
+    describe_unreachable_services,
     resolve_existing_outputs,
 )
 from speechlab.evaluate._translation.translation_measures import (
@@ -138,7 +138,7 @@ def translation(
     outputs = {name: frame[column].astype("string") for name, column in existing.items()}
     frame = frame.drop(columns=list(TRANSLATION.intersection(existing.values())))
     check_reserved_columns(frame, TRANSLATION)
-    own_scores = resolve_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
+    own_scores = check_user_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     columns = Columns(text, reference or "", source_lang, target_lang)
     terms = to_glossary(glossary)
     clock = build_timing_plan(speed, speed_concurrency, "texts, or 0 for none", progress)
@@ -161,7 +161,7 @@ def translation(
         if back and name in reached:
             client, arguments = systems[name]
             model = {"model": arguments["model"]} if "model" in arguments else {}
-            asked = {**run.to_batch("translate", "back"), **model}
+            asked = {**run.to_batch_arguments("translate", "back"), **model}
             returned, why = _translate_rows_back(client, rows, columns, asked)
             label = f" of {name}" if name else ""
             without_back += [f"Translations{label} were not translated back: {why}"] if why else []
@@ -173,7 +173,7 @@ def translation(
     calls, untimed = time_or_explain(
         lambda: time_translations(reached, frame, columns, clock), build_empty_stream_table()
     )
-    notes = [*unscored, *describe_unreachable(unreachable)]
+    notes = [*unscored, *describe_unreachable_services(unreachable)]
     notes += [] if reference else _list_missing_reference_notes(systems, back=back)
     notes += [*without_back, *untimed]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
@@ -221,7 +221,7 @@ def _request_translations(
     return ask_each_service(
         {name: client for name, (client, _) in systems.items()},
         lambda name, client: _translate_rows(
-            client, rows, columns, {**run.to_batch("translate"), **systems[name][1]}
+            client, rows, columns, {**run.to_batch_arguments("translate"), **systems[name][1]}
         ),
     )
 

@@ -12,30 +12,35 @@ from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import AnswerEvidence, find_absent, qualify_verdicts, weigh_evidence
-from speechlab.evaluate._advice.findings import list_row_findings
+from speechlab.evaluate._advice.evidence import (
+    AnswerEvidence,
+    build_answer_evidence,
+    list_mostly_failing_systems,
+    replace_uncertain_verdicts,
+)
+from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import (
     RANKING_NOTE,
-    build_full_names,
+    build_full_voice_names,
     build_load_views,
     build_name_columns,
     build_rate_interval_column,
-    choose_start_column,
-    list_ranked_rows,
+    choose_start_time_column,
     summarize_speech,
+    to_rate_rows,
 )
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_share_column,
+    build_text_column,
     format_language,
-    text,
 )
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import build_study_differences
@@ -71,12 +76,12 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
     ranked, notes, unranked = [], [], {}
     is_known = table[language].astype(object).map(lambda cell: bool(find_language_codes(cell)))
     rows = table[table["voice"].notna() & is_known]
-    rows = rows.assign(voice_name=build_full_names(rows))
+    rows = rows.assign(voice_name=build_full_voice_names(rows))
     for code, group in rows.groupby(language, observed=True, sort=True):
         scores = score_for_ranking(group, text, language, ["voice", "voice_name", "engine"])
         alive = scores[scores["errors"].notna()]
         placed = scores[scores["voice_name"].isin(alive["voice_name"])]
-        absent = find_absent(placed, text, "voice_name")
+        absent = list_mostly_failing_systems(placed, text, "voice_name")
         failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
         if not len(alive):
             reasons = group["error"].dropna().astype(str).value_counts()
@@ -101,7 +106,7 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
             continue
         rankings[str(code)] = ranking
         facts: dict[str, Any] = {"system": "voice_name", "block": None, "absent": (*absent, *failed)}
-        evidence[str(code)] = weigh_evidence(scores, ranking, text, text, **facts)
+        evidence[str(code)] = build_answer_evidence(scores, ranking, text, text, **facts)
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"
             notes.append(
@@ -150,7 +155,7 @@ def recommend_voices(
     if "system" not in table.columns:
         return choice
     voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
-    names = build_full_names(voices)
+    names = build_full_voice_names(voices)
     columns = {
         name: choice["voice_name"].map(dict(zip(names, voices[name], strict=True))).astype("string")
         for name in ("system", "voice_name")
@@ -158,7 +163,7 @@ def recommend_voices(
     return choice.assign(**columns)[["language", "system", *choice.columns[1:]]]
 
 
-def list_voice_columns(table: pd.DataFrame, language: str = "language") -> list[str]:
+def list_voice_key_columns(table: pd.DataFrame, language: str = "language") -> list[str]:
     """Columns that identify a voice in each language; with several services also that of the service."""
     return [*(["system"] if "system" in table.columns else []), "voice", language]
 
@@ -171,7 +176,7 @@ def summarize_sounds(table: pd.DataFrame, language: str) -> pd.DataFrame:
         ``clipped``, ``truncated`` and ``repeated`` (numbers of clips with samples at full scale, that stop within a
         sound, that repeat their end), and ``rated`` (number of clips with DNSMOS).
     """
-    keys = list_voice_columns(table, language)
+    keys = list_voice_key_columns(table, language)
     groups = table[table["voice"].notna()].groupby(keys, observed=True)
     names = [name for name in _MEDIANS if name in table.columns]
     names += [name for name in table.columns if str(name).startswith(RATED_PREFIX)]
@@ -206,21 +211,23 @@ def build_voices_report(
     """Report measured rows of voices that were put in order."""
     speed = facts["speed"]
     summary = summarize_speech(table, language, speed, groups=text, items=text)
-    summary = summary.merge(summarize_sounds(table, language), on=list_voice_columns(summary), how="left")
+    summary = summary.merge(summarize_sounds(table, language), on=list_voice_key_columns(summary), how="left")
     summary = _add_ranking_columns(summary, order)
-    named_calls = speed.assign(voice_name=build_full_names(speed))
+    named_calls = speed.assign(voice_name=build_full_voice_names(speed))
     settings = (facts.get("record") or {}).get("settings", {})
     choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
     pairs = [
-        qualify_verdicts(build_study_differences(ranking.pairs, language=code), order.evidence[code])
+        replace_uncertain_verdicts(
+            build_study_differences(ranking.pairs, language=code), order.evidence[code]
+        )
         for code, ranking in order.rankings.items()
     ]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
-    findings += list_row_findings(table[table["voice"].notna()], text, language)
+    findings += list_output_findings(table[table["voice"].notna()], text, language)
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
     named_choice = (
-        choice.assign(voice_name=build_full_names(choice)) if "system" in choice.columns else choice
+        choice.assign(voice_name=build_full_voice_names(choice)) if "system" in choice.columns else choice
     )
     answer = build_choice_conclusion(named_choice.rename(columns={"voice_name": "name"}))
     facts |= {"conclusion": answer, "summary": summary}
@@ -235,7 +242,7 @@ def build_voices_report(
         tables={**report.tables, "choice": choice, "attributed": errors, "variance": variance},
         views=(
             build_voices_view(summary),
-            build_errors_view(summary),
+            build_attribution_view(summary),
             build_sound_view(summary, timed=len(speed) > 0),
             *build_load_views(speed),
         ),
@@ -263,7 +270,7 @@ def _list_method_steps(table: pd.DataFrame, order: VoiceOrder, *, compared: bool
 
 def _add_ranking_columns(summary: pd.DataFrame, order: VoiceOrder) -> pd.DataFrame:
     keys = [_VOICE_COLUMN, "language"]
-    summary = summary.assign(**{_VOICE_COLUMN: build_full_names(summary)})
+    summary = summary.assign(**{_VOICE_COLUMN: build_full_voice_names(summary)})
     placed = [
         ranking.systems[["system", *_RANKING_COLUMNS]].assign(language=code)
         for code, ranking in order.rankings.items()
@@ -291,22 +298,22 @@ def build_voices_view(summary: pd.DataFrame) -> View:
     """Return the error rates of the voices, and the certainty of their order."""
     columns = [
         *build_name_columns(summary, by_voice=True),
-        build_share_column("sentences", "utterances_scored", "utterances"),
+        build_count_of_total_column("sentences", "utterances_scored", "utterances"),
         build_rate_column("error rate", "ranking_rate", strong=True),
         build_rate_interval_column("sentences"),
         build_rate_column("with notation", "notation_rate", optional=True),
-        text("group", "group"),
+        build_text_column("group", "group"),
         *(
-            [build_number_column("first sound (s)", choose_start_column(summary))]
-            if choose_start_column(summary) in summary.columns
+            [build_number_column("first sound (s)", choose_start_time_column(summary))]
+            if choose_start_time_column(summary) in summary.columns
             else []
         ),
     ]
     note = f"{RANKING_NOTE} Voices with the same letter do not differ significantly. {_JUDGE_NOTE}"
-    return View.from_rows("The voices", columns, list_ranked_rows(summary), note)
+    return View.from_rows("The voices", columns, to_rate_rows(summary), note)
 
 
-def build_errors_view(summary: pd.DataFrame) -> View:
+def build_attribution_view(summary: pd.DataFrame) -> View:
     """Return the attribution of the errors."""
     columns = [
         *build_name_columns(summary, by_voice=True),
@@ -329,7 +336,9 @@ def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:
     """Return the speed and the sound of the voices."""
     columns = [
         *build_name_columns(summary, by_voice=True),
-        build_number_column("first sound (s)", choose_start_column(summary), optional=True, with_range=True),
+        build_number_column(
+            "first sound (s)", choose_start_time_column(summary), optional=True, with_range=True
+        ),
         build_number_column("RTF", "rtf", optional=True, with_range=True),
         build_number_column("loudness (LUFS)", "loudness_lufs", ".1f"),
         DisplayColumn("speaking rate", _format_speaking_rate, figure=True),

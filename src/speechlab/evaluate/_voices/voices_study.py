@@ -13,16 +13,20 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._cast import assign_voices, build_recordings_client, resolve_engines
+from speechlab.evaluate._cast import build_recordings_client, request_and_pair_voices, resolve_engine_per_pair
 from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._round_trip import synthesize_and_recognize
-from speechlab.evaluate._speech.scorers import ensure_open_store, load_or_ask_answers, resolve_functions
+from speechlab.evaluate._round_trip import synthesize_recognize_and_score
+from speechlab.evaluate._speech.scorers import (
+    check_user_functions,
+    ensure_open_store,
+    load_or_compute_answers,
+)
 from speechlab.evaluate._speech.speed import build_timing_plan
 from speechlab.evaluate._study_arguments import (
-    check_claims,
     check_count,
+    check_margin_and_baseline,
     check_reserved_columns,
     check_whole_number,
     parse_language_code,
@@ -32,7 +36,7 @@ from speechlab.evaluate._systems import resolve_services
 from speechlab.evaluate._voices.voices_report import (
     RATED_PREFIX,
     build_voices_report,
-    list_voice_columns,
+    list_voice_key_columns,
     rank_voices,
 )
 from speechlab.evaluate._writing.record import (
@@ -151,17 +155,19 @@ def voices(
         rated = _RATED if installed else 0
     else:
         rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
-    functions = resolve_functions(measures, "measures", RATED_PREFIX)
+    functions = check_user_functions(measures, "measures", RATED_PREFIX)
     takes = check_whole_number("takes", takes, 1)
-    claims = check_claims(margin, None, ())
+    claims = check_margin_and_baseline(margin, None, ())
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
-    cast = assign_voices(services, sentences, voices, language, store, give_up_after_s)
+    cast = request_and_pair_voices(services, sentences, voices, language, store, give_up_after_s)
     cast = cast._replace(
-        pairs=_add_ids_to_shared_names(cast.pairs).assign(take=0, engine=resolve_engines(cast, engines))
+        pairs=_add_ids_to_shared_names(cast.pairs).assign(
+            take=0, engine=resolve_engine_per_pair(cast, engines)
+        )
     )
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     columns = [*sentences.columns, "take", "engine", *(["system"] if "" not in services else [])]
-    scored, facts, batches = synthesize_and_recognize(
+    scored, facts, batches = synthesize_recognize_and_score(
         cast,
         services,
         columns,
@@ -213,7 +219,7 @@ def _cache_measure(name: str, measure: ClipMeasure, store: Store) -> ClipMeasure
             computed.append(measure(samples, rate))
             return computed
 
-        (answer,) = load_or_ask_answers(store, [request], compute_measure)
+        (answer,) = load_or_compute_answers(store, [request], compute_measure)
         return computed[0] if answer is None else answer
 
     return load_or_measure
@@ -232,7 +238,7 @@ def measure_sounds(
     codes = table[language].map(parse_language_code)
     rows = table.assign(**{_CODES: codes}).drop(columns=["duration_s"])
     usable = table["audio"].notna()
-    places = rows[usable].groupby(list_voice_columns(rows, language), observed=True).cumcount()
+    places = rows[usable].groupby(list_voice_key_columns(rows, language), observed=True).cumcount()
     first = places.index[places < rated]
     tables = []
     place: AbstractContextManager[Store | None] = ensure_open_store(store) if measures else nullcontext(None)

@@ -162,12 +162,14 @@ def _render_cell(column: TextColumn, at: int) -> Html:
 def build_plain_columns(frame: pd.DataFrame) -> list[DisplayColumn]:
     """Return a plain column for each column of a table."""
     return [
-        build_number_column(name, name, ".3g") if frame[name].dtype.kind in "fiu" else text(name, name)
+        build_number_column(name, name, ".3g")
+        if frame[name].dtype.kind in "fiu"
+        else build_text_column(name, name)
         for name in map(str, frame.columns)
     ]
 
 
-def text(head: str, name: str, *, strong: bool = False, optional: bool = False) -> DisplayColumn:
+def build_text_column(head: str, name: str, *, strong: bool = False, optional: bool = False) -> DisplayColumn:
     """Return a column of texts."""
     return DisplayColumn(head, lambda row: _format_text(row.get(name)), strong=strong, optional=optional)
 
@@ -212,7 +214,7 @@ def build_interval_column(low: str, high: str, form: str = ".2f") -> DisplayColu
     return DisplayColumn("95% interval", lambda row: format_interval(row[low], row[high], form), figure=True)
 
 
-def build_share_column(head: str, part: str, whole: str) -> DisplayColumn:
+def build_count_of_total_column(head: str, part: str, whole: str) -> DisplayColumn:
     """Return a column of how many rows there are, of how many in all."""
 
     def format_cell(row: Row) -> str:
@@ -224,10 +226,10 @@ def build_share_column(head: str, part: str, whole: str) -> DisplayColumn:
 
 def build_p_value_column() -> DisplayColumn:
     """Return the column of p-values."""
-    return DisplayColumn("p (Holm)", lambda row: format_p(row.get("p_holm")), figure=True)
+    return DisplayColumn("p (Holm)", lambda row: format_p_value(row.get("p_holm")), figure=True)
 
 
-def format_p(p: object) -> str | None:
+def format_p_value(p: object) -> str | None:
     """Write a p-value with three decimals; None if there is none."""
     if is_missing(p):
         return None
@@ -236,9 +238,9 @@ def format_p(p: object) -> str | None:
     return f"{p:.4f}" if f"{p:.3f}" == "0.050" else f"{p:.3f}"  # on which side of 0.05 it is
 
 
-def describe_p(p: object) -> str:
+def describe_p_value(p: object) -> str:
     """Write a p-value for a sentence: ``p = 0.012``."""
-    text_of_p = format_p(p) or "none"
+    text_of_p = format_p_value(p) or "none"
     return f"p {text_of_p}" if text_of_p.startswith("<") else f"p = {text_of_p}"
 
 

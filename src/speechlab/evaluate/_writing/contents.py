@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import package_version
+from speechlab._platform import get_package_version
 from speechlab.evaluate._writing.columns import View, build_plain_columns
 from speechlab.evaluate._writing.methods import Methods
 from speechlab.metrics import RATIO, UNPAIRED, WORSE, judge
@@ -125,7 +125,7 @@ class Contents:
     drawings: Sequence[Drawing] = ()
     shown: ShownRows = field(default_factory=ShownRows)
     said: Methods = field(default_factory=lambda: Methods("", ()))
-    facts: Mapping[str, str] = field(default_factory=lambda: {"speechlab": package_version()})
+    facts: Mapping[str, str] = field(default_factory=lambda: {"speechlab": get_package_version()})
     record: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -12,8 +12,8 @@ from speechlab.evaluate._writing.columns import (
     View,
     build_count_column,
     build_p_value_column,
-    describe_p,
-    text,
+    build_text_column,
+    describe_p_value,
 )
 from speechlab.evaluate._writing.contents import Drawing
 from speechlab.metrics import (
@@ -61,11 +61,15 @@ def build_differences_view(
         DisplayColumn(names[1], lambda row: format_value(row["value_b"], row["unit"]), figure=True),
     ]
     columns = [
-        *(text(name, name) for name in ("language", "condition") if name in several and not grouped),
-        text("group", "group", strong=True)
+        *(
+            build_text_column(name, name)
+            for name in ("language", "condition")
+            if name in several and not grouped
+        ),
+        build_text_column("group", "group", strong=True)
         if grouped
         else DisplayColumn("compared", _format_comparison, strong=True),
-        *([text("measure", "measure")] if "measure" in several else []),
+        *([build_text_column("measure", "measure")] if "measure" in several else []),
         build_count_column("pairs", "n"),
         *(values if grouped else reversed(values)),
         DisplayColumn(
@@ -73,7 +77,7 @@ def build_differences_view(
         ),
         DisplayColumn("95% interval", _format_interval_cell, figure=True, optional=True),
         build_p_value_column(),
-        text("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
+        build_text_column("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
     ]
     note += f" An interval takes {ENOUGH} pairs; those that are alike, such as those of one speaker, count as one."
     note += f" {_SPEED_NOTE}" if RATIO in set(differences["unit"]) else ""
@@ -86,7 +90,7 @@ def build_differences_drawing(differences: pd.DataFrame, title: str, frame: str)
     return Drawing(f"{title}{intervals}", "differences", (frame,))
 
 
-def describe_evidence(rows: float, blocks: float, singular: str, several: str = "") -> str:
+def describe_rows_and_blocks(rows: float, blocks: float, singular: str, several: str = "") -> str:
     """On how much a difference stands: ``24 recordings, which count as 8``, where rows of one block count once."""
     counted = format_count(int(rows), singular, several)
     return counted if blocks == rows else f"{counted}, which count as {int(blocks):,}"
@@ -101,12 +105,14 @@ def describe_difference(row: Mapping[Any, Any]) -> str:
         return f"{measure}{values}, of other rows"
     clauses = [f"{measure}{change}"] if unit == RATIO else [f"{measure}{values}", f"{change} points"]
     clauses += [f"95% interval {bounds}" for bounds in [_format_interval_cell(row)] if bounds]
-    clauses += [] if is_missing(row["p_holm"]) else [describe_p(row["p_holm"])]
+    clauses += [] if is_missing(row["p_holm"]) else [describe_p_value(row["p_holm"])]
     pair, pairs = ("pair of calls", "pairs of calls") if unit == RATIO else ("pair", "pairs")
     return ", ".join([*clauses, format_count(int(row["n"]), pair, pairs)])
 
 
-def describe_changes(differences: pd.DataFrame, direction: str = "") -> list[tuple[str, list[str]]]:
+def describe_differences_by_verdict(
+    differences: pd.DataFrame, direction: str = ""
+) -> list[tuple[str, list[str]]]:
     """Return a sentence for each verdict, with the groups that it is about."""
     sentences = []
     for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab._untrusted import find_inside, is_name
+from speechlab._untrusted import find_path_inside, is_valid_name
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.columns import View  # noqa: TC001 - pydantic reads the annotations
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
@@ -28,11 +28,11 @@ from speechlab.evaluate._writing.recordings import (
     SOUNDS,
     UNSAFE,
     copy_recordings,
-    find_recordings,
-    name_copies,
+    replace_with_copies,
+    resolve_recording_paths,
 )
 from speechlab.metrics import judge
-from speechlab.tables import check_parquet, guard_frame
+from speechlab.tables import check_parquet_unpacked_size, escape_frame_formulas
 
 _RECORD = "record.json"
 _FORMAT = 1
@@ -97,7 +97,9 @@ def write_folder(
         copies = {name: copy_recordings(report.table, path, name, left) for name in names_of_sounds}
         frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
         for name, frame in frames.items():
-            _write_table(name_copies(frame, report.table, copies, rows=name == _NAMES["table"]), path / name)
+            _write_table(
+                replace_with_copies(frame, report.table, copies, rows=name == _NAMES["table"]), path / name
+            )
             written.add(f"{name}.parquet")
         for name, (vectors, _) in figures.items():
             (path / "figures").mkdir(exist_ok=True)
@@ -122,7 +124,7 @@ def write_folder(
             "sha256": {name: _hash_file(path / name) for name in sorted(names) if (path / name).is_file()},
         }
         with write_atomically(path / _RECORD) as draft:
-            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=to_plain))
+            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=to_json_value))
         for stale in earlier - written:
             (path / stale).unlink(missing_ok=True)
     except OSError as error:
@@ -138,13 +140,13 @@ def write_folder(
 def _check_table_names(tables: Mapping[str, object], folder: Path) -> None:
     """Refuse names of tables, and folders in the folder of a report, with which it would be written elsewhere."""
     for name in tables:
-        if not is_name(name) or name in {*_FRAMES, *_NAMES.values()}:
+        if not is_valid_name(name) or name in {*_FRAMES, *_NAMES.values()}:
             message = (
                 f"a table has the name {name!r:.60}; give one of letters, digits, _ and - that is not taken"
             )
             raise InvalidRequestError(message, parameter="tables")
     for name in (*SOUNDS, "figures"):
-        if find_inside(folder, name) is None:
+        if find_path_inside(folder, name) is None:
             raise StoreError(
                 f"{folder / name} is a link to another folder, in which no report is written; remove it"
             )
@@ -166,7 +168,7 @@ def _hash_file(file: Path) -> str:
 def compare_file_hashes(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     """Compare the files of a report with the hashes in its record, which has thus a hash for all of them."""
     hashes = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
-    files = {name: find_inside(folder, name) for name in hashes}
+    files = {name: find_path_inside(folder, name) for name in hashes}
     actual = {
         name: _hash_file(file) if file and file.is_file() else "missing" for name, file in files.items()
     }
@@ -174,7 +176,7 @@ def compare_file_hashes(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     return _hash_file(folder / _RECORD), changed
 
 
-def to_plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Return the form of a value that JSON lacks: tuples with names as lists, and what has no other form as text."""
     if isinstance(value, tuple):
         return list(value)
@@ -309,17 +311,17 @@ def _check_frame_references(fields: _Fields, frames: set[str]) -> None:
 
 def _read_table(folder: Path, name: str, outside: list[str], *, empty: bool = False) -> pd.DataFrame:
     """Read a table, with the full paths of recordings in the folder; one without rows has no file if ``empty``."""
-    file = find_inside(folder, f"{name}.parquet")
+    file = find_path_inside(folder, f"{name}.parquet")
     if file is None:
         raise ValueError(f"{name}.parquet is a link to a file outside the folder")
     if empty and not file.is_file():
         return pd.DataFrame()
     try:
-        check_parquet(file)
+        check_parquet_unpacked_size(file)
         frame = pd.read_parquet(file)
     except FileNotFoundError as error:
         raise ValueError(f"{file.name} is missing") from error
-    return find_recordings(frame, folder, outside)
+    return resolve_recording_paths(frame, folder, outside)
 
 
 def _write_table(frame: pd.DataFrame, path: Path) -> None:
@@ -327,7 +329,7 @@ def _write_table(frame: pd.DataFrame, path: Path) -> None:
     if path.name in _CSV_TABLES:
         write_parquet(frame, file)
         with write_atomically(path.with_suffix(".csv")) as draft:
-            guard_frame(frame).to_csv(draft, index=False)
+            escape_frame_formulas(frame).to_csv(draft, index=False)
     elif len(frame):
         write_parquet(frame, file)
     else:

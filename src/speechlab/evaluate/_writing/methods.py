@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._platform import find_installed_version, package_version
+from speechlab._platform import find_installed_version, get_package_version
 from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.text import get_language_name
 
@@ -68,7 +68,7 @@ def describe_methods(
                 )
             sentences_with_sources.append((words, tuple(entry.get("sources", ()))))
     cited = tuple(dict.fromkeys(source for _, sources in sentences_with_sources for source in sources))
-    sentences = [f"“{title}”: figures by speechlab {package_version()}."]
+    sentences = [f"“{title}”: figures by speechlab {get_package_version()}."]
     for words, sources in dict.fromkeys(sentences_with_sources):
         marks = ", ".join(str(cited.index(source) + 1) for source in sources)
         sentences.append(f"{words[:-1]} [{marks}]." if marks else words)
@@ -81,7 +81,7 @@ def _load_method_sentences() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
-def list_values(table: pd.DataFrame, column: str) -> list[str]:
+def list_distinct_values(table: pd.DataFrame, column: str) -> list[str]:
     """Return the different values of a column as texts; none without the column."""
     return sorted(set(table[column].dropna().astype(str))) if column in table.columns else []
 

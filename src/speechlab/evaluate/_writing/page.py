@@ -39,8 +39,8 @@ def render_page(
     """Return the page."""
     head, below = render_page_parts(report, above, figures, sound=rows.has_sound)
     held = _render_data_script(to_embedded_json(report, figures, sound=rows.has_sound))
-    page: str = rows.render_page(strip_direction_marks(report.title), head, below + held, max_bytes)
-    return _SEAL_VALUE.sub(compute_seals(page)[1], page, count=1)
+    page: str = rows.render_page(replace_direction_marks(report.title), head, below + held, max_bytes)
+    return _SEAL_VALUE.sub(find_and_compute_seal(page)[1], page, count=1)
 
 
 def render_page_shell(
@@ -53,7 +53,9 @@ def render_page_shell(
 ) -> str:
     """Return the page without its data, as verification compares it with a page of which they are removed."""
     head, below = render_page_parts(report, above, figures, sound=sound)
-    shell: str = rows.render_shell(strip_direction_marks(report.title), head, below + _render_data_script(""))
+    shell: str = rows.render_shell(
+        replace_direction_marks(report.title), head, below + _render_data_script("")
+    )
     return shell
 
 
@@ -107,7 +109,7 @@ def render_page_parts(
             ),
         ],
     )
-    return Html(strip_direction_marks(head)), Html(strip_direction_marks(below))
+    return Html(replace_direction_marks(head)), Html(replace_direction_marks(below))
 
 
 def _describe_scope(report: Contents) -> list[str]:
@@ -134,7 +136,7 @@ def _describe_scope(report: Contents) -> list[str]:
     return [*counted, *([join_with_and([*names])] if 0 < len(names) <= _MAX_LANGUAGES else [])]
 
 
-def strip_direction_marks(text: str) -> str:
+def replace_direction_marks(text: str) -> str:
     """Return a text without characters that change the writing direction of all following text."""
     return _DIRECTION_MARKS.sub("\N{REPLACEMENT CHARACTER}", text)
 
@@ -211,7 +213,7 @@ def to_embedded_json(report: Contents, figures: Mapping[str, tuple[bytes, bytes]
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
-def compute_seals(page: str) -> tuple[str, str]:
+def find_and_compute_seal(page: str) -> tuple[str, str]:
     """Return the hash that a page says it has, and the one it has; how its lines end makes no difference."""
     seal = _SEAL_VALUE.search(page)
     words = "\n".join(_SEAL_VALUE.sub(SEAL, page, count=1).split())

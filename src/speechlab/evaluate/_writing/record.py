@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._platform import package_version, text_dtype
+from speechlab._platform import get_package_version, get_text_dtype
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
@@ -37,7 +37,7 @@ class RunOptions:
     give_up_after_s: float | None
     progress: StageProgress
 
-    def to_batch(self, stage: str, detail: str = "") -> dict[str, Any]:
+    def to_batch_arguments(self, stage: str, detail: str = "") -> dict[str, Any]:
         """Return the arguments of the batch that is one stage of the study."""
         return {
             "store": self.store,
@@ -117,15 +117,15 @@ _MAX_ERROR_LENGTH = 200
 def warn_failures(table: pd.DataFrame, see: str = "report.failures() has them") -> None:
     """Warn of failed rows, with the commonest reasons, at the line that called the study."""
     errors = table.loc[table["status"] == "error", "error"]
-    if words := failures(errors, len(table)):
+    if words := describe_failures(errors, len(table)):
         warnings.warn(f"{words} {see}", stacklevel=5)
 
 
-def failures(errors: pd.Series[str], rows: int) -> str:
+def describe_failures(errors: pd.Series[str], rows: int) -> str:
     """Return a sentence with the number of failed rows and the commonest reasons; empty if none failed."""
     if not len(errors):
         return ""
-    counts = errors.astype(text_dtype()).value_counts()
+    counts = errors.astype(get_text_dtype()).value_counts()
     reasons = [
         f"{count:,} like {_shorten_error(str(error))!r}" for error, count in counts.head(_MAX_REASONS).items()
     ]
@@ -156,13 +156,13 @@ def build_record(
     return {
         "study": study,
         "made": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-        "speechlab": package_version(),
+        "speechlab": get_package_version(),
         "settings": settings,
         "runs": runs,
     }
 
 
-def find_service(record: dict[str, Any]) -> str:
+def join_service_names(record: dict[str, Any]) -> str:
     """Return the service of a record; empty if it has none."""
     names = [str(run["service"]) for run in record.get("runs", ()) if run.get("service")]
     return ", ".join(dict.fromkeys(names))

@@ -12,7 +12,7 @@ from typing import Any
 from speechlab._arguments import is_missing
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab._untrusted import find_inside, is_suffix
+from speechlab._untrusted import find_path_inside, is_suffix
 from speechlab.audio import AudioClip, detect_format
 from speechlab.errors import AudioError
 
@@ -103,7 +103,7 @@ def _copy_recording(
     return target.name
 
 
-def name_copies(
+def replace_with_copies(
     frame: pd.DataFrame, table: pd.DataFrame, places: Mapping[str, pd.Series[str]], *, rows: bool
 ) -> pd.DataFrame:
     """Return rows of a report, or their segments, with the recordings in the folder instead of the original ones."""
@@ -125,7 +125,7 @@ def name_copies(
     return frame.assign(file=paths)
 
 
-def find_recordings(frame: pd.DataFrame, folder: Path, outside: list[str]) -> pd.DataFrame:
+def resolve_recording_paths(frame: pd.DataFrame, folder: Path, outside: list[str]) -> pd.DataFrame:
     """Return a table of a saved report with the current paths of its recordings.
 
     A path outside the folder is left out, and added to ``outside``: the folder may be a stranger's, and whoever saves
@@ -135,14 +135,14 @@ def find_recordings(frame: pd.DataFrame, folder: Path, outside: list[str]) -> pd
         cells: list[Any] = frame[column].tolist()
         for number, cell in enumerate(cells):
             if isinstance(cell, str):
-                path = find_inside(folder, cell)
+                path = find_path_inside(folder, cell)
                 cells[number] = None if path is None else str(path)
                 if path is None:
                     outside.append(cell)
         frame[column] = pd.Series(cells, index=frame.index, dtype=frame[column].dtype)
     if "file" in frame.columns:  # names of segments' recordings, which are read by nobody
         files = [
-            str(path) if (path := find_inside(folder, cell)) and path.is_file() else cell
+            str(path) if (path := find_path_inside(folder, cell)) and path.is_file() else cell
             for cell in frame["file"]
         ]
         frame["file"] = pd.Series(files, index=frame.index, dtype=frame["file"].dtype)

@@ -27,14 +27,14 @@ def join_names(names: Sequence[object], last: str = "and", most: int = _MAX_NAME
     return f" {last} ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else "".join(quoted)
 
 
-def begin_sentence(words: str, names: Sequence[object] = ()) -> str:
+def capitalize_unless_name(words: str, names: Sequence[object] = ()) -> str:
     """Return words as the beginning of a sentence; a name that they begin with stays as it is."""
     if any(words.startswith((str(name), quote_name(name))) for name in names):
         return words
     return f"{words[:1].upper()}{words[1:]}"
 
 
-def fit_clauses(clauses: Sequence[str], most: int = LINE_WORDS) -> str:
+def join_fitting_clauses(clauses: Sequence[str], most: int = LINE_WORDS) -> str:
     """Return the first of some clauses, and as many of the others, in their order, as the words allow."""
     kept: list[str] = []
     for clause in filter(None, clauses):

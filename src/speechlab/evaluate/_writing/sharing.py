@@ -124,7 +124,7 @@ class ShareableContents(Contents):
                 return
             sounds = {
                 name: module.Audio(str(path), caption=caption)
-                for name, path, caption in _write_clips(self.table, Path(place), clips)
+                for name, path, caption in _write_worst_clips(self.table, Path(place), clips)
             }
             run.log({**metrics, **sounds})
             artifact = module.Artifact(
@@ -184,7 +184,7 @@ def collect_metrics(summary: pd.DataFrame) -> dict[str, float]:
     return metrics
 
 
-def _write_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
+def _write_worst_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
     """Rows with their sound as WAV, the worst first: a name, the file, and its texts."""
     column = next((name for name in SOUNDS if name in table.columns), None)
     if column is None:

@@ -91,7 +91,7 @@ class Pairs:
                 continue
             else:
                 (recognized,) = self.preparation.to_canonical([alike])
-            tokens, old, new = map(self.preparation.cut, (first, second, recognized))
+            tokens, old, new = map(self.preparation.tokenize_canonical, (first, second, recognized))
             gain = Levenshtein.distance(tokens, old) - Levenshtein.distance(tokens, new)
             if gain > 0:
                 self._recognized[row], self.uncertain_errors[row] = recognized, gain
@@ -151,12 +151,14 @@ class Pairs:
     @property
     def tokens(self) -> tuple[list[Tokens], list[Tokens]]:
         """Tokens of each reference and of each hypothesis."""
-        return list(map(self.preparation.cut, self._said)), list(map(self.preparation.cut, self._recognized))
+        return list(map(self.preparation.tokenize_canonical, self._said)), list(
+            map(self.preparation.tokenize_canonical, self._recognized)
+        )
 
     @cached_property
     def _edits_and_tallies(self) -> tuple[list[Editops | None], NDArray[np.int64]]:
         """The cheapest edits of each pair, and their counts; None for the edits of equal texts."""
-        cut, editops = self.preparation.cut, Levenshtein.editops
+        cut, editops = self.preparation.tokenize_canonical, Levenshtein.editops
         all_edits: list[Editops | None] = []
         columns: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
         keep = all_edits.append

@@ -43,7 +43,7 @@ def to_normalizer(function: Callable[[str], str]) -> Normalizer:
     return Normalizer("custom", 0, (Step("custom", function),))
 
 
-def add_variants(
+def build_variant_normalizer(
     normalize: Callable[[str], str], groups: Iterable[Iterable[str]]
 ) -> tuple[Callable[[str], str], str]:
     """Return a function that also writes the words of each group as the first of them, and a hash of the groups."""
@@ -217,17 +217,17 @@ class Preparation:
             fields["pypinyin"] = find_installed_version("pypinyin")
         return "|".join(f"{key}:{value or 'none'}" for key, value in fields.items())
 
-    def cut(self, canonical: str) -> Tokens:
+    def tokenize_canonical(self, canonical: str) -> Tokens:
         """Cut a canonical text into tokens."""
         return canonical if self.unit in {"char", "reading"} else canonical.split()
 
     def tokenize(self, text: str) -> Tokens:
         """Normalize a text and cut it into tokens."""
-        return self.split(self.normalize(text))
+        return self.tokenize_normalized(self.normalize(text))
 
-    def split(self, normalized: str) -> Tokens:
+    def tokenize_normalized(self, normalized: str) -> Tokens:
         """Cut a normalized text into tokens."""
-        return self.cut(*self.to_canonical([normalized]))
+        return self.tokenize_canonical(*self.to_canonical([normalized]))
 
 
 def build_preparation(
@@ -257,7 +257,7 @@ def build_preparation(
         )
         raise InvalidRequestError(message, parameter="unit")
     function, name = _resolve_normalizer(unit, code, normalize)
-    function, marked = add_variants(function, variants)
+    function, marked = build_variant_normalizer(function, variants)
     merged = merge_compounds and unit == "word"
     return Preparation(unit, code, function, name, marked, merged)  # type: ignore[arg-type]  # the unit is checked above
 
@@ -297,11 +297,11 @@ def _resolve_normalizer(
     # With a hash of its code and values, because all lambdas have the same name.
     inner = normalize.func if isinstance(normalize, partial) else normalize
     name = str(getattr(inner, "__qualname__", type(inner).__qualname__)).replace("|", "/")
-    return _wrap_normalizer(normalize), f"custom:{name}#{hash_function(normalize)}"
+    return _wrap_normalizer_with_check(normalize), f"custom:{name}#{hash_function(normalize)}"
 
 
-def _wrap_normalizer(function: Callable[[str], str]) -> Callable[[str], str]:
-    def call_normalizer(text: str) -> str:
+def _wrap_normalizer_with_check(function: Callable[[str], str]) -> Callable[[str], str]:
+    def normalize_and_check_text(text: str) -> str:
         after: object = function(text)
         if not isinstance(after, str):
             message = (
@@ -311,7 +311,7 @@ def _wrap_normalizer(function: Callable[[str], str]) -> Callable[[str], str]:
             raise InvalidRequestError(message, parameter="normalize")
         return after
 
-    return call_normalizer
+    return normalize_and_check_text
 
 
 def _is_auto(normalize: object) -> bool:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _CONTEXT_LENGTH = 20  # characters of context: longer than a word, shorter than a long text
 
 
-def classify_chinese(
+def classify_chinese_differences(
     written: tuple[str, str], one: str, other: str
 ) -> Iterator[tuple[DifferenceClass, Span]]:
     """Yield the differing parts of two normalized texts with their classes."""
@@ -46,15 +46,15 @@ def classify_chinese(
         ):
             yield "notation", run
             continue
-        ways = _list_reading_pairs(one, other, run)
+        ways = _list_syllable_pairs(one, other, run)
         if i1 - i0 != j1 - j0:
-            yield _classify_reading_pairs(ways), run
+            yield _classify_syllable_pairs(ways), run
             continue
         # Both sides have as many characters, and each pair of them has a class.
         kinds = [
             "homophone"
             if _is_particle_pair(one, i0 + step, other, j0 + step)
-            else _classify_reading_pairs(
+            else _classify_syllable_pairs(
                 (reference[step : step + 1], hypothesis[step : step + 1]) for reference, hypothesis in ways
             )
             for step in range(i1 - i0)
@@ -127,12 +127,12 @@ def _is_form_difference(form: _Form, one: str, other: str, run: Span) -> bool:
     """Return whether a run is the difference of two forms, which may begin or end alike (摄氏度/度)."""
     if form.before not in one[max(0, run[0] - _LOOK_BACK) : run[0]]:
         return False
-    return _is_replacement(form.one, form.other, one, other, run) or _is_replacement(
+    return _is_form_to_form_change(form.one, form.other, one, other, run) or _is_form_to_form_change(
         form.other, form.one, one, other, run
     )
 
 
-def _is_replacement(a: str, b: str, one: str, other: str, run: Span) -> bool:
+def _is_form_to_form_change(a: str, b: str, one: str, other: str, run: Span) -> bool:
     """Return whether a run turns one form into the other; what both begin or end with is outside of the run."""
     start, end, j0, j1 = run
     old, new = one[start:end], other[j0:j1]
@@ -166,7 +166,7 @@ def _is_particle_pair(one: str, place: int, other: str, there: int) -> bool:
     return "\u4e00" <= before <= "\u9fff" and before not in _NO_VERB and behind not in {"到", "了"}
 
 
-def _list_reading_pairs(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _list_syllable_pairs(one: str, other: str, run: Span) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     """The syllables of both sides of a run: in their own texts, each in the place of the other, and both alone."""
     i0, i1, j0, j1 = run
     old, new = one[i0:i1], other[j0:j1]
@@ -176,14 +176,14 @@ def _list_reading_pairs(one: str, other: str, run: Span) -> list[tuple[tuple[str
     readings = [(our_syllables[i0:i1], their_syllables[j0:j1])]
     if readings[0][0] != readings[0][1]:
         readings += [
-            (our_syllables[i0:i1], _pronounce_in_place(one, i0, i1, new)),
-            (_pronounce_in_place(other, j0, j1, old), their_syllables[j0:j1]),
+            (our_syllables[i0:i1], _pronounce_part_in_context(one, i0, i1, new)),
+            (_pronounce_part_in_context(other, j0, j1, old), their_syllables[j0:j1]),
             (_to_syllables(old), _to_syllables(new)),
         ]
     return readings
 
 
-def _classify_reading_pairs(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
+def _classify_syllable_pairs(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...]]]) -> DifferenceClass:
     ways = list(ways)
     if any(reference == hypothesis for reference, hypothesis in ways):
         return "homophone"
@@ -192,7 +192,7 @@ def _classify_reading_pairs(ways: Iterable[tuple[tuple[str, ...], tuple[str, ...
     return "recognition"
 
 
-def _pronounce_in_place(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
+def _pronounce_part_in_context(text: str, start: int, end: int, part: str) -> tuple[str, ...]:
     """Return the readings of characters in the place of others, in this context."""
     before = text[max(0, start - _CONTEXT_LENGTH) : start]
     return _to_syllables(before + part + text[end : end + _CONTEXT_LENGTH])[

@@ -9,23 +9,23 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab._arguments import check_text
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._differences.chinese import classify_chinese
+from speechlab.metrics._differences.chinese import classify_chinese_differences
 from speechlab.metrics._differences.differences import (
     CLASSES,
     DifferenceClass,
     TextComparison,
-    apply_notation,
+    build_differences_and_tolerant_text,
 )
 from speechlab.metrics._differences.english_classes import compare_english
-from speechlab.metrics._differences.japanese import classify_japanese
+from speechlab.metrics._differences.japanese import classify_japanese_differences
 from speechlab.metrics._differences.japanese_readings import find_nearest_reading
 from speechlab.text import language_code, normalizer
 
-_CLASSIFIERS = {"ja": classify_japanese, "zh": classify_chinese}
+_CLASSIFIERS = {"ja": classify_japanese_differences, "zh": classify_chinese_differences}
 _PACKAGES = {"ja": "pyopenjtalk", "zh": "pypinyin"}
 
 
-def has_classes(language: str | None) -> bool:
+def has_difference_classes(language: str | None) -> bool:
     """Whether differences in a language have classes, and the package with its pronunciations is installed."""
     return language in CLASSES and (language not in _PACKAGES or find_spec(_PACKAGES[language]) is not None)
 
@@ -94,6 +94,6 @@ def compare_normalized(
         ]
     else:
         classified = list(_CLASSIFIERS[language]((reference, hypothesis), one, other))
-    differences, tolerant = apply_notation(one, other, classified)
+    differences, tolerant = build_differences_and_tolerant_text(one, other, classified)
     errors = Levenshtein.distance(one, tolerant)
     return TextComparison(one, other, tolerant, differences, errors, tuple(classified))

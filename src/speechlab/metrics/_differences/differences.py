@@ -86,7 +86,7 @@ class TextComparison:
         return build_table(self.differences, types)
 
 
-def apply_notation(
+def build_differences_and_tolerant_text(
     reference: str, hypothesis: str, parts: Iterable[tuple[DifferenceClass, Span]], blank: str = ""
 ) -> tuple[tuple[Difference, ...], str]:
     """Return the differences, and the hypothesis with the reference's notation, with blanks around it."""
@@ -95,10 +95,10 @@ def apply_notation(
         Difference(kind, reference[i0:i1], hypothesis[j0:j1], i0) for kind, (i0, i1, j0, j1) in parts
     ]
 
-    def choose(kind: DifferenceClass, old: str, _new: str) -> str | None:
+    def choose_reference_notation(kind: DifferenceClass, old: str, _new: str) -> str | None:
         return f"{blank}{old}{blank}" if kind in HARMLESS_CLASSES else None
 
-    return tuple(differences), _replace_chosen_parts(reference, hypothesis, parts, choose)
+    return tuple(differences), _replace_chosen_parts(reference, hypothesis, parts, choose_reference_notation)
 
 
 def _replace_chosen_parts(
@@ -117,7 +117,7 @@ def _replace_chosen_parts(
     return "".join(written) + hypothesis[copied:]
 
 
-def span_between(reference: str, hypothesis: str) -> Span:
+def find_differing_span(reference: str, hypothesis: str) -> Span:
     """Return the part between the words with which both texts begin and end."""
     ours, theirs = ([word.span() for word in re.finditer(r"\S+", text)] for text in (reference, hypothesis))
     before = behind = 0

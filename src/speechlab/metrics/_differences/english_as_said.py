@@ -237,7 +237,7 @@ def _compile_rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str
 
 
 @lru_cache(maxsize=8_192)
-def _to_american(word: str) -> str:
+def _to_american_spelling(word: str) -> str:
     """Return the American spelling of a word, by the table of Whisper's normalizer."""
     if word == "ok":
         return "okay"
@@ -317,14 +317,14 @@ class SpokenText:
         if _PLAIN.fullmatch(text):
             letters = _WORD.findall(text.lower())
             if _RULE_WORDS.isdisjoint(letters):
-                self.words = list(map(_to_american, letters))
+                self.words = list(map(_to_american_spelling, letters))
                 return
         self.plain = False
         traced = TextWithOrigins(text, _normalize_character)
         for pattern, new in _compile_rules():
             traced.substitute(pattern, new)
         tokens = traced.list_words()
-        self.words = [_to_american(word) for word, _ in tokens]
+        self.words = [_to_american_spelling(word) for word, _ in tokens]
         self._tokens = [place for _, place in tokens]
 
     def locate_words(self, start: int, end: int) -> tuple[int, int]:

@@ -29,12 +29,12 @@ from speechlab.metrics._differences.differences import (
     DifferenceClass,
     Span,
     TextComparison,
-    apply_notation,
-    span_between,
+    build_differences_and_tolerant_text,
+    find_differing_span,
 )
 from speechlab.metrics._differences.english_as_said import MONTHS, SpokenText
 from speechlab.metrics._differences.english_number_words import IN_WORDS
-from speechlab.metrics._differences.english_spellings import respell
+from speechlab.metrics._differences.english_spellings import to_american_by_rules
 from speechlab.text import find_differing_runs, normalizer, words
 
 _MOST_READINGS = 96  # combinations of the readings of several words
@@ -42,14 +42,14 @@ _MOST_READINGS = 96  # combinations of the readings of several words
 FILLERS = frozenset(words("uh um er erm uhm umm uhh hm hmm hmmm mm mmm mhm ehm"))
 
 
-def _read_table(section: str) -> dict[str, tuple[str, ...]]:
+def _read_readings_section(section: str) -> dict[str, tuple[str, ...]]:
     """Return a section of the table with lines such as ``vs: versus; against``; blanks in a reading do not count."""
     text = (files(__package__) / "english_readings.txt").read_text(encoding="utf-8")
     lines = text.split(f"# {section}\n")[1].split("#")[0].replace(" ", "").splitlines()
     return {name: tuple(readings.split(";")) for name, _, readings in (line.partition(":") for line in lines)}
 
 
-_UNITS = _read_table("behind a figure")
+_UNITS = _read_readings_section("behind a figure")
 _TENS = ("", "x", "xx", "xxx", "xl", "l")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 _ROMAN = {
@@ -57,7 +57,7 @@ _ROMAN = {
     for value, (tens, digits) in enumerate(product(_TENS, _ONES))
     if len(tens + digits) > 1 and tens + digits != "xl"  # a size
 }
-_WORDS = _read_table("anywhere") | _ROMAN
+_WORDS = _read_readings_section("anywhere") | _ROMAN
 # Signs that need not be read.
 SILENT = frozenset({"~", "/", "″"})
 _BETWEEN = frozenset({"~", "/", "degrees", "square", "cubic", "sq", "squared"})
@@ -65,7 +65,7 @@ _DATE = re.compile(r"(\d{1,2})/(\d{1,2})(?:/(\d\d(?:\d\d)?))?")
 _FRACTION = re.compile(r"(\d+)/(\d+)")
 
 
-def is_behind_figure(words: Sequence[str]) -> bool:
+def has_figure_at_end(words: Sequence[str]) -> bool:
     """Return whether a word behind these may be a unit."""
     for word in reversed(words):
         if word not in _BETWEEN:
@@ -76,7 +76,7 @@ def is_behind_figure(words: Sequence[str]) -> bool:
 def list_readings(words: Sequence[str], *, figure: bool) -> frozenset[str]:
     """Return the ways to read words, without blanks."""
     if len(words) == 1 and words[0].isalpha() and words[0] not in _WORDS and words[0] not in _UNITS:
-        return frozenset((words[0], respell(words[0])))
+        return frozenset((words[0], to_american_by_rules(words[0])))
     each = []
     for word in words:
         each.append((word, *_list_other_readings(word, figure=figure)))
@@ -104,7 +104,7 @@ def _list_other_readings(word: str, *, figure: bool) -> tuple[str, ...]:
     units = _UNITS.get(word, ()) if figure else ()
     if word[:1].isdigit() and word.endswith("s"):
         units += (f"{word[:-1]}seconds",)
-    spelled = respell(word)
+    spelled = to_american_by_rules(word)
     return (*units, *_WORDS.get(word, ()), *((spelled,) if spelled != word else ()))
 
 
@@ -152,7 +152,7 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
     swapped = hypothesis < reference
     reference_words, recognized = SpokenText(reference), SpokenText(hypothesis)
     sides = (recognized, reference_words) if swapped else (reference_words, recognized)
-    pieces = _find_differences(sides[0].words, sides[1].words)
+    pieces = _classify_differing_runs(sides[0].words, sides[1].words)
     if not (reference_words.plain and recognized.plain):
         pieces = _add_notation_differences(pieces, *sides)
     contracted = bool(_APOSTROPHES & set(reference + hypothesis))
@@ -173,13 +173,13 @@ def compare_english(reference: str, hypothesis: str, one: str, other: str) -> Te
             continue
         classified.append(("homophone" if sounds_alike else kind, span))
     if not classified and one != other:  # written in other words of the normalizer, such as OK and okay
-        classified.append(("notation", span_between(reference, hypothesis)))
+        classified.append(("notation", find_differing_span(reference, hypothesis)))
     parts = _join_overlapping_parts(classified)
-    differences, tolerant = apply_notation(reference, hypothesis, parts, " ")
+    differences, tolerant = build_differences_and_tolerant_text(reference, hypothesis, parts, " ")
     errors = _count_unforgiven_errors(differences, one, other, tolerant)
     if sum(difference.kind not in HARMLESS_CLASSES for difference in differences) > errors:
         # The normalizer makes parts of them alike (sam@mail.com is sam mail com).
-        differences, _ = apply_notation(
+        differences, _ = build_differences_and_tolerant_text(
             reference, hypothesis, _join_nearest_parts(parts, max(errors, 1)), " "
         )
     return TextComparison(reference, hypothesis, tolerant, differences, errors)
@@ -227,7 +227,7 @@ def _is_contraction_homophone(reference: str, hypothesis: str, span: Span) -> bo
     for pair in product(olds, news):
         text = "".join(pair)
         if _APOSTROPHES & set(text) and not any(map(str.isdecimal, text)):
-            old, new = (list_sounds(tuple(_CONTRACTED.findall(side.lower()))) for side in pair)
+            old, new = (list_pronunciations(tuple(_CONTRACTED.findall(side.lower()))) for side in pair)
             if not old.isdisjoint(new):
                 return True
     return False
@@ -282,15 +282,15 @@ def _count_unforgiven_errors(differences: Sequence[Difference], one: str, other:
     return errors
 
 
-def _find_differences(here: list[str], there: list[str]) -> Iterator[_Part]:
+def _classify_differing_runs(here: list[str], there: list[str]) -> Iterator[_Part]:
     for i0, i1, j0, j1 in find_differing_runs(here, there):
-        digit = any(is_behind_figure(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
-        for kind, (a, b), (c, d) in _classify_run(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
+        digit = any(has_figure_at_end(words[max(0, at - 3) : at]) for words, at in ((here, i0), (there, j0)))
+        for kind, (a, b), (c, d) in _classify_run_parts(tuple(here[i0:i1]), tuple(there[j0:j1]), digit):
             yield kind, (i0 + a, i0 + b), (j0 + c, j0 + d)
 
 
 @lru_cache(maxsize=16_384)
-def _classify_run(one: _Words, other: _Words, digit: bool) -> list[_Part]:
+def _classify_run_parts(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     """Return the classes of the parts of a run, with their ranges in both sides."""
     kind_of_all = _classify_part(one, other, digit)
     if kind_of_all != "recognition" or len(one) + len(other) <= 2 or max(len(one), len(other)) > _LONG:
@@ -300,7 +300,7 @@ def _classify_run(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     middle: list[_Part] = []
     (i1, j1) = (len(one) - m, len(other) - n)
     if i1 > i or j1 > j:
-        middle = _classify_words(one, other, (i, i1), (j, j1))
+        middle = _classify_word_by_word(one, other, (i, i1), (j, j1))
     turned = [
         (kind, (len(one) - b, len(one) - a), (len(other) - d, len(other) - c))
         for kind, (a, b), (c, d) in reversed(back)
@@ -308,7 +308,7 @@ def _classify_run(one: _Words, other: _Words, digit: bool) -> list[_Part]:
     return [*front, *middle, *turned]
 
 
-def _classify_words(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part]:
+def _classify_word_by_word(one: _Words, other: _Words, here: _Span, there: _Span) -> list[_Part]:
     """Word by word, if both sides have as many words; neighboring errors are one."""
     (i, i1), (j, j1) = here, there
     if i1 - i != j1 - j:
@@ -365,7 +365,9 @@ def _classify_part(one: _Words, other: _Words, digit: bool) -> DifferenceClass:
         return "recognition"  # 2/3 and 3/2 are no two forms of one date
     if not list_readings(one, figure=digit).isdisjoint(list_readings(other, figure=digit)):
         return "notation"
-    return "homophone" if not list_sounds(one).isdisjoint(list_sounds(other)) else "recognition"
+    return (
+        "homophone" if not list_pronunciations(one).isdisjoint(list_pronunciations(other)) else "recognition"
+    )
 
 
 _SIZES = sorted(
@@ -375,17 +377,17 @@ _SIZES = sorted(
 
 
 @cache
-def _load_dictionary() -> dict[str, list[str]]:
+def _load_pronunciations() -> dict[str, list[str]]:
     lines = lzma.decompress(_FILE.read_bytes()).decode().split("\n")[1:-1]
     return {word: sounds.split(" ") for word, _, sounds in (line.partition(" ") for line in lines)}
 
 
-def _find_sounds(word: str) -> list[str]:
+def _list_word_pronunciations(word: str) -> list[str]:
     """Return the pronunciations of a word, one letter for each phoneme, without stress; empty if it is unknown."""
-    sounds = _load_dictionary().get(word) or _load_dictionary().get(IN_WORDS.get(word, ""))
+    sounds = _load_pronunciations().get(word) or _load_pronunciations().get(IN_WORDS.get(word, ""))
     if sounds or not word.endswith(("'s", "'d")):
         return sounds or []
-    return [sound + _find_ending_sound(sound, word[-1]) for sound in _find_sounds(word[:-2])]
+    return [sound + _find_ending_sound(sound, word[-1]) for sound in _list_word_pronunciations(word[:-2])]
 
 
 def _find_ending_sound(sound: str, letter: str) -> str:
@@ -398,14 +400,16 @@ def _find_ending_sound(sound: str, letter: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def list_sounds(words: tuple[str, ...]) -> frozenset[str]:
+def list_pronunciations(words: tuple[str, ...]) -> frozenset[str]:
     """Return the pronunciations of words without a pause; empty if a word is unknown."""
     if len(words) == 1:
-        return frozenset(_find_sounds(words[0]))
+        return frozenset(_list_word_pronunciations(words[0]))
     joined: list[str] = []
     for word in words:
         if word.startswith("'") and joined:
             joined[-1] += word
         else:
             joined.append(word)
-    return frozenset(map("".join, islice(product(*map(_find_sounds, joined)), _MOST_PRONUNCIATIONS)))
+    return frozenset(
+        map("".join, islice(product(*map(_list_word_pronunciations, joined)), _MOST_PRONUNCIATIONS))
+    )

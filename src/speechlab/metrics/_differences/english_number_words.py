@@ -102,9 +102,9 @@ class _NumberReader:
         if word == "half" and self._peek_word(2) in _LARGE:  # half a million
             self._at += 2
             return _format_as_decimal(Fraction(_LARGE[self._take_word()], 2))
-        return self._parse_next_number()
+        return self._parse_large_number()
 
-    def _parse_next_number(self) -> str:
+    def _parse_large_number(self) -> str:
         """Return a number with its large parts in descending order, an ordinal, or a fraction."""
         total, limit = Fraction(0), 10**15
         begun = False
@@ -112,7 +112,7 @@ class _NumberReader:
             start = self._at
             if begun and self._peek_word() == "and":
                 self._at += 1
-            value, kind = self._parse_part()
+            value, kind = self._parse_number_part()
             if value is None or (begun and value >= limit):
                 self._at = start
                 break
@@ -131,7 +131,7 @@ class _NumberReader:
             return self._take_word()
         return _format_as_decimal(total)
 
-    def _parse_part(self) -> tuple[Fraction | None, str]:
+    def _parse_number_part(self) -> tuple[Fraction | None, str]:
         """Return the next number with at most one hundred and one larger multiplier."""
         small = self._parse_small_number()
         if small is None:

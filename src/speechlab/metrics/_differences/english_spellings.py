@@ -33,7 +33,7 @@ _RESPELLED = tuple(
 
 
 @lru_cache(maxsize=8_192)
-def respell(word: str) -> str:
+def to_american_by_rules(word: str) -> str:
     """Return the American spelling of a word by rules."""
     if len(word) > _LONGEST:
         return word

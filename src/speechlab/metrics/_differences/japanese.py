@@ -29,16 +29,16 @@ from rapidfuzz.distance import Levenshtein
 from speechlab.metrics._differences.japanese_readings import (
     KANJI,
     ONLY_KANJI,
-    is_alike_by_characters,
-    is_another_reading,
-    list_sounds,
+    is_homophone_by_characters,
+    is_kana_reading_of_other,
+    list_sound_keys,
 )
 from speechlab.text import (
     Morpheme,
     Normalizer,
     SpokenWord,
-    find_dictionary_entries,
     find_differing_runs,
+    list_dictionary_entries,
     normalizer,
     split_morphemes,
     split_spoken_words,
@@ -67,7 +67,7 @@ _V = re.compile("バ行([ァィェォ])")
 _B = dict(zip("ァィェォ", "バビベボ", strict=True))
 
 
-def is_same_form(old: str, new: str) -> bool:
+def is_notation_variant(old: str, new: str) -> bool:
     """Whether only variants of kanji, forms of one unit, or spellings of sounds from other languages differ."""
     return _to_standard_form(old) == _to_standard_form(new) or any(
         pattern.sub(form, full) == short
@@ -84,7 +84,7 @@ def _to_standard_form(text: str) -> str:
     return _V.sub(lambda found: _B[found[1]], text)
 
 
-def is_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) -> bool:
+def is_kana_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) -> bool:
     """Return whether kana are another word than the kanji on the other side, by the dictionary.
 
     Katakana are another word if the dictionary has them, and under none of the forms of the other side (以下/イカ).
@@ -97,7 +97,7 @@ def is_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) ->
             # イルカ is one word, and いるか two.
             in_katakana = len(words) == 1 < len(opposite) and _KATAKANA.fullmatch(words[0].surface)
             if in_katakana and any(
-                entry.part == "名詞" for entry in find_dictionary_entries(words[0].surface)
+                entry.part == "名詞" for entry in list_dictionary_entries(words[0].surface)
             ):
                 return True
             continue
@@ -108,7 +108,7 @@ def is_another_word(said: Sequence[Morpheme], recognized: Sequence[Morpheme]) ->
             return not any(
                 entry.part in {"助詞", "助動詞"}
                 for word in their_words
-                for entry in (word, *find_dictionary_entries(word.surface))
+                for entry in (word, *list_dictionary_entries(word.surface))
             )
         if (
             len(own_words) == 1
@@ -139,11 +139,11 @@ def _has_unrelated_forms(katakana: str, others: Sequence[Morpheme]) -> bool:
     """Return whether the dictionary has katakana as a word, and none of its forms is a form of the other side."""
     # コ for こ is another spelling, not another word.
     same = {katakana, katakana.translate(_TO_HIRAGANA)}
-    entries = find_dictionary_entries(katakana)
+    entries = list_dictionary_entries(katakana)
     forms = {form for entry in entries for form in ({entry.normal} - same | set(entry.groups))}
     theirs: set[str | int] = set()
     for word in others:
-        for entry in (word, *find_dictionary_entries(word.surface)):
+        for entry in (word, *list_dictionary_entries(word.surface)):
             theirs |= {entry.normal, *entry.groups}
     return bool(forms) and not forms & theirs
 
@@ -158,7 +158,7 @@ _APART = "・"  # the normalizer's separator of two numbers that would otherwise
 _REACH = 8  # times that a part is widened to whole words; more are rare
 
 
-def classify_japanese(
+def classify_japanese_differences(
     written: tuple[str, str], one: str, other: str
 ) -> Iterator[tuple[DifferenceClass, Span]]:
     """Yield the differing parts of two normalized texts with their classes."""
@@ -166,7 +166,7 @@ def classify_japanese(
     for reference_span, hypothesis_span in _find_differing_spans(first, second):
         kind = _classify_spans(first, second, reference_span, hypothesis_span)
         # Words may be cut in another way where the texts are one to the ear: 一つ|目 and ひと|つめ.
-        if kind == "recognition" and one.count(_APART) == other.count(_APART) and _is_one_sound(*written):
+        if kind == "recognition" and one.count(_APART) == other.count(_APART) and _has_same_reading(*written):
             kind = _classify_homophones(first, second, reference_span, hypothesis_span)
         yield kind, (*reference_span, *hypothesis_span)
 
@@ -179,7 +179,7 @@ class _Side:
         self._written = written
         # A text without cased letters is the same with and without case.
         caseless = written.lower() == written.upper() and text.lower() == text.upper()
-        cased = to_usual_kanji(text if caseless else _build_cased_normalizer()(written))
+        cased = to_usual_kanji(text if caseless else _build_case_keeping_normalizer()(written))
         # The reading of a Latin word depends on its case. A few letters change their length with their case.
         self._spoken_text = cased if len(cased) == len(text) else to_usual_kanji(text)
         self.words = split_morphemes(
@@ -203,7 +203,7 @@ class _Side:
     def _spoken_ends(self) -> list[int]:
         return [word.end for word in self._spoken]
 
-    def get_usual_kanji(self, start: int, end: int) -> str:
+    def get_part_in_usual_kanji(self, start: int, end: int) -> str:
         """Return a part of the text in usual kanji, for its reading."""
         return self._spoken_text[start:end]
 
@@ -212,7 +212,7 @@ class _Side:
         first, last = bisect_left(self._starts, start), bisect_right(self._starts, end)
         return [word for word in self.words[first:last] if word.end <= end]
 
-    def measure_reach(self, start: int, end: int) -> _Span:
+    def measure_word_overhang(self, start: int, end: int) -> _Span:
         """Return the number of characters before and after a part that belong to its spoken words."""
         first, last = bisect_right(self._spoken_ends, start), bisect_left(self._spoken_starts, end)
         inside = self._spoken[first:last]
@@ -227,7 +227,7 @@ class _Side:
 
 
 @cache
-def _build_cased_normalizer() -> Normalizer:
+def _build_case_keeping_normalizer() -> Normalizer:
     rules = normalizer("ja")
     return Normalizer(
         "ja-cased", rules.version, tuple(step for step in rules.steps if step.name != "lower case")
@@ -261,31 +261,37 @@ def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> Diff
     old, new = one.text[slice(*here)], other.text[slice(*there)]
     if not old or not new or old.count(_APART) != new.count(_APART):
         return "recognition"
-    if is_same_form(old, new):
+    if is_notation_variant(old, new):
         return "notation"
     sounds_alike = _is_homophone_in_context(one, other, here, there) or (
-        _pronounce_alone(one.get_usual_kanji(*here)) == _pronounce_alone(other.get_usual_kanji(*there))
+        _pronounce_alone(one.get_part_in_usual_kanji(*here))
+        == _pronounce_alone(other.get_part_in_usual_kanji(*there))
     )
     reference_words, hypothesis_words = one.list_words(*here), other.list_words(*there)
     # The dictionary reads adjacent digits as one number: 二三 as 23.
     numbers = _DIGITS.search(old) or _DIGITS.search(new)
     differing = [(old[a:b], new[c:d]) for a, b, c, d in find_differing_runs(old, new)]
-    one_form = _list_dictionary_forms(reference_words) == _list_dictionary_forms(hypothesis_words)
+    one_form = _list_forms_with_readings(reference_words) == _list_forms_with_readings(hypothesis_words)
     if not numbers and (one_form or _FINAL_MARK.sub("", old) == _FINAL_MARK.sub("", new)):
         all_kana = all(_KANA_ONLY.fullmatch(a) and _KANA_ONLY.fullmatch(b) for a, b in differing)
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
         return "recognition" if all_kana and not sounds_alike and not loanwords else "notation"
     if not sounds_alike:
-        if is_another_reading(reference_words, hypothesis_words):
+        if is_kana_reading_of_other(reference_words, hypothesis_words):
             return "notation"
-        sounds = _pronounce_alone(one.get_usual_kanji(*here)), _pronounce_alone(other.get_usual_kanji(*there))
-        ours, theirs = map(list_sounds, (reference_words, hypothesis_words), sounds)
-        if ours.isdisjoint(theirs) and not is_alike_by_characters(reference_words, hypothesis_words, sounds):
+        sounds = (
+            _pronounce_alone(one.get_part_in_usual_kanji(*here)),
+            _pronounce_alone(other.get_part_in_usual_kanji(*there)),
+        )
+        ours, theirs = map(list_sound_keys, (reference_words, hypothesis_words), sounds)
+        if ours.isdisjoint(theirs) and not is_homophone_by_characters(
+            reference_words, hypothesis_words, sounds
+        ):
             return "recognition"
     return _classify_homophones(one, other, here, there)
 
 
-def _is_one_sound(written: str, other: str) -> bool:
+def _has_same_reading(written: str, other: str) -> bool:
     return to_reading_key(written) == to_reading_key(other)
 
 
@@ -298,7 +304,7 @@ def _classify_homophones(one: _Side, other: _Side, here: _Span, there: _Span) ->
     )
     return (
         "notation"
-        if in_kana and not is_another_word(one.list_words(*here), other.list_words(*there))
+        if in_kana and not is_kana_another_word(one.list_words(*here), other.list_words(*there))
         else "homophone"
     )
 
@@ -315,7 +321,7 @@ def _is_homophone_in_context(one: _Side, other: _Side, here: _Span, there: _Span
     """
     (i0, i1), (j0, j1) = here, there
     for _ in range(_REACH):
-        (a, b), (c, d) = one.measure_reach(i0, i1), other.measure_reach(j0, j1)
+        (a, b), (c, d) = one.measure_word_overhang(i0, i1), other.measure_word_overhang(j0, j1)
         before, behind = max(a, c), max(b, d)
         if not before and not behind:
             sound = one.pronounce(i0, i1)
@@ -328,6 +334,6 @@ def _is_homophone_in_context(one: _Side, other: _Side, here: _Span, there: _Span
     return False
 
 
-def _list_dictionary_forms(words: Sequence[Morpheme]) -> list[str]:
+def _list_forms_with_readings(words: Sequence[Morpheme]) -> list[str]:
     """Dictionary forms, with the reading for inflected words, because the form alone hides 行く/行け."""
     return [f"{word.normal}/{word.reading}" if word.inflected else word.normal for word in words]

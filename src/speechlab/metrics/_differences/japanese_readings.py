@@ -15,8 +15,8 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab.text import (
     Morpheme,
-    find_dictionary_entries,
     find_on_reading,
+    list_dictionary_entries,
     split_morphemes,
     to_kana_key,
     to_reading_key,
@@ -35,24 +35,24 @@ _DIGIT = re.compile("[零一二三四五六七八九十百千万億兆]")
 _TEN = re.compile("ジュッ|ジッ")
 
 
-def is_another_reading(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
+def is_kana_reading_of_other(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
     """Return whether one side is in kana and is a reading that the dictionary has for the words of the other."""
     for words, kana in ((said, other), (other, said)):
         text = "".join(word.surface for word in kana)
         if not _KANA.fullmatch(text) or not any(KANJI.search(word.surface) for word in words):
             continue
-        if _to_comparison_key(text) in _build_keys(_list_entry_readings(word) for word in words):
+        if _to_comparison_key(text) in _build_reading_keys(_list_morpheme_readings(word) for word in words):
             return True
     return False
 
 
-def _list_entry_readings(word: Morpheme) -> list[str]:
+def _list_morpheme_readings(word: Morpheme) -> list[str]:
     if _KANA.fullmatch(word.surface):
         return [word.surface]
-    return [word.reading, *dict.fromkeys(entry.reading for entry in find_dictionary_entries(word.surface))]
+    return [word.reading, *dict.fromkeys(entry.reading for entry in list_dictionary_entries(word.surface))]
 
 
-def list_sounds(words: Sequence[Morpheme], sound: str) -> set[str]:
+def list_sound_keys(words: Sequence[Morpheme], sound: str) -> set[str]:
     """Return the sound of words by OpenJTalk, and by Sudachi if they are kanji without numbers."""
     text = "".join(word.surface for word in words)
     if not ONLY_KANJI.fullmatch(text) or _DIGIT.search(text):
@@ -60,11 +60,11 @@ def list_sounds(words: Sequence[Morpheme], sound: str) -> set[str]:
     return {_to_comparison_key(sound), _to_comparison_key("".join(word.reading for word in words))}
 
 
-def is_alike_by_characters(
+def is_homophone_by_characters(
     one: Sequence[Morpheme], other: Sequence[Morpheme], sounds: tuple[str, str]
 ) -> bool:
     """Return whether a word that no dictionary has is the other one if its characters are read one by one."""
-    ours, theirs = map(_list_unknown_readings, (one, other))
+    ours, theirs = map(_list_unknown_word_readings, (one, other))
     if ours and theirs:
         return not ours.isdisjoint(theirs)
     usual_sounds = [
@@ -74,20 +74,22 @@ def is_alike_by_characters(
     return not ours.isdisjoint(usual_sounds[1]) or not theirs.isdisjoint(usual_sounds[0])
 
 
-def _list_unknown_readings(words: Sequence[Morpheme]) -> set[str]:
+def _list_unknown_word_readings(words: Sequence[Morpheme]) -> set[str]:
     """Return the readings of the words and characters of what is no word of a dictionary; none for a word."""
     text = "".join(word.surface for word in words)
-    if len(text) > _LONGEST or not ONLY_KANJI.fullmatch(text) or find_dictionary_entries(text):
+    if len(text) > _LONGEST or not ONLY_KANJI.fullmatch(text) or list_dictionary_entries(text):
         return set()
     if re.search("[一二三四五六七八九]", text) or not KANJI.search(text):  # 月八日 is a number
         return set()
-    return _build_keys(map(_list_character_readings, text)) | _build_keys(map(_list_entry_readings, words))
+    return _build_reading_keys(map(_list_character_readings, text)) | _build_reading_keys(
+        map(_list_morpheme_readings, words)
+    )
 
 
 @lru_cache(maxsize=8_192)
 def _list_character_readings(character: str) -> tuple[str, ...]:
     """Return the readings of a kanji as a word of its own, as a prefix or as a suffix, without those of verbs."""
-    readings = [entry.reading for entry in find_dictionary_entries(character) if not entry.inflected]
+    readings = [entry.reading for entry in list_dictionary_entries(character) if not entry.inflected]
     return tuple(dict.fromkeys(filter(None, [*readings, find_on_reading(character)])))
 
 
@@ -95,14 +97,14 @@ def _list_character_readings(character: str) -> tuple[str, ...]:
 def find_nearest_reading(said: str, recognized: str) -> str:
     """Return the reading of recognized kanji that is nearest to what was said; empty if there is only one."""
     words = split_morphemes(recognized)
-    sounds = list_sounds(words, to_reading_key(recognized)) | _list_unknown_readings(words)
+    sounds = list_sound_keys(words, to_reading_key(recognized)) | _list_unknown_word_readings(words)
     if len(sounds) < 2:
         return ""
     reading = to_reading_key(said)
     return min(sorted(sounds), key=lambda sound: Levenshtein.distance(reading, sound))
 
 
-def _build_keys(readings: Iterable[Sequence[str]]) -> set[str]:
+def _build_reading_keys(readings: Iterable[Sequence[str]]) -> set[str]:
     return {
         _to_comparison_key("".join(combination))
         for combination in islice(product(*readings), _MAX_COMBINATIONS)

@@ -16,7 +16,12 @@ from speechlab.display import format_count
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import build_preparation
-from speechlab.metrics._rates.tables import Scorable, describe_difference, join_signatures, to_scored_table
+from speechlab.metrics._rates.tables import (
+    Scorable,
+    describe_signature_difference,
+    join_signatures,
+    to_scored_table,
+)
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
 from speechlab.metrics._statistics.mapsswe import (
     Places,
@@ -233,13 +238,13 @@ def compare(
         if len(scored_a) < 2:
             message = f"there is nothing to compare among {len(scored_a)} systems; give two or more"
             raise InvalidRequestError(message, parameter="scored_a")
-        return judge(compare_pairs(scored_a, on, bootstrap, how), level=level)
+        return judge(compare_all_pairs(scored_a, on, bootstrap, how), level=level)
     first = _prepare_system(to_scored_table(scored_a, None, how, "scored_a"), on, "scored_a", bootstrap)
     second = _prepare_system(to_scored_table(scored_b, None, how, "scored_b"), on, "scored_b", None)  # type: ignore[arg-type]  # None is refused there
     return _compare_systems(first, second, name_pair, bootstrap)
 
 
-def compare_pairs(
+def compare_all_pairs(
     systems: Mapping[str, Scorable], on: str | Sequence[str] | None, bootstrap: Bootstrap, how: dict[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the rows of all pairs of systems, the one with the smallest corrected p-value first."""
@@ -278,14 +283,16 @@ class _System:
         """Errors by place in each row; None if a row is too long for the matched-pair test."""
 
         @cache
-        def count_row_errors(unit: str, reference: str, hypothesis: str) -> Places:
+        def count_row_errors_by_place(unit: str, reference: str, hypothesis: str) -> Places:
             if not unit:  # a row without scores
                 return ()
-            split = build_preparation(unit, None, None).split
+            split = build_preparation(unit, None, None).tokenize_normalized
             return count_errors_by_place(split(reference), split(hypothesis))
 
         try:
-            return list(map(count_row_errors, *(self.texts[name].tolist() for name in ("unit", *_TEXTS))))
+            return list(
+                map(count_row_errors_by_place, *(self.texts[name].tolist() for name in ("unit", *_TEXTS)))
+            )
         except InvalidRequestError:
             return None
 
@@ -386,7 +393,7 @@ def _collect_matching_signatures(
     """Return the signatures; refuses rows that were scored in different ways or have different references."""
     signatures = {*zip(one.texts["signature"][here], other.texts["signature"][there], strict=True)}
     if unlike := sorted((a, b) for a, b in signatures if a != b):
-        difference = describe_difference(*unlike[0])
+        difference = describe_signature_difference(*unlike[0])
         message = f"the two systems were scored in different ways: {difference}; score both alike"
         raise InvalidRequestError(message, parameter="signature")
     differ = np.flatnonzero(one.texts[_TEXTS[0]][here] != other.texts[_TEXTS[0]][there])

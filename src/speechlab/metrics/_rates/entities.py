@@ -13,8 +13,8 @@ from speechlab._arguments import is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.units import Preparation, build_preparation, choose_unit
-from speechlab.metrics._columns import PRECISION_RECALL, RATE, build_table, compute_precision_recall
-from speechlab.metrics._differences.compare import classify_differences, has_classes
+from speechlab.metrics._columns import PRECISION_RECALL, RATE, build_table, compute_precision_recall_f1
+from speechlab.metrics._differences.compare import classify_differences, has_difference_classes
 from speechlab.metrics._rates.score import group_by_language
 from speechlab.metrics._rates.tables import join_signatures
 from speechlab.metrics._statistics.bootstrap import Bootstrap
@@ -123,7 +123,7 @@ def entity_scores(
         of_kind = np.array([of_row.get(kind, [0] * 7) for of_row in counts], dtype=np.int64).reshape(-1, 7)
         sums = dict(zip(_COUNTS, map(int, of_kind.sum(axis=0)), strict=True))
         hits, misses, added = sums["hits"], sums["misses"], sums["insertions"]
-        figures = within.compute_rate(of_kind[:, 5], of_kind[:, 6]) | compute_precision_recall(
+        figures = within.compute_rate_figures(of_kind[:, 5], of_kind[:, 6]) | compute_precision_recall_f1(
             hits, hits + misses, hits + added
         )
         class_rows.append({"class": kind, **sums, **figures, "signature": signature})
@@ -162,7 +162,7 @@ def _count_entities(
     tolerant: bool,
 ) -> dict[str, NDArray[np.int64]]:
     """Return the counts of each class in one pair of texts, in the order of ``_COUNTS``."""
-    if tolerant and has_classes(way.language):
+    if tolerant and has_difference_classes(way.language):
         recognized = classify_differences(said, recognized, str(way.language)).tolerant
     alignment = Alignment(way.tokenize(said), way.tokenize(recognized), way.separator)
     misplaced, before = Counter[int](), Counter[int]()

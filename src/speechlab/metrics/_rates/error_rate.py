@@ -27,7 +27,7 @@ from speechlab.metrics._alignment.units import (
     build_preparation,
     warn_if_unspaced,
 )
-from speechlab.metrics._inputs import Groups, to_pairs
+from speechlab.metrics._inputs import Groups, to_text_pairs
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 
 if TYPE_CHECKING:
@@ -386,7 +386,9 @@ def error_rate(
     """
     preparation = build_preparation(unit, language, normalize, variants, merge_compounds=merge_compounds)
     remedy = "leave such pairs out, or use speechlab.metrics.score, which skips missing values"
-    reference_texts, hypothesis_texts, rows = to_pairs(references, hypotheses, reference, hypothesis, remedy)
+    reference_texts, hypothesis_texts, rows = to_text_pairs(
+        references, hypotheses, reference, hypothesis, remedy
+    )
     if unit == "word" and language is None and str(normalize) == "auto":
         warn_if_unspaced(reference_texts, "use unit='char' and name the language, as in language='ja'")
     return ErrorRate(reference_texts, hypothesis_texts, preparation, rows)

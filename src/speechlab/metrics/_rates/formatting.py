@@ -28,7 +28,13 @@ from rapidfuzz.distance import Levenshtein
 from speechlab.metrics._alignment.alignment import Alignment
 from speechlab.metrics._alignment.pairs import locate_tokens
 from speechlab.metrics._alignment.units import Preparation, build_preparation, choose_unit
-from speechlab.metrics._columns import COUNTS, PRECISION_RECALL, RATE, build_table, compute_precision_recall
+from speechlab.metrics._columns import (
+    COUNTS,
+    PRECISION_RECALL,
+    RATE,
+    build_table,
+    compute_precision_recall_f1,
+)
 from speechlab.metrics._rates.score import group_by_language
 from speechlab.metrics._statistics.bootstrap import Bootstrap
 
@@ -116,10 +122,10 @@ def formatting_rates(
         how = {"utterances": len(tallies_of), "signature": preparation.build_signature()}
         for kind in KINDS:
             counts = np.array([tallies[kind] for tallies in tallies_of], dtype=np.int64).reshape(-1, 4)
-            figures = within.compute_rate_of_counts(counts)
+            figures = within.compute_figures_of_counts(counts)
             in_hypothesis = figures["reference_length"] - figures["deletions"] + figures["insertions"]
             sizes = {"in_reference": figures["reference_length"], "in_hypothesis": in_hypothesis}
-            shares = compute_precision_recall(figures["hits"], *sizes.values())
+            shares = compute_precision_recall_f1(figures["hits"], *sizes.values())
             rows.append({"language": code, "kind": kind, **how, **figures, **sizes, **shares})
     return build_table(rows, _TYPES)
 

@@ -13,7 +13,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import build_preparation
-from speechlab.metrics._columns import COUNTS, RATE, build_table, compute_precision_recall
+from speechlab.metrics._columns import COUNTS, RATE, build_table, compute_precision_recall_f1
 from speechlab.metrics._inputs import Groups, to_texts
 from speechlab.metrics._rates.tables import (
     Scorable,
@@ -86,7 +86,7 @@ def hotword_scores(
     aliases = _resolve_aliases(hotwords)
     signature = join_table_signatures(table[table["errors"].notna()])
     in_reference, in_hypothesis, hits = Counter[str](), Counter[str](), Counter[str]()
-    for said_words, heard_words in _count_occurrences(table, aliases):
+    for said_words, heard_words in _count_occurrences_by_row(table, aliases):
         in_reference.update(said_words)
         in_hypothesis.update(heard_words)
         hits.update(said_words & heard_words)
@@ -95,7 +95,7 @@ def hotword_scores(
         counts = [("", hits.total(), in_reference.total(), in_hypothesis.total())]
     rows = [
         {"hotword": word, "in_reference": n, "in_hypothesis": m, "hits": matched, "signature": signature}
-        | compute_precision_recall(matched, n, m)
+        | compute_precision_recall_f1(matched, n, m)
         for word, matched, n, m in counts
     ]
     return build_table(
@@ -103,11 +103,11 @@ def hotword_scores(
     )
 
 
-def _count_occurrences(
+def _count_occurrences_by_row(
     table: pd.DataFrame, aliases: dict[str, list[str]]
 ) -> Iterator[tuple[Counter[str], Counter[str]]]:
     """Yield how often each word occurs in the reference and in the hypothesis of each scored row."""
-    find_by = cache(partial(build_finder, aliases))
+    find_by = cache(partial(build_hotword_finder, aliases))
     for row in list_scored_rows(table):
         find = find_by(row.unit, parse_signature(row.signature)["norm"])
         yield Counter(find(row.reference)), Counter(find(row.hypothesis))
@@ -168,7 +168,7 @@ def hotword_error_rates(
         counts = _count_errors_by_row(rows_of_unit, aliases)
         how_counted = {"unit": unit, "utterances": len(rows_of_unit), "signature": signature}
         for place, words in enumerate(("biased", "unbiased")):
-            figures = bootstrap.restrict_to(rows_of_unit).compute_rate_of_counts(counts[:, place])
+            figures = bootstrap.restrict_to(rows_of_unit).compute_figures_of_counts(counts[:, place])
             rows.append({"words": words, **how_counted, **figures})
     return build_table(rows, _RATE_TYPES)
 
@@ -210,7 +210,7 @@ def hotword_counts(
     rows = []
     outside = _count_errors_by_row(countable_rows, aliases)[:, 1]
     for (said_words, heard_words), counts in zip(
-        _count_occurrences(countable_rows, aliases), outside, strict=True
+        _count_occurrences_by_row(countable_rows, aliases), outside, strict=True
     ):
         hit = (said_words & heard_words).total()
         sums = counts[1:].sum(), counts[:3].sum()
@@ -231,7 +231,7 @@ def _count_errors_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> A
         words = list_forms(row.unit, parse_signature(row.signature)["norm"])
         alignment = align_row(row)
         in_reference, in_hypothesis = (
-            _find_covered_tokens(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
+            _find_covered_positions(tokens, words) for tokens in (alignment.reference, alignment.hypothesis)
         )
         for edit in alignment:
             inside = (
@@ -243,7 +243,7 @@ def _count_errors_by_row(part: pd.DataFrame, aliases: dict[str, list[str]]) -> A
     return counts
 
 
-def _find_covered_tokens(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
+def _find_covered_positions(tokens: Sequence[str], forms: list[Sequence[str]]) -> set[int]:
     covered: set[int] = set()
     text = tokens if isinstance(tokens, str) else list(tokens)
     for form in forms:
@@ -301,7 +301,7 @@ def _map_forms_to_words(
     return words
 
 
-def build_finder(
+def build_hotword_finder(
     aliases: dict[str, list[str]], unit: str, rules: str, *, what: str = "hotword"
 ) -> Callable[[str], list[str]]:
     """Return a function from a normalized text to the hotwords in it, each as often as it occurs."""
@@ -317,10 +317,10 @@ def build_finder(
     # Most texts have none of the words: one search for all of them is enough for these texts.
     every = re.compile("|".join(re.escape(form) for forms in spellings.values() for form in forms) or "(?!)")
 
-    def find(text: str) -> list[str]:
+    def find_hotwords(text: str) -> list[str]:
         text = " ".join(text.split())
         if not every.search(text):
             return []
         return [word for word, pattern in patterns.items() for _ in pattern.finditer(text)]
 
-    return find
+    return find_hotwords

@@ -7,7 +7,7 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
-from speechlab._arguments import has_column, is_dask, is_missing, require_columns
+from speechlab._arguments import has_column, is_dask_frame, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import Pairs
 from speechlab.metrics._alignment.units import (
@@ -19,9 +19,9 @@ from speechlab.metrics._alignment.units import (
     choose_unit,
 )
 from speechlab.metrics._columns import COUNTS, add_columns
-from speechlab.metrics._differences.compare import compare_normalized, has_classes
+from speechlab.metrics._differences.compare import compare_normalized, has_difference_classes
 from speechlab.metrics._differences.differences import CLASSES, DifferenceClass, TextComparison
-from speechlab.metrics._inputs import to_cells
+from speechlab.metrics._inputs import to_text_table
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def score(
     )
     columns = (reference, hypothesis, language)
     how = {"normalize": normalize, "variants": variants, "merge_compounds": merge_compounds}
-    if is_dask(references):
+    if is_dask_frame(references):
         lazy: Any = references
         of_rows = has_column(lazy._meta, language, "language")  # noqa: SLF001 - as Dask documents for extensions
         tags = lazy[language].dropna().unique().compute().tolist() if of_rows else [language]
@@ -150,7 +150,9 @@ def score(
             enforce_metadata=False,
         )
         return table
-    return _score_table(to_cells(references, hypotheses, reference, hypothesis), (), columns, unit, **how)
+    return _score_table(
+        to_text_table(references, hypotheses, reference, hypothesis), (), columns, unit, **how
+    )
 
 
 def _score_table(
@@ -208,7 +210,7 @@ def _score_rows(
                 if not isinstance(cell, str) and not is_missing(cell):
                     message = f"the {name} is {cell!r:.60} ({type(cell).__name__}), not a text"
                     columns["score_error"][row] = message
-        scorer.score(said, recognized, rows_with_texts, columns)
+        scorer.score_into_columns(said, recognized, rows_with_texts, columns)
     return columns
 
 
@@ -228,7 +230,7 @@ class _Scorer:
         # The classes are defined for texts after the normalizer of their language.
         base = choose_unit(language)
         self.classes: tuple[DifferenceClass, ...] = ()
-        if automatic and base in kinds and has_classes(language):
+        if automatic and base in kinds and has_difference_classes(language):
             self.classes = CLASSES[language]
         self.base: Unit = base
         self.kinds: dict[str, Preparation] = {kind: prepared(kind, language) for kind in kinds}
@@ -249,7 +251,7 @@ class _Scorer:
     def _tolerant(self) -> str:
         return next(name for name, length in TOLERANT.items() if length == f"{self.base}_length")
 
-    def score(
+    def score_into_columns(
         self, said: Sequence[str], recognized: Sequence[str], rows: list[int], columns: _Columns
     ) -> None:
         """Write the scores of some rows into the columns; a row with an error gets a ``score_error`` instead."""
@@ -262,8 +264,8 @@ class _Scorer:
                 columns["score_error"][rows[0]] = str(error)
                 return
             half = len(rows) // 2
-            self.score(said, recognized, rows[:half], columns)
-            self.score(said, recognized, rows[half:], columns)
+            self.score_into_columns(said, recognized, rows[:half], columns)
+            self.score_into_columns(said, recognized, rows[half:], columns)
             return
         for name, cells in scores.items():
             column = columns[name]
@@ -353,7 +355,7 @@ def group_by_language(
     references: Any, hypotheses: object, reference: str, hypothesis: str, language: str
 ) -> tuple[pd.DataFrame, dict[str, list[tuple[int, str, str]]]]:
     """Return a table, and the number, reference and hypothesis of its rows with both texts, for each language."""
-    frame = to_cells(references, hypotheses, reference, hypothesis)
+    frame = to_text_table(references, hypotheses, reference, hypothesis)
     require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
     rows: dict[str, list[tuple[int, str, str]]] = {}
     sides = zip(_list_languages(frame, language), frame[reference], frame[hypothesis], strict=True)

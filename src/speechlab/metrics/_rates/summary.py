@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_dask, require_columns, to_column_names
+from speechlab._arguments import is_dask_frame, require_columns, to_column_names
 from speechlab._pandas import pd
 from speechlab._require import require
 from speechlab.errors import InvalidRequestError
@@ -81,7 +81,7 @@ def build_summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Boot
     keys = to_column_names(by, "by")
     rows = []
     names = [*keys, *([] if "unit" in keys else ["unit"])]
-    slim, bootstrap = _reduce_table(scored, keys, names, bootstrap)
+    slim, bootstrap = _reduce_to_summary_inputs(scored, keys, names, bootstrap)
     for values, group_rows in slim.groupby(names, observed=True, sort=True, dropna=False):
         group = dict(zip(names, values, strict=True))
         rows.append(group | _compute_figures(group_rows, bootstrap, f"rows with {group}"))
@@ -92,27 +92,27 @@ def build_summary(scored: pd.DataFrame, by: str | Sequence[str], bootstrap: Boot
     return add_columns(pd.DataFrame(rows, columns=names).astype({"unit": "string"}), rows, types)
 
 
-def _reduce_table(
+def _reduce_to_summary_inputs(
     scored: Any, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[pd.DataFrame, Bootstrap]:
     """Return the columns of a table that its summary needs; of a table of Dask its tallies, merged."""
-    if not is_dask(scored):
-        return _select_columns(scored, keys, names, bootstrap)
+    if not is_dask_frame(scored):
+        return _select_columns_and_blocks(scored, keys, names, bootstrap)
     dask = require("dask")
 
     def tally_part(part: pd.DataFrame) -> pd.DataFrame:
-        slim, by_block = _select_columns(part, keys, names, bootstrap)
+        slim, by_block = _select_columns_and_blocks(part, keys, names, bootstrap)
         return _merge_alike_rows(slim, names, by_block)
 
     if not isinstance(bootstrap.groups, str | None):
         message = "groups of a table of Dask are in a column of it; give the name of the column"
         raise InvalidRequestError(message, parameter="groups")
-    _, by_block = _select_columns(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
+    _, by_block = _select_columns_and_blocks(scored._meta, keys, names, bootstrap)  # noqa: SLF001 - as Dask documents
     tallies = dask.compute(*(dask.delayed(tally_part)(partition) for partition in scored.to_delayed()))
     return _merge_alike_rows(pd.concat(tallies, ignore_index=True), names, by_block), by_block
 
 
-def _select_columns(
+def _select_columns_and_blocks(
     scored: pd.DataFrame, keys: Sequence[str], names: Sequence[str], bootstrap: Bootstrap
 ) -> tuple[pd.DataFrame, Bootstrap]:
     hint = "Pass what speechlab.metrics.score returned"
@@ -269,7 +269,7 @@ def by_bins(
         )
         raise InvalidRequestError(message, parameter="column")
     values = scored[column].to_numpy(dtype=np.float64, na_value=np.nan)
-    edges = _compute_edges(values[np.isfinite(values)], bins)
+    edges = _compute_bin_edges(values[np.isfinite(values)], bins)
     places = np.searchsorted(edges, values, side="right") - 1
     places[values == edges[-1]] = len(edges) - 2
     places[np.isnan(values)] = len(edges)  # missing values form the last bin
@@ -297,7 +297,7 @@ def _add_empty_bins(table: pd.DataFrame, key: str, count: int) -> pd.DataFrame:
     return pd.concat([table, rows]).sort_values(key, kind="stable", ignore_index=True)
 
 
-def _compute_edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
+def _compute_bin_edges(values: NDArray[np.float64], bins: int | Sequence[float]) -> NDArray[np.float64]:
     if isinstance(bins, int):
         if bins < 1 or isinstance(bins, bool):
             message = f"bins={bins!r} is not a number of bins; give 1 or more, or a list of edges"

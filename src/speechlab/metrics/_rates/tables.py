@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from speechlab._arguments import is_dask, is_frame, refuse_other_tables, require_columns
+from speechlab._arguments import check_no_foreign_table, is_dask_frame, is_pandas_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
@@ -45,14 +45,14 @@ def to_scored_table(
         )
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
-        return _build_rate_table(scored)
-    refuse_other_tables(scored, argument)
-    table: Any = getattr(scored, "_meta", None) if is_dask(scored) else scored
-    if is_frame(table) and hypotheses is None and not how:
+        return _build_utterance_table(scored)
+    check_no_foreign_table(scored, argument)
+    table: Any = getattr(scored, "_meta", None) if is_dask_frame(scored) else scored
+    if is_pandas_frame(table) and hypotheses is None and not how:
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
         require_columns(table, *_SCORE_COLUMNS, *COUNTS, argument=argument, hint=hint)
         return scored  # type: ignore[return-value]  # a table
-    if hypotheses is None and not is_frame(table):
+    if hypotheses is None and not is_pandas_frame(table):
         message = (
             f"{argument} is a {type(scored).__name__}, not a table or error rate; give score(references, hypotheses, "
             "language=...), or a table with both columns"
@@ -61,7 +61,7 @@ def to_scored_table(
     return score(scored, hypotheses, **how)
 
 
-def _build_rate_table(rate: ErrorRate) -> pd.DataFrame:
+def _build_utterance_table(rate: ErrorRate) -> pd.DataFrame:
     counts = rate.counts_by_utterance
     columns = {
         "unit": pd.Categorical([rate.unit] * rate.utterances),
@@ -77,7 +77,7 @@ def _build_rate_table(rate: ErrorRate) -> pd.DataFrame:
         "reference_length": rate.lengths_by_utterance,
     } | {name: counts[:, place] for place, name in enumerate(COUNTS)}
     rows: Any = rate.rows
-    if not is_frame(rows):
+    if not is_pandas_frame(rows):
         return pd.DataFrame(columns, index=rows)
     own_columns = rows[[name for name in rows.columns if name not in columns]]
     return pd.concat([own_columns, pd.DataFrame(columns, index=rows.index)], axis=1)
@@ -108,8 +108,8 @@ def align_row(row: ScoredRow) -> Alignment:
     preparation = build_preparation(row.unit, None, None)
     parse_signature(row.signature)
     return Alignment(
-        preparation.split(row.reference),
-        preparation.split(row.hypothesis),
+        preparation.tokenize_normalized(row.reference),
+        preparation.tokenize_normalized(row.hypothesis),
         preparation.separator,
     )
 
@@ -141,9 +141,10 @@ def join_signatures(signatures: Iterable[str], what: str = "these rows") -> str:
         language = parse_signature(signature).get("lang", "")
         first = by_language.setdefault(language, signature)
         if first != signature:
+            difference = describe_signature_difference(first, signature)
             message = (
-                f"{what} were scored in different ways: {describe_difference(first, signature)}; score them alike, "
-                "or keep them apart, as in by=['signature']"
+                f"{what} were scored in different ways: {difference}; score them alike, or keep them apart, as in "
+                "by=['signature']"
             )
             raise InvalidRequestError(message, parameter="signature")
     each = [parse_signature(signature) for signature in unique]
@@ -157,7 +158,7 @@ def join_table_signatures(frame: pd.DataFrame, what: str = "these rows") -> str:
     return join_signatures(frame["signature"].dropna().unique().tolist(), what)
 
 
-def describe_difference(one: str, other: str) -> str:
+def describe_signature_difference(one: str, other: str) -> str:
     """Return the differences between two signatures."""
     first_parts, second_parts = parse_signature(one), parse_signature(other)
     return ", ".join(

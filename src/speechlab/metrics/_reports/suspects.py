@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from speechlab._arguments import has_column, is_missing, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import add_columns
-from speechlab.metrics._differences.compare import classify_differences, has_classes
+from speechlab.metrics._differences.compare import classify_differences, has_difference_classes
 from speechlab.metrics._differences.differences import HARMLESS_CLASSES
 from speechlab.metrics._inputs import to_texts
 from speechlab.metrics._rates.error_rate import error_rate
@@ -87,7 +87,9 @@ def suspects(
         if pace > 0:
             paces.setdefault(row.code, []).append(pace)
     usual = {code: statistics.median(values) for code, values in paces.items() if len(values) >= _FEW_ROWS}
-    judged = [row.judge(length, usual.get(row.code)) for row, length in zip(rows, seconds, strict=True)]
+    judged = [
+        row.find_suspicion(length, usual.get(row.code)) for row, length in zip(rows, seconds, strict=True)
+    ]
     places = [place for place, verdict in enumerate(judged) if verdict is not None]
     verdicts = [verdict for verdict in judged if verdict is not None]
     columns = [dict(zip(_TYPES, verdict, strict=True)) for verdict in verdicts]
@@ -104,7 +106,7 @@ class _Row:
         self.code = "" if is_missing(language) else language_code(str(language))
         self.transcripts = [text for text in transcripts if isinstance(text, str) and text.strip()]
 
-    def judge(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
+    def find_suspicion(self, seconds: object, usual: float | None) -> tuple[str, int, str, str] | None:
         """The suggestion, the number of agreed differences, the certainty and the reason; None if nothing is odd."""
         if len(self.transcripts) < 2 or not self.reference.strip():
             return None
@@ -122,7 +124,7 @@ class _Row:
         return self._build_suggestion(agreed), len(agreed), certainty, " ".join([*reasons, odd]).strip()
 
     def _find_differences(self, transcript: str) -> list[tuple[str, str, str, int]]:
-        if has_classes(self.code):
+        if has_difference_classes(self.code):
             comparison = classify_differences(self.reference, transcript, self.code)
             return [
                 (kind, reference.casefold(), hypothesis.casefold(), start)

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from speechlab._arguments import (
+    check_no_foreign_table,
     has_column,
-    is_frame,
     is_missing,
     is_number,
-    refuse_other_tables,
+    is_pandas_frame,
     require_columns,
 )
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, resample, rms_dbfs
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._columns import add_columns
-from speechlab.metrics._inputs import check_number, collect_functions, to_texts
+from speechlab.metrics._inputs import check_named_functions, check_number, to_texts
 from speechlab.metrics._sound.networks import dnsmos, read_clip
 from speechlab.metrics._sound.signal import (
     WINDOW_S,
-    check_pitches,
+    check_pitch_range,
     find_silence,
     has_abrupt_end,
     has_repeated_end,
@@ -150,8 +150,8 @@ def speech_measures(
         0         2.0                1.0
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
-    check_pitches(f0_range_hz, _PITCH_RATE)
-    functions = collect_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
+    check_pitch_range(f0_range_hz, _PITCH_RATE)
+    functions = check_named_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
     frame, values, spoken_texts = _resolve_clips(clips, texts, audio, text)
     has_language = has_column(frame, language, "language")
     if not has_language and language != "language":
@@ -178,10 +178,10 @@ def speech_measures(
             words_said = line if isinstance(line, str) else None
             row |= _measure_sound(clip, words_said, silence_db, f0_range_hz)
             if words_said is not None and row["speech_s"] > 0:
-                row |= _measure_pace(words_said, code, row["speech_s"])
+                row |= _measure_speaking_rates(words_said, code, row["speech_s"])
             if with_dnsmos and row["speech_s"] > 0:
                 row |= dict(zip(_DNSMOS, dnsmos(clip), strict=True))
-            measured, fault = _apply_measures(functions, clip.to_mono())
+            measured, fault = _compute_user_measures(functions, clip.to_mono())
             row |= measured
             problem = problem or fault
         row["measure_error"] = problem
@@ -196,8 +196,8 @@ def _resolve_clips(
     clips: Any, texts: Sequence[str] | None, audio: str, text: str
 ) -> tuple[pd.DataFrame, list[Any], list[Any]]:
     """Return the table for the measures, which may have no columns yet, the clips, and their intended texts."""
-    refuse_other_tables(clips, "clips")
-    if is_frame(clips):
+    check_no_foreign_table(clips, "clips")
+    if is_pandas_frame(clips):
         require_columns(clips, audio, hint="Name the right one, as in audio='path'")
         if texts is not None:
             message = (
@@ -206,14 +206,14 @@ def _resolve_clips(
             raise InvalidRequestError(message, parameter="texts")
         spoken_texts = clips[text].tolist() if has_column(clips, text, "text") else [None] * len(clips)
         return clips, clips[audio].tolist(), spoken_texts
-    values = _to_clips(clips)
+    values = _to_clip_list(clips)
     frame = pd.DataFrame(index=pd.RangeIndex(len(values)))
     if texts is None:
         return frame, values, [None] * len(values)
     return frame, values, to_texts(texts, "texts", "give '' for a clip without a text")
 
 
-def _to_clips(clips: Any) -> list[Any]:
+def _to_clip_list(clips: Any) -> list[Any]:
     """Return one clip or several as a list."""
     if isinstance(clips, AudioClip | str | bytes | os.PathLike):
         return [clips]
@@ -278,7 +278,7 @@ def _strip_case_and_signs(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def _measure_pace(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
+def _measure_speaking_rates(text: str, language: str | None, speech_s: float) -> dict[str, Any]:
     # Letters and digits as Python defines them: vowel signs of Thai and other scripts do not count.
     characters = len(_strip_case_and_signs(normalizer("none")(text)))
     row: dict[str, Any] = {"characters": characters}
@@ -295,7 +295,7 @@ def _measure_pace(text: str, language: str | None, speech_s: float) -> dict[str,
     return row
 
 
-def _apply_measures(
+def _compute_user_measures(
     measures: Mapping[str, ClipMeasure], clip: AudioClip
 ) -> tuple[dict[str, float], str | None]:
     """Return the values of measures of the user, and what was wrong with the last of those that failed."""

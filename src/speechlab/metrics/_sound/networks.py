@@ -54,9 +54,9 @@ def dnsmos(clip: AudioClip | str | os.PathLike[str] | bytes) -> Dnsmos:
         AudioError: The clip cannot be read.
         InvalidRequestError: The clip is empty or silent (nothing above -70 dBFS).
     """
-    from speechlab.engines import DNSMOS_RATE, rate_noise
+    from speechlab.engines import DNSMOS_RATE, compute_dnsmos
 
-    return Dnsmos(*rate_noise(_load_audible_mono(clip, DNSMOS_RATE, "quality")))
+    return Dnsmos(*compute_dnsmos(_load_audible_mono(clip, DNSMOS_RATE, "quality")))
 
 
 def speaker_embedding(clip: AudioClip | str | os.PathLike[str] | bytes) -> NDArray[np.float32]:

@@ -231,7 +231,7 @@ def measure_f0(
     samples: NDArray[np.float32], sample_rate: int, low_hz: float = 60.0, high_hz: float = 500.0
 ) -> NDArray[np.float64]:
     """F0 every 10 ms, in Hz; NaN for frames without voice."""
-    check_pitches((low_hz, high_hz), sample_rate)
+    check_pitch_range((low_hz, high_hz), sample_rate)
     window, step = round(_FRAME_S * sample_rate), round(_HOP_S * sample_rate)
     longest = int(sample_rate / low_hz) + 2
     size = window + longest
@@ -246,10 +246,10 @@ def measure_f0(
         power[start : start + len(batch)] = np.square(batch).mean(axis=1)
         pitch[start : start + len(batch)] = _estimate_pitch(batch, window, longest, sample_rate, high_hz)
     pitch[power <= power.max() * _QUIET] = np.nan
-    return _drop_jumps(pitch)
+    return _mask_pitch_jumps(pitch)
 
 
-def check_pitches(f0_range_hz: object, sample_rate: int) -> None:
+def check_pitch_range(f0_range_hz: object, sample_rate: int) -> None:
     """Refuse an invalid range of pitches, or a range that is too high for the sample rate."""
     pair = f0_range_hz if isinstance(f0_range_hz, tuple | list) else ()
     numbers = [float(value) for value in pair if is_number(value)]
@@ -292,7 +292,7 @@ def _estimate_pitch(
     return np.where(dips.any(axis=1), sample_rate / (lags + fine), np.nan)
 
 
-def _drop_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mask_pitch_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
     """Drop frames that differ from the frames around them: octave errors, and single frames."""
     padded = np.pad(pitch, 2, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, 5)

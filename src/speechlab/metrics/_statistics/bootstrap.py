@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_frame, is_missing, is_number, is_whole_number, require_columns
+from speechlab._arguments import is_missing, is_number, is_pandas_frame, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE
-from speechlab.metrics._inputs import check_index
+from speechlab.metrics._inputs import check_same_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,7 @@ class Bootstrap:
             require_columns(frame, self.groups, argument=argument)
             names = frame[self.groups].tolist()
         else:
-            check_index(self.groups, frame.index, "groups")
+            check_same_index(self.groups, frame.index, "groups")
             names = _check_block_names(self.groups, len(frame))
         # In a separate column, because the column of blocks may also be a key or a figure.
         return frame.assign(**{BLOCK: names}), replace(self, groups=BLOCK)
@@ -100,10 +100,10 @@ class Bootstrap:
 
     def bind_rows(self, rows: Any) -> Bootstrap:
         """The same bootstrap for the rows of a table with the blocks, or for lists with an index or None."""
-        if self.groups is not None and is_frame(rows):
+        if self.groups is not None and is_pandas_frame(rows):
             table, of_table = self.add_blocks(rows, "the table")
             return of_table.restrict_to(table)
-        check_index(self.groups, rows, "groups")
+        check_same_index(self.groups, rows, "groups")
         return self
 
     def sum_blocks(self, rows: NDArray[Any]) -> NDArray[Any]:
@@ -177,17 +177,17 @@ class Bootstrap:
             return Interval(low, high)
         return Interval(low, max(high, self._compute_unseen_bound(blocks, lengths)))
 
-    def compute_rate(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Any]:
+    def compute_rate_figures(self, errors: NDArray[np.int64], lengths: NDArray[np.int64]) -> dict[str, Any]:
         """The sums of the errors and reference lengths of utterances, and their rate; missing without a length."""
         count, length = int(errors.sum()), int(lengths.sum())
         low, high = self.compute_ratio_interval(errors, lengths) if length else (None, None)
         rate = dict(zip(RATE, (count / length if length else None, low, high), strict=True))
         return {"errors": count, "reference_length": length} | rate
 
-    def compute_rate_of_counts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
+    def compute_figures_of_counts(self, counts: NDArray[np.int64]) -> dict[str, Any]:
         """The sums and the rate of hits, substitutions, deletions and insertions (columns) of utterances (rows)."""
         sums = dict(zip(COUNTS, map(int, counts.sum(axis=0)), strict=True))
-        return sums | self.compute_rate(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
+        return sums | self.compute_rate_figures(counts[:, 1:].sum(axis=1), counts[:, :3].sum(axis=1))
 
     def compute_difference_interval(
         self, first: NDArray[np.int64], second: NDArray[np.int64], lengths: NDArray[np.int64]

@@ -10,9 +10,9 @@ import numpy as np
 
 from speechlab._arguments import (
     build_argument_error,
-    is_frame,
+    check_no_foreign_table,
+    is_pandas_frame,
     is_whole_number,
-    refuse_other_tables,
     require_columns,
 )
 from speechlab._pandas import pd
@@ -96,8 +96,8 @@ def calibration(
         >>> calibration(pd.DataFrame({"correct": [True, False], "confidence": [0.9, 0.3]}))
         <Calibration of 2 confidences: mean 0.600, right 0.500; ECE 0.2000, AURC 0.2500>
     """
-    refuse_other_tables(table, "table")
-    if not is_frame(table):
+    check_no_foreign_table(table, "table")
+    if not is_pandas_frame(table):
         raise build_argument_error("table", table, "a table with a row for each word")
     if not is_whole_number(bins) or not 1 <= bins <= _MOST_BINS:
         raise build_argument_error("bins", bins, f"a whole number from 1 to {_MOST_BINS}")

@@ -63,7 +63,11 @@ def compute_segment_differences(utterances: Iterable[tuple[Places, Places]]) -> 
     """Errors of the first system minus those of the second, in each segment."""
     pairs = (pair for pair in utterances if any(pair))
     return np.array(
-        [first_errors - second_errors for pair in pairs for first_errors, second_errors in segments(*pair)],
+        [
+            first_errors - second_errors
+            for pair in pairs
+            for first_errors, second_errors in count_errors_by_segment(*pair)
+        ],
         dtype=np.int64,
     )
 
@@ -82,7 +86,7 @@ def count_errors_by_place(reference: Tokens, hypothesis: Tokens) -> Places:
     return tuple(errors)
 
 
-def segments(first: Places, second: Places) -> list[tuple[int, int]]:
+def count_errors_by_segment(first: Places, second: Places) -> list[tuple[int, int]]:
     """Errors of both systems in each segment of one utterance."""
     spans: list[tuple[int, int]] = []
     right = _BOUNDARY
@@ -111,10 +115,10 @@ def _align_into_runs(reference: Tokens, hypothesis: Tokens) -> _Runs:
     first, second = (
         np.array([numbers[token] for token in side], np.int64) for side in (reference, hypothesis)
     )
-    return _trace_runs(_compute_moves(first, second), reference, hypothesis)
+    return _trace_runs(_compute_alignment_moves(first, second), reference, hypothesis)
 
 
-def _compute_moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _compute_alignment_moves(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.uint8]:
     """Return the best last move into each cell, row by row."""
     gaps = _GAP * np.arange(len(other) + 1, dtype=np.int64)
     moves = np.full((len(one) + 1, len(other) + 1), _INSERTION, dtype=np.uint8)

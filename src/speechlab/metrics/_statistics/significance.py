@@ -167,7 +167,7 @@ def _choose_verdict(word: str, p: float, difference: float, n: int, level: float
     return word if difference > 0 else _OPPOSITES.get(word, ALIKE)
 
 
-def is_significant(differences: pd.DataFrame) -> Any:
+def mark_significant(differences: pd.DataFrame) -> Any:
     """Return whether each difference is significant, as an array."""
     return ~np.isin(differences["verdict"].fillna(ALIKE).to_numpy(dtype=object), [ALIKE, UNPAIRED])
 

@@ -20,8 +20,13 @@ from speechlab.metrics._rates.tables import (
     parse_signature,
     to_scored_table,
 )
-from speechlab.metrics._systems.causes import Cause, Take, find_causes
-from speechlab.metrics._systems.chance import ErrorPlace, compute_chances, compute_components, list_findings
+from speechlab.metrics._systems.causes import Cause, Take, assign_causes_to_takes
+from speechlab.metrics._systems.chance import (
+    ErrorPlace,
+    compute_chance_probabilities,
+    compute_variance_components,
+    list_findings,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +177,7 @@ def attribute(
     signature = join_table_signatures(scored_rows)
     engines = _map_voices_to_engines(scored_rows, voice, engine)
     takes_of = _collect_takes(scored_rows, voice, utterance)
-    faulty = {key: find_causes(takes, engines) for key, takes in takes_of.items()}
+    faulty = {key: assign_causes_to_takes(takes, engines) for key, takes in takes_of.items()}
     lengths = {key: next(iter(takes.values()))[0].length for key, takes in takes_of.items()}
     rows: list[dict[str, Any]] = []
     for (language, label), voices in takes_of.items():
@@ -181,7 +186,7 @@ def attribute(
             for number, take in enumerate(takes):
                 rows += [where | {"take": number} | run._asdict() for run in take.runs]
     places = [_get_shared_error_place(row) for row in rows]
-    by_chance = compute_chances([place for place in places if place], faulty, lengths, engines)
+    by_chance = compute_chance_probabilities([place for place in places if place], faulty, lengths, engines)
     for row, place in zip(rows, places, strict=True):
         row["p_holm"] = by_chance[place] if place else None
     return Attribution(
@@ -316,7 +321,7 @@ def _build_variance_table(takes_of: _Takes) -> pd.DataFrame:
             [[len(take.errors) / max(take.length, 1) for take in voices[name]] for voices in full]
             for name in names
         ]
-        parts_of = compute_components(rates)
+        parts_of = compute_variance_components(rates)
         if parts_of is None:
             continue
         finite = {name: value for name, value in parts_of.items() if value == value}

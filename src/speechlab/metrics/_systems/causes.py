@@ -36,7 +36,11 @@ from functools import cache, partial
 from itertools import groupby
 from typing import Literal, NamedTuple, TypeAlias
 
-from speechlab.metrics._differences.compare import classify_differences, compare_normalized, has_classes
+from speechlab.metrics._differences.compare import (
+    classify_differences,
+    compare_normalized,
+    has_difference_classes,
+)
 from speechlab.metrics._rates.tables import ScoredRow, align_row, parse_signature
 
 ErrorKind: TypeAlias = Literal["sound", "homophone", "number", "spelling"]
@@ -52,7 +56,11 @@ def _classify_error_places(
     row: ScoredRow, language: str
 ) -> tuple[list[tuple[int, int, ErrorKind]], int | None]:
     """Places of differences in the reference with their kinds, and the number of homophones if it is known."""
-    if row.reference == row.hypothesis or language not in {"ja", "zh"} or not has_classes(language):
+    if (
+        row.reference == row.hypothesis
+        or language not in {"ja", "zh"}
+        or not has_difference_classes(language)
+    ):
         return [], None
     comparison = classify_differences(row.reference, row.hypothesis, language)
     homophones = comparison.count("homophone")  # even if they are no errors in the unit, such as readings
@@ -172,7 +180,9 @@ class Take:
             self.runs.append(run)
 
 
-def find_causes(takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]) -> dict[str, set[_Place]]:
+def assign_causes_to_takes(
+    takes: Mapping[str, Sequence[Take]], engines: Mapping[str, str]
+) -> dict[str, set[_Place]]:
     """Find the causes of the errors of one utterance, and return the places where each voice has errors."""
     faulty = {}
     for voice, several in takes.items():

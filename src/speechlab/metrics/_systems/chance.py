@@ -35,7 +35,7 @@ class ErrorPlace(NamedTuple):
     engine: str | None  # the engine of the voices; None for all voices
 
 
-def compute_chances(
+def compute_chance_probabilities(
     places: Iterable[ErrorPlace],
     faulty: Mapping[Key, Mapping[str, set[tuple[float, bool]]]],
     lengths: Mapping[Key, int],
@@ -147,7 +147,7 @@ def _quote_most_common_text(part: pd.DataFrame, column: str) -> str:
     return repr(text) if text else "nothing"
 
 
-def compute_components(rates: list[list[list[float]]]) -> dict[str, float] | None:
+def compute_variance_components(rates: list[list[list[float]]]) -> dict[str, float] | None:
     """Components of the variance of one take of one utterance by one voice, from the rates by voice and utterance.
 
     ``both`` is the interaction of voices and utterances; without repeated takes, it includes the variance between

@@ -16,10 +16,10 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and, table
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import build_table
-from speechlab.metrics._rates.compare import compare_pairs
+from speechlab.metrics._rates.compare import compare_all_pairs
 from speechlab.metrics._rates.tables import join_table_signatures, to_scored_table
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.significance import is_significant, judge
+from speechlab.metrics._statistics.significance import judge, mark_significant
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -226,10 +226,10 @@ def rank(
     scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})
     if by is None or not len(scored_rows):
         return _build_rankings(
-            {"": _sum_systems(scored_rows, system, utterance, bootstrap)}, power, bootstrap
+            {"": _sum_and_compare_systems(scored_rows, system, utterance, bootstrap)}, power, bootstrap
         )[""]
     sums = {
-        str(key): _sum_systems(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
+        str(key): _sum_and_compare_systems(rows_of, system, utterance, bootstrap, f" where {by!r} is {key!r}")
         for key, rows_of in scored_rows.groupby(by, sort=False)
     }
     return _build_rankings(sums, power, bootstrap)
@@ -246,7 +246,7 @@ class _Sums(NamedTuple):
     excluded: int  # number of utterances that a system lacks
 
 
-def _sum_systems(
+def _sum_and_compare_systems(
     done: pd.DataFrame, system: str, utterance: str, bootstrap: Bootstrap, where: str = ""
 ) -> _Sums:
     if not len(done):
@@ -285,7 +285,7 @@ def _sum_systems(
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
     # A pair is tested on all utterances that both have, so that a third system takes none from them.
     whole = {name: numbered[numbered[system] == name] for name in ordered}
-    pairs = compare_pairs(whole, [utterance, _TAKE], replace(bootstrap, groups=block), {})
+    pairs = compare_all_pairs(whole, [utterance, _TAKE], replace(bootstrap, groups=block), {})
     excluded = done[utterance].nunique() - len(common)
     return _Sums(ordered, errors[order], lengths[order], pairs, len(common), excluded)
 
@@ -306,7 +306,7 @@ def _build_ranking(
 ) -> Ranking:
     """Return the ranking, from pairs with p-values that were corrected for the number of tests."""
     names, errors, lengths = list(one.tables), one.errors, one.lengths
-    groups = assign_letters(names, pairs.loc[is_significant(pairs), ["a", "b"]].itertuples(index=False))
+    groups = assign_letters(names, pairs.loc[mark_significant(pairs), ["a", "b"]].itertuples(index=False))
     # The share of draws in which each system (row) has the lowest rate; ties are divided.
     firsts: list[float | None] = [None] * len(errors)
     if len(sums := bootstrap.resample_sums(np.concatenate([errors, lengths]).T)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import build_argument_error, is_bool, is_number, refuse_other_tables
+from speechlab._arguments import build_argument_error, check_no_foreign_table, is_bool, is_number
 from speechlab._pandas import pd
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
@@ -163,13 +163,15 @@ def timed_error_rate(
     codes: dict[str, int] = {}
     sides = []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
-        refuse_other_tables(table, name)
+        check_no_foreign_table(table, name)
         checked = segment_frame(table)
         if by_speaker and "speaker" not in checked.columns:
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)
         point = collar if name == "hypothesis" else None
-        sides.append(build_streams(checked, preparation, codes, point, by="speaker" if by_speaker else None))
+        sides.append(
+            build_token_streams(checked, preparation, codes, point, by="speaker" if by_speaker else None)
+        )
     reference_side, hypothesis_side = sides
     rows, pairs = [], []
     for file in dict.fromkeys([*reference_side, *hypothesis_side]):
@@ -188,8 +190,8 @@ def align_recordings(
 ) -> Iterator[tuple[TimedTokens, TimedTokens, NDArray[np.int64]]]:
     """The tokens of the recordings that both tables have, whoever spoke them, with their counterparts or -1."""
     codes: dict[str, int] = {}
-    ours = build_streams(reference, preparation, codes, None)
-    theirs = build_streams(hypothesis, preparation, codes, collar)
+    ours = build_token_streams(reference, preparation, codes, None)
+    theirs = build_token_streams(hypothesis, preparation, codes, collar)
     for file in ours.keys() & theirs.keys():
         yield ours[file][""], theirs[file][""], align_timed_tokens(ours[file][""], theirs[file][""])[0]
 
@@ -201,7 +203,7 @@ def check_collar(collar: object) -> None:
         raise InvalidRequestError(message, parameter="collar")
 
 
-def build_streams(
+def build_token_streams(
     table: pd.DataFrame,
     preparation: Preparation,
     codes: dict[str, int],
@@ -238,12 +240,12 @@ def build_streams(
                 begin, stop = middle - collar, middle + collar
             stream.append((codes.setdefault(token, len(codes)), begin, stop, middle, row))
     return {
-        file: {name: _build_tokens(stream) for name, stream in streams.items()}
+        file: {name: _build_timed_tokens(stream) for name, stream in streams.items()}
         for file, streams in streams_by_file.items()
     }
 
 
-def _build_tokens(stream: list[_Token]) -> TimedTokens:
+def _build_timed_tokens(stream: list[_Token]) -> TimedTokens:
     codes, starts, ends, middles, rows = zip(*stream, strict=True) if stream else ((), (), (), (), ())
     # Rounded to the nanosecond, so that rounding errors do not decide whether times touch or overlap.
     begin, stop = (np.rint(np.array(times, dtype=np.float64) * 1e9) / 1e9 for times in (starts, ends))
@@ -253,7 +255,7 @@ def _build_tokens(stream: list[_Token]) -> TimedTokens:
 
 def _assign_speakers(said: dict[str, TimedTokens], recognized: dict[str, TimedTokens]) -> list[_StreamMatch]:
     """Return the speakers of a recording, each with the assigned speaker, the tokens of both, and the errors."""
-    nobody = _build_tokens([])
+    nobody = _build_timed_tokens([])
     size = max(len(said), len(recognized))
     ours = [*said.items(), *[("", nobody)] * (size - len(said))]
     theirs = [*recognized.items(), *[("", nobody)] * (size - len(recognized))]

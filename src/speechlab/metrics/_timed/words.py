@@ -12,9 +12,9 @@ import numpy as np
 
 from speechlab._arguments import (
     build_argument_error,
-    is_frame,
+    check_no_foreign_table,
     is_number,
-    refuse_other_tables,
+    is_pandas_frame,
     require_columns,
 )
 from speechlab._pandas import pd
@@ -157,10 +157,10 @@ def word_times(
     """
     check_collar(collar)
     preparation = build_preparation(unit, language, normalize)
-    of_texts = is_frame(reference) and "word" not in reference.columns and "text" in reference.columns
+    of_texts = is_pandas_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
-        reference, collar = _split_into_timed_words(reference, preparation), math.inf
-    tables = [_convert_word_table(reference, "reference"), _convert_word_table(hypothesis, "hypothesis")]
+        reference, collar = _split_into_one_second_words(reference, preparation), math.inf
+    tables = [_to_segment_frame(reference, "reference"), _to_segment_frame(hypothesis, "hypothesis")]
     partner = np.full(len(tables[1]), -1)
     for ours, theirs, place in align_recordings(tables[0], tables[1], preparation, float(collar)):
         hits = np.flatnonzero(place >= 0)
@@ -182,7 +182,7 @@ def word_times(
     return WordTimes(len(tables[0]), words)
 
 
-def _split_into_timed_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
+def _split_into_one_second_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """Return the words of texts, one second each, because their times are unknown."""
     require_columns(table, "text")
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
@@ -196,10 +196,10 @@ def _split_into_timed_words(table: pd.DataFrame, preparation: Preparation) -> pd
     return pd.DataFrame(rows, columns=["file", "start", "end", "word"])
 
 
-def _convert_word_table(table: pd.DataFrame, argument: str) -> pd.DataFrame:
+def _to_segment_frame(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     """Return a table of words as a segment frame."""
-    refuse_other_tables(table, argument)
-    if not is_frame(table):
+    check_no_foreign_table(table, argument)
+    if not is_pandas_frame(table):
         raise build_argument_error(argument, table, "a table with the columns start, end and word")
     require_columns(table, "word", hint="A table of words has the columns start, end and word")
     return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from speechlab._arguments import has_column, is_frame
+from speechlab._arguments import has_column, is_pandas_frame
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import choose_unit
 from speechlab.metrics._columns import build_table
-from speechlab.metrics._rates.hotwords import build_finder, resolve_term_texts
+from speechlab.metrics._rates.hotwords import build_hotword_finder, resolve_term_texts
 from speechlab.metrics._translation.texts import Translations, collect_system_translations
 from speechlab.text import language_code, normalizer
 
@@ -79,7 +79,7 @@ def glossary_terms(
         [1, 0]
     """
     by_source = isinstance(glossary, Mapping)
-    if is_frame(references):
+    if is_pandas_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":
             reference = hypothesis  # the expected terms come from the sources
@@ -93,7 +93,7 @@ def glossary_terms(
         references = hypotheses
     texts = collect_system_translations(references, hypotheses, sources, reference, hypothesis, source)
     table = build_glossary_table(texts, glossary, language, source_language)
-    if is_frame(texts.rows):
+    if is_pandas_frame(texts.rows):
         labels = texts.rows.index.tolist()
         table["missed_in"] = [[labels[number] for number in numbers] for numbers in table["missed_in"]]
     return table
@@ -148,5 +148,5 @@ def _build_term_finder(terms: dict[str, list[str]], language: str | None) -> Cal
         unit = "char" if any(ord(character) >= _EAST_ASIAN for character in characters) else "word"
     else:
         unit = choose_unit(code)
-    find = build_finder(terms, unit, rules.id, what="glossary term")
+    find = build_hotword_finder(terms, unit, rules.id, what="glossary term")
     return lambda text: find(rules(text))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_frame
+from speechlab._arguments import is_pandas_frame
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._inputs import Groups, check_choice
@@ -48,7 +48,7 @@ class PairedDraws:
     draws: int
     seed: int | None  # that of sacrebleu gives the same draws; None for new draws each time
 
-    def run_randomization(
+    def compute_randomization_p_values(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
         """P-values of approximate randomization, with and without the draws that equal the observed difference.
@@ -70,7 +70,7 @@ class PairedDraws:
                 as_large += count * (difference >= observed - tolerance)
         return (as_large + 1) / (self.draws + 1), (larger + 1) / (self.draws + 1)
 
-    def run_bootstrap(
+    def compute_bootstrap_p_values(
         self, base: NDArray[Any], other: NDArray[Any], score: Callable[[Any], float]
     ) -> tuple[float, float]:
         """P-value of the paired bootstrap as in sacrebleu, twice, in the shape of :meth:`randomization`."""
@@ -180,7 +180,7 @@ def compare_translations(
     """
     bootstrap = Bootstrap(level, _DRAWS.get(str(test), 1) if draws is None else draws, 0, groups)
     check_choice(test, _TESTS, "test", "there is no test")
-    texts, bootstrap = _collect_texts(references, systems, bootstrap, sources, reference, source)
+    texts, bootstrap = _collect_texts_and_blocks(references, systems, bootstrap, sources, reference, source)
     metric_of = build_metrics(metrics, choose_tokenizer(tokenize, language), options, single=False)
     systems_measured = {
         argument: compute_measures(metric_of, scorers, texts, argument) for argument in texts.systems
@@ -194,7 +194,11 @@ def compare_translations(
         # A test needs the figures of each block, and the function from their sums to a score.
         base = bootstrap.sum_blocks(statistics)
         paired = PairedDraws(len(base), bootstrap.draws, seed)
-        run = paired.run_randomization if test == "randomization" else paired.run_bootstrap
+        run = (
+            paired.compute_randomization_p_values
+            if test == "randomization"
+            else paired.compute_bootstrap_p_values
+        )
         what = {
             "a": base_name,
             "measure": metric,
@@ -203,7 +207,7 @@ def compare_translations(
             "value_a": before,
             "test": f"paired {test}",
             "blocks": len(base),
-            "signature": _build_signature(metric_of.get(metric), signature, test, paired, groups),
+            "signature": _build_test_signature(metric_of.get(metric), signature, test, paired, groups),
             "more": WORSE if metric == "ter" else BETTER,
         }
         for name, measures in zip(names, compared, strict=True):
@@ -223,7 +227,7 @@ def _compute_score_gain(compute: Callable[[list[Any]], float], sums: list[Any]) 
     return compute(sums[len(sums) // 2 :]) - compute(sums[: len(sums) // 2])
 
 
-def _build_signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
+def _build_test_signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
     """Return the signature of sacrebleu, with the number of blocks if there are groups."""
     facts = {"seed": str(paired.seed).lower(), _TESTS[test]: paired.draws}
     blocks = "" if groups is None else f"|blocks:{paired.blocks}"
@@ -235,7 +239,7 @@ def _build_signature(metric: Any, plain: str, test: str, paired: PairedDraws, gr
     return f"{signature}{blocks}"
 
 
-def _collect_texts(
+def _collect_texts_and_blocks(
     references: Any,
     systems: Any,
     bootstrap: Bootstrap,
@@ -252,7 +256,7 @@ def _collect_texts(
             "two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
-    of_table = is_frame(references)
+    of_table = is_pandas_frame(references)
     if of_table and sources is not None:
         message = (
             "the table already has sources; leave sources out, and name their column, as in source='text'"

@@ -12,7 +12,7 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import warn_if_unspaced
 from speechlab.metrics._columns import add_columns
-from speechlab.metrics._inputs import check_choice, collect_functions
+from speechlab.metrics._inputs import check_choice, check_named_functions
 from speechlab.metrics._statistics.bootstrap import Bootstrap, Interval
 from speechlab.metrics._translation.glossary import build_glossary_table
 from speechlab.metrics._translation.texts import check_not_empty, collect_system_translations
@@ -250,7 +250,7 @@ def _score_groups(
     names = [
         *build_metrics(how["metrics"], choose_tokenizer(how["tokenize"], None), how["options"], single=False)
     ]
-    names += collect_functions(how["scorers"], "scorers", names)
+    names += check_named_functions(how["scorers"], "scorers", names)
     if has_column(frame, language, "language"):
         codes = frame[language].map(language_code, na_action="ignore")
     else:

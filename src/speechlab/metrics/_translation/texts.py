@@ -6,9 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import has_column, is_frame, is_missing, refuse_other_tables, require_columns
+from speechlab._arguments import (
+    check_no_foreign_table,
+    has_column,
+    is_missing,
+    is_pandas_frame,
+    require_columns,
+)
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._inputs import get_shared_index, refuse_hypotheses, to_texts
+from speechlab.metrics._inputs import get_shared_index, refuse_hypotheses_with_table, to_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,8 +41,8 @@ def collect_system_translations(
     references: Any, hypotheses: object, sources: object, reference: str, hypothesis: str, source: str
 ) -> Translations:
     """Return the translations of one system, from a table or from lists."""
-    if is_frame(references):
-        refuse_hypotheses(hypotheses)
+    if is_pandas_frame(references):
+        refuse_hypotheses_with_table(hypotheses)
         hypotheses = hypothesis
     elif hypotheses is None:
         hypotheses = ()
@@ -47,9 +53,9 @@ def collect_translations(
     references: Any, systems: Mapping[str, Any], sources: Any, reference: str, source: str
 ) -> Translations:
     """The translations of the systems, by arguments or columns; rows of a table that lack one are left out."""
-    refuse_other_tables(references, "references")
+    check_no_foreign_table(references, "references")
     rows: Any = None
-    if is_frame(references):
+    if is_pandas_frame(references):
         columns = list(systems.values())
         require_columns(references, reference, *columns, hint="Name the right one, as in reference='text'")
         rows = references.dropna(subset=[reference, *columns])

@@ -14,7 +14,7 @@ import numpy as np
 from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import choose_unit
-from speechlab.metrics._inputs import check_choice, collect_functions
+from speechlab.metrics._inputs import check_choice, check_named_functions
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def compute_measures(
         name: _measure_with_sacrebleu(metric, translations, streams) for name, metric in metrics.items()
     }
     sources = texts.sources or [""] * len(translations)
-    for name, scorer in collect_functions(scorers, "scorers", metrics).items():
+    for name, scorer in check_named_functions(scorers, "scorers", metrics).items():
         answers: Any = scorer(sources, translations, texts.first_references)
         try:
             values = np.array([float(value) for value in answers], dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 
 from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame, in_order
 from speechlab.segments._frame.ticks import check_seconds
@@ -87,13 +87,13 @@ def captions(
     shown_rows: list[tuple[float, float, str]] = []
     rows = zip(checked["start"].tolist(), checked["end"].tolist(), checked["text"].tolist(), strict=True)
     for place, (start, end, text) in enumerate(rows):
-        pieces = _divide_segment(start, end, text, (line_width, lines, longest_s))
+        pieces = _divide_into_captions(start, end, text, (line_width, lines, longest_s))
         shown_rows += pieces
         places += [place] * len(pieces)
     result = checked.iloc[places].reset_index(drop=True)
     if shown_rows:
         result["start"], result["end"] = ([row[at] for row in shown_rows] for at in (0, 1))
-        result["text"] = pd.array([row[2] for row in shown_rows], dtype=text_dtype())
+        result["text"] = pd.array([row[2] for row in shown_rows], dtype=get_text_dtype())
     return result if pace is None else _lengthen_captions(result, pace)
 
 
@@ -106,25 +106,27 @@ def measure_width(text: str) -> int:
     )
 
 
-def is_caption(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
+def fits_in_caption(text: str, line_width: int = LINE_WIDTH, lines: int = LINES) -> bool:
     """Return whether a text is a caption already."""
     shown_lines = text.split("\n")
     return len(shown_lines) <= lines and all(measure_width(line) <= line_width for line in shown_lines)
 
 
-def _divide_segment(
+def _divide_into_captions(
     start: float, end: float, text: str, limits: tuple[int, int, float]
 ) -> list[tuple[float, float, str]]:
     line_width, lines, longest_s = limits
     duration = end - start
-    if is_caption(text, line_width, lines) and duration <= longest_s:
+    if fits_in_caption(text, line_width, lines) and duration <= longest_s:
         return [(start, end, text)]
     tokens = _split_into_tokens(join_texts(text.split("\n")))
     width = sum(token.width for token in tokens)
     count = max(math.ceil(width / (line_width * lines)), math.ceil(duration / longest_s - 1e-9))
     count = min(count, len(tokens)) if duration else 1
     if count <= 1:
-        caption = text if is_caption(text, line_width, lines) else _wrap_tokens(tokens, line_width, lines)
+        caption = (
+            text if fits_in_caption(text, line_width, lines) else _wrap_tokens(tokens, line_width, lines)
+        )
         return [(start, end, caption)]
     while True:
         groups = _divide_tokens(tokens, count, line_width * lines)
@@ -132,7 +134,8 @@ def _divide_segment(
         shares = [0, *accumulate(sum(token.width for token in group) for group in groups)]
         times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
         if count == len(tokens) or all(
-            len(group) == 1 or (is_caption(caption_text, line_width, lines) and until - since <= longest_s)
+            len(group) == 1
+            or (fits_in_caption(caption_text, line_width, lines) and until - since <= longest_s)
             for group, caption_text, (since, until) in zip(groups, captions, pairwise(times), strict=True)
         ):
             return [
@@ -193,7 +196,7 @@ def _wrap_tokens(tokens: list[_Token], line_width: int, lines: int) -> str:
     for count in range(needed, min(lines, len(tokens)) + 1):
         groups = _divide_tokens(tokens, count, line_width)
         caption = "\n".join("".join(token.text for token in group).strip() for group in groups)
-        if is_caption(caption, line_width, lines):
+        if fits_in_caption(caption, line_width, lines):
             return caption
     filled = [""]
     for token in tokens:
@@ -274,7 +277,7 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
     ]
-    return pd.Series(reasons, table.index, dtype=text_dtype(), name="doubt")
+    return pd.Series(reasons, table.index, dtype=get_text_dtype(), name="doubt")
 
 
 def _find_doubt_reason(letters: str, text: str, seconds: float, *, again: bool) -> str:

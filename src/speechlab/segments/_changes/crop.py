@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._arguments import is_number
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
@@ -88,7 +88,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     total = np.bincount(pieces.codes, weights=pieces.lengths * depth[inside], minlength=count) / 1e6
     return pd.DataFrame(
         {
-            "file": pd.Series(files, dtype=text_dtype()),
+            "file": pd.Series(files, dtype=get_text_dtype()),
             "segments": np.bincount(spans.codes, minlength=count),
             "extent_s": recording,
             "covered_s": covered,

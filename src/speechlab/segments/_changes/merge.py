@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
-from speechlab.audio import compute_pre_roll, merge_short_spans, widen_spans
+from speechlab._platform import get_text_dtype
+from speechlab.audio import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
 from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
@@ -189,7 +189,7 @@ def resegment(table: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     texts, joined = owned["text"].tolist(), [""] * len(result)
     for row, head in zip(rows[heads].tolist(), heads.tolist(), strict=True):
         joined[row] = join_texts(texts[head : head + counts[row]])
-    result["text"] = pd.Series(joined, dtype=text_dtype(), index=result.index)
+    result["text"] = pd.Series(joined, dtype=get_text_dtype(), index=result.index)
     result["parts"] = counts
     result["moved_s"] = np.bincount(rows, weights=owned["moved_s"], minlength=len(result))
     return result
@@ -220,7 +220,7 @@ def merge_runs(table: pd.DataFrame, runs: Runs, heads: NDArray[np.int64], spans:
             cells = values[heads[run] : heads[run] + sizes[run]]
             shared = cells[0] if len(set(cells)) == 1 else ""
             column[run] = join_texts(cells) if name == "text" else shared
-        result[name] = pd.Series(column, dtype=text_dtype())
+        result[name] = pd.Series(column, dtype=get_text_dtype())
     return result
 
 
@@ -301,14 +301,14 @@ def from_speech(
     pad = speech_pad_ms * _MS
     codes = runs.spans.codes
     starts, ends = widen_spans(onsets, runs.spans.ends, pad, pad, latest[codes], codes)
-    first, last = merge_short_spans(starts, ends, int(to_ticks(min_segment_duration)), codes)
+    first, last = compute_merged_span_indices(starts, ends, int(to_ticks(min_segment_duration)), codes)
     merged = Stretches(codes[first], starts[first], ends[last])
     result = merge_runs(checked, runs, runs.heads[first], merged)
     if result["text"].ne("").any():
         has_text = result["text"].ne("").to_numpy()
         result, merged, first = result[has_text].reset_index(drop=True), merged[has_text], first[has_text]
     margin = segment_padding * _MS
-    before = compute_pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
+    before = compute_missing_pre_roll(initial_segment_padding_ms * _MS, onsets[first], merged.starts)
     codes = merged.codes
     leading = np.where(np.diff(codes, prepend=-1) != 0, before, margin)
     starts, ends = widen_spans(merged.starts, merged.ends, leading, margin, latest[codes], codes)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._require import require
 from speechlab.segments._files.markup import Element, parse_xml
-from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
+from speechlab.segments._files.source import Row, Sink, SourceFile, get_column_or_empty
 from speechlab.segments._frame.ticks import to_ticks
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def read_textgrid(source: SourceFile) -> Iterator[Row]:
         _, _, size = (values.take_number(what) for what in ("the start", "the end", "the number of entries"))
         entries = []
         for _ in range(int(size)):
-            start, line = values.take_number("a time"), values.get_line()
+            start, line = values.take_number("a time"), values.get_last_line_number()
             end = values.take_number("the end of an interval") if kind == "IntervalTier" else start
             text = values.take_text("a text").strip()
             if text or kind != "IntervalTier":  # an interval without a text is silence
@@ -78,7 +78,7 @@ class _Values:
         self._found = self._VALUE.finditer(self._text)
         self._at, self._line = 0, 1
 
-    def get_line(self) -> int:
+    def get_last_line_number(self) -> int:
         """Return the line of the last value."""
         return self._line
 
@@ -112,7 +112,7 @@ def encode_textgrid(table: pd.DataFrame, sink: Sink) -> str:
     textgrid, errors = require("praatio.textgrid"), require("praatio.utilities.errors")
     for name in ("text", "speaker"):
         sink.refuse_pattern(
-            _HEADS, get_column(table, name), name, "has {!r}, a mark of the format; change it first"
+            _HEADS, get_column_or_empty(table, name), name, "has {!r}, a mark of the format; change it first"
         )
     # Below a tenth of a millisecond praatio would write 1e-05, which neither it nor Praat reads.
     start, end = ((to_ticks(table[name]) + 50) // 100 / 1e4 for name in ("start", "end"))
@@ -158,22 +158,24 @@ def read_elan(source: SourceFile) -> Iterator[Row]:
         source.raise_fault(
             f"the first element is {root.name!r:.40}; an ELAN file has ANNOTATION_DOCUMENT", root.line
         )
-    unit_s, origin_s = _find_time_unit(source, root), _find_time_origin(source, root)
+    unit_s, origin_s = _parse_time_unit(source, root), _parse_time_origin(source, root)
     times: dict[str, float | None] = {}
-    for order in root.find_children("TIME_ORDER"):
-        for slot in order.find_children("TIME_SLOT"):
+    for order in root.iterate_children("TIME_ORDER"):
+        for slot in order.iterate_children("TIME_SLOT"):
             value = slot.attributes.get("TIME_VALUE")
             is_number = value is not None and value.strip().isdecimal()
             times[slot.attributes.get("TIME_SLOT_ID", "")] = float(value or 0) if is_number else None
     rows = []
-    for tier in root.find_children("TIER"):
+    for tier in root.iterate_children("TIER"):
         entries = _list_timed_annotations(tier)
         name = tier.attributes.get("TIER_ID", "")
         known = times | _interpolate_slot_times(entries, times)
         for first, last, text, line in entries:
             start, end = known.get(first), known.get(last)
             if start is None or end is None:
-                source.note(f"an annotation of the tier {name!r:.60} has no time; set it in ELAN", line)
+                source.note_omission(
+                    f"an annotation of the tier {name!r:.60} has no time; set it in ELAN", line
+                )
                 continue
             span = {"start": round(start * unit_s + origin_s, 6), "end": round(end * unit_s + origin_s, 6)}
             rows.append((line, {**span, "text": text, "speaker": name}))
@@ -186,27 +188,29 @@ def _list_timed_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
         (
             aligned.attributes.get("TIME_SLOT_REF1", ""),
             aligned.attributes.get("TIME_SLOT_REF2", ""),
-            next((value.get_text() for value in aligned.find_children("ANNOTATION_VALUE")), ""),
+            next((value.get_direct_text() for value in aligned.iterate_children("ANNOTATION_VALUE")), ""),
             aligned.line,
         )
-        for annotation in tier.find_children("ANNOTATION")
-        for aligned in annotation.find_children("ALIGNABLE_ANNOTATION")
+        for annotation in tier.iterate_children("ANNOTATION")
+        for aligned in annotation.iterate_children("ALIGNABLE_ANNOTATION")
     ]
 
 
-def _find_time_unit(source: SourceFile, root: Element) -> float:
+def _parse_time_unit(source: SourceFile, root: Element) -> float:
     """Seconds in a unit of the file's times."""
-    head = next(root.find_children("HEADER"), root)
+    head = next(root.iterate_children("HEADER"), root)
     unit = head.attributes.get("TIME_UNITS") or "milliseconds"
     if unit not in _UNITS_S:
         source.raise_fault(f"TIME_UNITS is {unit!r:.40}; expected {' or '.join(_UNITS_S)}", head.line)
     return _UNITS_S[unit]
 
 
-def _find_time_origin(source: SourceFile, root: Element) -> float:
+def _parse_time_origin(source: SourceFile, root: Element) -> float:
     """The time of the medium at which the times of the file begin."""
     media = [
-        medium for head in root.find_children("HEADER") for medium in head.find_children("MEDIA_DESCRIPTOR")
+        medium
+        for head in root.iterate_children("HEADER")
+        for medium in head.iterate_children("MEDIA_DESCRIPTOR")
     ]
     media.sort(key=lambda medium: not medium.attributes.get("MIME_TYPE", "").startswith("audio"))
     origins = [medium.attributes.get("TIME_ORIGIN", "").strip() or "0" for medium in media]
@@ -215,7 +219,7 @@ def _find_time_origin(source: SourceFile, root: Element) -> float:
     if len(set(origins)) > 1:
         place = media[0].attributes.get("RELATIVE_MEDIA_URL") or media[0].attributes.get("MEDIA_URL", "")
         note = f"the time origins of other media; the times are those of {place!r:.100}"
-        source.note(note, media[0].line)
+        source.note_omission(note, media[0].line)
     return int(origins[0]) / 1000 if origins else 0.0
 
 
@@ -267,7 +271,7 @@ def encode_subtitles(table: pd.DataFrame, sink: Sink, kind: str, step: int) -> s
     texts = sink.trim_texts(table["text"].tolist())
     if kind == "ttml":
         what = "texts had tabs or double spaces, which became single spaces"
-        texts = sink.change_texts(
+        texts = sink.change_texts_and_note(
             texts, lambda text: "\n".join(" ".join(line.split()) for line in text.split("\n")), what
         )
     file = pysubs2.SSAFile()

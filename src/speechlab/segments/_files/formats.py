@@ -15,9 +15,9 @@ from typing import Any
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab._untrusted import open_packed
+from speechlab._untrusted import open_maybe_gzip
 from speechlab.errors import InvalidRequestError, SegmentFileError
-from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, is_caption, measure_width
+from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits_in_caption, measure_width
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, substation, subtitles, tables, ttml
 from speechlab.segments._files.source import Row, Sink, SourceFile
@@ -54,11 +54,11 @@ class Format:
         """Read a file as a segment frame."""
         rows = self.rows(source)
         if isinstance(rows, pd.DataFrame):
-            return source.drop_held_rows(rows)
+            return source.drop_multirow_texts(rows)
         return source.build_frame(rows, exact=self.exact, tolerant=self.tolerant)
 
 
-def _to_column_set(names: str) -> frozenset[str]:
+def _add_time_columns(names: str) -> frozenset[str]:
     return frozenset({"start", "end", *names.split()})
 
 
@@ -70,7 +70,7 @@ def _build_subtitle_format(
         (suffix,),
         about,
         precision,
-        _to_column_set(holds),
+        _add_time_columns(holds),
         ttml.read_ttml if name == "ttml" else substation.read_substation,
         partial(annotators.encode_subtitles, kind=name, step=round(precision * 1000)),
         extra="formats",
@@ -81,36 +81,36 @@ def _build_subtitle_format(
 
 _ALL_COLUMNS = frozenset(COLUMNS)
 _FORMATS = (
-    Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _to_column_set("text"),
+    Format("srt", (".srt",), "SubRip subtitles", MILLISECOND, _add_time_columns("text"),
            subtitles.read_srt, subtitles.encode_srt, shown=True, tolerant=True),
-    Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _to_column_set("text speaker"),
+    Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _add_time_columns("text speaker"),
            subtitles.read_vtt, subtitles.encode_vtt, shown=True, tolerant=True),
     Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND,
-           _to_column_set("file channel speaker confidence"), nist.read_rttm, nist.encode_rttm, joins=True),
-    Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _to_column_set("file channel text confidence"),
+           _add_time_columns("file channel speaker confidence"), nist.read_rttm, nist.encode_rttm, joins=True),
+    Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _add_time_columns("file channel text confidence"),
            nist.read_ctm, nist.encode_ctm, joins=True),
-    Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _to_column_set("file channel speaker text"),
+    Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _add_time_columns("file channel speaker text"),
            nist.read_stm, nist.encode_stm, own=frozenset({"labels"}), joins=True),
-    Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _to_column_set("file channel"),
+    Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _add_time_columns("file channel"),
            nist.read_uem, nist.encode_uem, joins=True),
-    Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _to_column_set("text"),
+    Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _add_time_columns("text"),
            tables.read_labels, tables.encode_labels, joins=True),
-    Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _to_column_set("file text speaker confidence"),
+    Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _add_time_columns("file text speaker confidence"),
            partial(tables.read_manifest, names=tables.NEMO, begin="offset"), tables.encode_nemo,
            joins=True, exact=True),
     Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND,
-           _to_column_set("file text speaker channel"),
+           _add_time_columns("file text speaker channel"),
            partial(tables.read_manifest, names=tables.LHOTSE, begin="start"), tables.encode_lhotse,
            joins=True, exact=True),
-    Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _to_column_set("file text speaker"),
-           tables.read_seglst, tables.encode_seglst, joins=True, exact=True, end=tables.end_seglst),
+    Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _add_time_columns("file text speaker"),
+           tables.read_seglst, tables.encode_seglst, joins=True, exact=True, end=tables.encode_seglst_end),
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _ALL_COLUMNS,
            tables.read_csv, tables.encode_csv, own=None, joins=True, exact=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _ALL_COLUMNS,
-           tables.read_parquet, tables.write_parquet, own=None, joins=True, exact=True),
-    Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _to_column_set("text speaker"),
+           tables.read_parquet, tables.write_parquet_group, own=None, joins=True, exact=True),
+    Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _add_time_columns("text speaker"),
            annotators.read_textgrid, annotators.encode_textgrid, extra="formats", tolerant=True),
-    Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _to_column_set("text speaker"),
+    Format("elan", (".eaf",), "ELAN's annotations", MILLISECOND, _add_time_columns("text speaker"),
            annotators.read_elan, annotators.encode_elan, extra="formats", tolerant=True),
     _build_subtitle_format("ass", ".ass", "Advanced SubStation Alpha", CENTISECOND, "text speaker"),
     _build_subtitle_format("ssa", ".ssa", "SubStation Alpha", CENTISECOND, "text speaker"),
@@ -207,7 +207,7 @@ def read(
     """
     place = expand_user_path(path)
     name = place.name
-    with open_packed(place) as stream:
+    with open_maybe_gzip(place) as stream:
         if stream_is_packed := name.lower().endswith(".gz"):
             name = name[:-3]
         try:
@@ -231,7 +231,7 @@ def read(
             f"{place}: a number is too large, or the file is nested too deeply ({error!s:.80}); correct it"
         )
         raise SegmentFileError(message, path=str(place)) from error
-    source.warn(stacklevel=3)
+    source.warn_of_omissions(stacklevel=3)
     return table
 
 
@@ -322,10 +322,12 @@ def _check_pieces(pieces: Iterable[pd.DataFrame], form: Format, place: Path) -> 
 
 def _write_piece(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) -> None:
     if "text" in form.holds:
-        sink.refuse_held_rows(piece)
-    prepared = piece if form.exact else sink.clean_table(piece, form.holds - {"start", "end", "confidence"})
+        sink.refuse_multirow_texts(piece)
+    prepared = (
+        piece if form.exact else sink.clean_table_texts(piece, form.holds - {"start", "end", "confidence"})
+    )
     if form.shown and captions:
-        prepared = _divide_captions(prepared, sink)
+        prepared = _divide_and_note_captions(prepared, sink)
     content = form.write(prepared, sink)
     try:
         sink.out.write(content.encode("utf-8") if isinstance(content, str) else content)
@@ -336,7 +338,7 @@ def _write_piece(piece: pd.DataFrame, form: Format, sink: Sink, captions: bool) 
     sink.before += len(piece)
 
 
-def _divide_captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
+def _divide_and_note_captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
     """Return the captions of a table, with notes of what was done and of what could not be done."""
     divided, before = divide(table), set(table["text"])
     texts, shown_s = divided["text"].tolist(), (divided["end"] - divided["start"]).tolist()
@@ -347,7 +349,7 @@ def _divide_captions(table: pd.DataFrame, sink: Sink) -> pd.DataFrame:
             sum(text not in before for text in texts),
             f"have other line breaks, in lines of at most {LINE_WIDTH} characters",
         ),
-        (sum(not is_caption(text) for text in texts), f"have a longer line, or more than {LINES}"),
+        (sum(not fits_in_caption(text) for text in texts), f"have a longer line, or more than {LINES}"),
         (fast, f"show more than {PACE:.0f} characters a second; captions(table, pace={PACE:.0f}) helps"),
     ):
         sink.add_note(count, f"captions {what}")

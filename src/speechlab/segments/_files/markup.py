@@ -32,11 +32,11 @@ class Element:
         else:
             self.content = [part]
 
-    def find_children(self, *names: str) -> Iterator[Element]:
+    def iterate_children(self, *names: str) -> Iterator[Element]:
         """Yield the elements within this one that have one of these names."""
         return (part for part in self.content if type(part) is Element and part.name in names)
 
-    def find(self, name: str) -> Element | None:
+    def find_descendant(self, name: str) -> Element | None:
         """Return the first element of this name at any depth, or None."""
         waiting = [self]
         while waiting:
@@ -46,7 +46,7 @@ class Element:
             waiting += reversed([part for part in element.content if isinstance(part, Element)])
         return None
 
-    def get_text(self) -> str:
+    def get_direct_text(self) -> str:
         """Return the text directly within the element."""
         if len(self.content) == 1 and isinstance(self.content[0], str):
             return self.content[0]
@@ -87,4 +87,6 @@ def parse_xml(source: SourceFile, *, spaces: bool = True) -> Element:
     except (expat.ExpatError, ValueError, LookupError) as error:
         reason = expat.ErrorString(error.code) if isinstance(error, expat.ExpatError) else "unknown encoding"
         source.raise_fault(f"this is not valid XML: {reason}", getattr(error, "lineno", None))
-    return next(root.find_children(*(part.name for part in root.content if isinstance(part, Element))), root)
+    return next(
+        root.iterate_children(*(part.name for part in root.content if isinstance(part, Element))), root
+    )

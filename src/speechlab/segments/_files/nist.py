@@ -10,7 +10,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from speechlab.segments._files.source import Row, Sink, SourceFile, format_seconds, get_column
+from speechlab.segments._files.source import (
+    Row,
+    Sink,
+    SourceFile,
+    format_ticks_as_seconds,
+    get_column_or_empty,
+)
 from speechlab.segments._frame.ticks import to_ticks
 
 if TYPE_CHECKING:
@@ -43,17 +49,17 @@ def read_rttm(source: SourceFile) -> Iterator[Row]:
             "channel": _parse_optional_field(channel),
             "speaker": _parse_optional_field(speaker),
         }
-        row |= _parse_times(source, start, length, number)
+        row |= _parse_start_and_length(source, start, length, number)
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
 def encode_rttm(table: pd.DataFrame, sink: Sink) -> str:
     """Write RTTM, a SPEAKER line for each segment."""
-    speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
+    speakers = sink.check_and_fill_fields(get_column_or_empty(table, "speaker"), "speaker", _NONE)
     lines = [
         f"SPEAKER {place} {start} {length} {_NONE} {_NONE} {speaker} {confidence or _NONE} {_NONE}\n"
         for (place, start, length, _), speaker, confidence in zip(
-            _format_rows(table, sink), speakers, _format_confidences(table), strict=True
+            _format_row_fields(table, sink), speakers, _format_confidences(table), strict=True
         )
     ]
     return "".join(lines)
@@ -74,7 +80,7 @@ def read_ctm(source: SourceFile) -> Iterator[Row]:
                 "alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number
             )
         row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional_field(speaker)}
-        row |= _parse_times(source, start, length, number)
+        row |= _parse_start_and_length(source, start, length, number)
         yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
@@ -84,7 +90,7 @@ def encode_ctm(table: pd.DataFrame, sink: Sink) -> str:
         if len(text.split()) != 1 or text != text.strip():
             message = f"the text {text!r:.60} is not one word, and a CTM file has one in each line"
             sink.raise_fault(message, row, "text")
-    places = zip(_format_rows(table, sink), _format_confidences(table), strict=True)
+    places = zip(_format_row_fields(table, sink), _format_confidences(table), strict=True)
     return "".join(
         f"{place} {start} {length} {text}{' ' if confidence else ''}{confidence}\n"
         for (place, start, length, text), confidence in places
@@ -118,7 +124,7 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
             continue
         if "{" in row["text"] and _CHOICE.search(row["text"]):
             row["text"] = " ".join(_CHOICE.sub(_get_first_alternative, row["text"]).split())
-            source.note(f"alternatives but the first, in {text.strip()!r:.60}", number)
+            source.note_omission(f"alternatives but the first, in {text.strip()!r:.60}", number)
         yield number, row | times
 
 
@@ -128,8 +134,8 @@ def _get_first_alternative(found: re.Match[str]) -> str:
 
 def encode_stm(table: pd.DataFrame, sink: Sink) -> str:
     """Write STM, with the column ``labels`` if there is one."""
-    speakers = sink.format_fields(get_column(table, "speaker"), "speaker", _NONE)
-    labels = [str(label) for label in get_column(table, "labels")]
+    speakers = sink.check_and_fill_fields(get_column_or_empty(table, "speaker"), "speaker", _NONE)
+    labels = [str(label) for label in get_column_or_empty(table, "labels")]
     for row, label in enumerate(labels):
         if label and not _LABELS.match(f"<{label}>"):
             sink.raise_fault(f"labels {label!r:.60} hold spaces or angle brackets", row, "labels")
@@ -139,11 +145,13 @@ def encode_stm(table: pd.DataFrame, sink: Sink) -> str:
     ends = to_ticks(table["end"]).tolist()
     lines = []
     for (place, start, _, _), end, speaker, label, text in zip(
-        _format_rows(table, sink), ends, speakers, labels, texts, strict=True
+        _format_row_fields(table, sink), ends, speakers, labels, texts, strict=True
     ):
         # A text that begins like a label needs a label before it, so that it is read as a text again.
         mark = f" <{label}>" if label or _LABELS.match(text.partition(" ")[0]) else ""
-        lines.append(f"{place} {speaker} {start} {format_seconds(end)}{mark}{' ' if text else ''}{text}\n")
+        lines.append(
+            f"{place} {speaker} {start} {format_ticks_as_seconds(end)}{mark}{' ' if text else ''}{text}\n"
+        )
     return "".join(lines)
 
 
@@ -161,8 +169,10 @@ def read_uem(source: SourceFile) -> Iterator[Row]:
 def encode_uem(table: pd.DataFrame, sink: Sink) -> str:
     """Write UEM."""
     ends = to_ticks(table["end"]).tolist()
-    places = zip(_format_rows(table, sink), ends, strict=True)
-    return "".join(f"{place} {start} {format_seconds(end)}\n" for (place, start, _, _), end in places)
+    places = zip(_format_row_fields(table, sink), ends, strict=True)
+    return "".join(
+        f"{place} {start} {format_ticks_as_seconds(end)}\n" for (place, start, _, _), end in places
+    )
 
 
 def _iter_content_lines(source: SourceFile) -> Iterator[tuple[int, str]]:
@@ -177,7 +187,7 @@ def _parse_optional_field(value: str) -> str:
     return "" if value == _NONE else value
 
 
-def _parse_times(source: SourceFile, start: str, length: str, number: int) -> dict[str, Any]:
+def _parse_start_and_length(source: SourceFile, start: str, length: str, number: int) -> dict[str, Any]:
     begin = source.parse_seconds(start, number, "start")
     return {"start": begin, "end": round(begin + source.parse_seconds(length, number, "duration"), 9)}
 
@@ -186,18 +196,18 @@ def _parse_confidence(source: SourceFile, value: str, number: int) -> float:
     return math.nan if value in {"NA", _NONE} else source.parse_seconds(value, number, "confidence")
 
 
-def _format_rows(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:
+def _format_row_fields(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:
     """File and channel, start, length and text of each row."""
-    files = sink.format_fields(table["file"].tolist(), "file", None)
-    written = get_column(table, "channel")
-    channels = sink.format_fields(written, "channel", "1")
+    files = sink.check_and_fill_fields(table["file"].tolist(), "file", None)
+    written = get_column_or_empty(table, "channel")
+    channels = sink.check_and_fill_fields(written, "channel", "1")
     sink.add_note(written.count(""), "rows without a channel are written as channel 1")
     starts, ends = to_ticks(table["start"]), to_ticks(table["end"])
     lengths = (ends - starts).tolist()
     for file, channel, start, length, text in zip(
         files, channels, starts.tolist(), lengths, table["text"].tolist(), strict=True
     ):
-        yield f"{file} {channel}", format_seconds(start), format_seconds(length), text
+        yield f"{file} {channel}", format_ticks_as_seconds(start), format_ticks_as_seconds(length), text
 
 
 def _format_confidences(table: pd.DataFrame) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, to_ticks
-from speechlab.tables import HELD_ROWS, holds_rows
+from speechlab.tables import HELD_ROWS, has_unsplit_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -63,11 +63,11 @@ class SourceFile:
         where = f"{self.path}, line {line}" if line else self.path
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
-    def note(self, message: str, line: int | None = None) -> None:
+    def note_omission(self, message: str, line: int | None = None) -> None:
         """Note a part of the file that is left out."""
         self.notes.append((line, message))
 
-    def warn(self, stacklevel: int) -> None:
+    def warn_of_omissions(self, stacklevel: int) -> None:
         """Warn of what was left out, with the first lines."""
         if not self.notes:
             return
@@ -102,10 +102,12 @@ class SourceFile:
         lines, cells = [], []
         for line, row in rows:
             text = row.get("text")
-            if text and isinstance(text, str) and ("-->" in text or "\t" in text) and holds_rows(text):
-                self.note(f"{text!r:.60} {HELD_ROWS}", line)
+            if text and isinstance(text, str) and ("-->" in text or "\t" in text) and has_unsplit_rows(text):
+                self.note_omission(f"{text!r:.60} {HELD_ROWS}", line)
             elif tolerant and not 0 <= row["start"] <= row["end"] <= LATEST_S:
-                self.note(f"the segment goes from {row['start']:.10g} s to {row['end']:.10g} s", line)
+                self.note_omission(
+                    f"the segment goes from {row['start']:.10g} s to {row['end']:.10g} s", line
+                )
             else:
                 lines.append(line)
                 cells.append(row)
@@ -118,13 +120,13 @@ class SourceFile:
         with self.translate_faults(lines):
             return frame(cells, file=self.file)
 
-    def drop_held_rows(self, table: pd.DataFrame) -> pd.DataFrame:
+    def drop_multirow_texts(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the table without the rows whose text holds several, and note them."""
-        held = [holds_rows(text) for text in table["text"].tolist()]
+        held = [has_unsplit_rows(text) for text in table["text"].tolist()]
         if not any(held):
             return table
         for row in (row for row, several in enumerate(held) if several):
-            self.note(f"row {row}: {table['text'].iloc[row]!r:.60} {HELD_ROWS}")
+            self.note_omission(f"row {row}: {table['text'].iloc[row]!r:.60} {HELD_ROWS}")
         return table[[not several for several in held]].reset_index(drop=True)
 
     @contextmanager
@@ -178,7 +180,7 @@ class Sink:
         self.columns = names
         return first
 
-    def format_fields(self, values: list[str], column: str, empty: str | None) -> list[str]:
+    def check_and_fill_fields(self, values: list[str], column: str, empty: str | None) -> list[str]:
         """Return names for a line whose fields are separated by spaces."""
         tokens = []
         for row, value in enumerate(values):
@@ -194,21 +196,21 @@ class Sink:
             tokens.append(value or str(empty))
         return tokens
 
-    def clean_table(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
+    def clean_table_texts(self, table: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
         """Return a table whose texts a file of lines or tags can hold: carriage returns become line breaks."""
         for name in columns:
-            texts = get_column(table, name)
+            texts = get_column_or_empty(table, name)
             self.refuse_pattern(_CONTROL, texts, name, "has the control character {!r}; remove it first")
             what = f"{name}s had carriage returns, which became line breaks"
-            cleaned = self.change_texts(texts, _normalize_line_breaks, what)
+            cleaned = self.change_texts_and_note(texts, _normalize_line_breaks, what)
             if cleaned != texts:
                 table = table.assign(**{name: cleaned})
         return table
 
-    def refuse_held_rows(self, table: pd.DataFrame) -> None:
+    def refuse_multirow_texts(self, table: pd.DataFrame) -> None:
         """Raise an error for the first text that no reader would take for one."""
         for row, text in enumerate(table["text"].tolist()):
-            if holds_rows(text):
+            if has_unsplit_rows(text):
                 self.raise_fault(f"the text {text!r:.60} {HELD_ROWS}; correct it first", row, "text")
 
     def refuse_pattern(self, pattern: re.Pattern[str], texts: list[str], column: str, reason: str) -> None:
@@ -220,23 +222,23 @@ class Sink:
     def to_one_line(self, texts: list[str]) -> list[str]:
         """Return each text on one line."""
         what = "texts had line breaks, tabs or double spaces, which became single spaces"
-        return self.change_texts(texts, lambda text: " ".join(text.split()), what)
+        return self.change_texts_and_note(texts, lambda text: " ".join(text.split()), what)
 
     def trim_texts(self, texts: list[str]) -> list[str]:
         """Return each text without white space at its ends."""
-        return self.change_texts(texts, str.strip, "texts had spaces at an end, which were removed")
+        return self.change_texts_and_note(texts, str.strip, "texts had spaces at an end, which were removed")
 
     def format_speakers(self, table: pd.DataFrame, without: str = "") -> list[str]:
         """Return the speakers' names on one line, without some characters."""
         spaces = str.maketrans(dict.fromkeys(without, " "))
         also = f", or one of {without}" if without else ""
-        return self.change_texts(
-            get_column(table, "speaker"),
+        return self.change_texts_and_note(
+            get_column_or_empty(table, "speaker"),
             lambda name: " ".join(name.translate(spaces).split()),
             f"speakers' names had line breaks or double spaces{also}; single spaces are written",
         )
 
-    def change_texts(self, texts: list[str], change: Callable[[str], str], what: str) -> list[str]:
+    def change_texts_and_note(self, texts: list[str], change: Callable[[str], str], what: str) -> list[str]:
         """Return each text after a change, and note the number of texts that it changed."""
         cleaned = list(map(change, texts))
         self.add_note(sum(map(str.__ne__, cleaned, texts)), what)
@@ -255,12 +257,12 @@ def _normalize_line_breaks(text: str) -> str:
     return text.replace("\r\r\n", "\n").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def get_column(table: pd.DataFrame, name: str) -> list[str]:
+def get_column_or_empty(table: pd.DataFrame, name: str) -> list[str]:
     """Return a column of texts; empty texts if the frame does not have the column."""
     return table[name].tolist() if name in table.columns else [""] * len(table)
 
 
-def format_seconds(ticks: int) -> str:
+def format_ticks_as_seconds(ticks: int) -> str:
     """Write microseconds as seconds, with two decimals or as many more as necessary."""
     seconds, fraction = divmod(int(ticks), 1_000_000)
     digits = f"{fraction:06d}".rstrip("0").ljust(2, "0")

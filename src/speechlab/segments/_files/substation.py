@@ -28,13 +28,15 @@ def read_substation(source: SourceFile) -> Iterator[Row]:
         elif in_events and kind == "Dialogue":
             fields = rest.split(",", len(names) - 1)
             if len(fields) < len(names):
-                source.note(f"the line has {len(fields)} fields; its section has {len(names)}", number)
+                source.note_omission(
+                    f"the line has {len(fields)} fields; its section has {len(names)}", number
+                )
                 continue
             row = dict(zip(names, fields, strict=True))
             start, end = _parse_time(row["start"]), _parse_time(row["end"])
             if start is None or end is None:
                 wrong = row["start"] if start is None else row["end"]
-                source.note(f"{wrong.strip()!r:.40} is not a time such as 0:00:01.50", number)
+                source.note_omission(f"{wrong.strip()!r:.40} is not a time such as 0:00:01.50", number)
                 continue
             text = _extract_visible_text(row["text"])
             if text or not _DRAWING.search(row["text"]):

@@ -50,7 +50,7 @@ def read_srt(source: SourceFile) -> Iterator[Row]:
     lines = source.decode_text().split("\n")
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=False)
     cues = list(parser.parse_cues(0))
-    for line, start, end, text in _remove_repeated_lines(source, cues, _strip_srt_tags, is_rolling=False):
+    for line, start, end, text in _remove_rolling_repeats(source, cues, _strip_srt_tags, is_rolling=False):
         yield line, {"start": start, "end": end, "text": _strip_srt_tags(text)}
 
 
@@ -79,10 +79,10 @@ def read_vtt(source: SourceFile) -> Iterator[Row]:
     parser = _CueLines(source, lines, list(map(str.strip, lines)), expected, has_comments=True)
     cues = list(parser.parse_cues(max(head, 1)))
     is_rolling = _INLINE_TIME.search(whole) is not None
-    for number, start, end, cue in _remove_repeated_lines(
+    for number, start, end, cue in _remove_rolling_repeats(
         source, cues, _strip_webvtt_tags, is_rolling=is_rolling
     ):
-        for speaker, text in _split_voices(cue):
+        for speaker, text in _split_by_speaker(cue):
             yield number, {"start": start, "end": end, "text": text, "speaker": speaker}
 
 
@@ -188,17 +188,19 @@ class _CueLines:
             elif begins:
                 begins = False
                 if not self._is_comment_start(at):
-                    self.source.note(f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1)
+                    self.source.note_omission(
+                        f"{self.lines[at]!r:.60} has no time: expected {self.expected}", at + 1
+                    )
 
     def _parse_timing(self, at: int, timing: re.Match[str] | None) -> tuple[float, float] | tuple[None, None]:
         """Return start and end in seconds; None, with a note, if they are malformed."""
         # Without hours and a fraction, 01:30 may be minutes or hours.
         if timing is None or None in (timing[1] or timing[4], timing[5] or timing[8]):
             form = "is not a timing such as 00:00:01,000 --> 00:00:02,000"
-            self.source.note(f"{self.lines[at]!r:.60} {form}", at + 1)
+            self.source.note_omission(f"{self.lines[at]!r:.60} {form}", at + 1)
             return None, None
         if timing[9] and not all(map(_SETTING.match, timing[9].split())):
-            self.source.note(f"{timing[9]!r:.60} behind the times is no setting of a cue", at + 1)
+            self.source.note_omission(f"{timing[9]!r:.60} behind the times is no setting of a cue", at + 1)
             return None, None
         hours, minutes, seconds, part, hours_2, minutes_2, seconds_2, part_2, _ = timing.groups("0")
         start = ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1000 + int(part.ljust(3, "0"))
@@ -211,7 +213,7 @@ def _format_clock(milliseconds: int, point: str) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{point}{fraction:03d}"
 
 
-def _remove_repeated_lines(
+def _remove_rolling_repeats(
     source: SourceFile, cues: list[_Cue], strip: Callable[[str], str], *, is_rolling: bool
 ) -> Iterator[_Cue]:
     """Yield the cues with lines that are new. Rolling captions repeat the last lines of the cue before."""
@@ -224,7 +226,9 @@ def _remove_repeated_lines(
         ]
         is_rolling = len(steps) >= _ROLLING and 2 * len(steps) >= len(cues)
         if is_rolling:
-            source.note(f"the last lines of the caption before, in {len(steps)} rolling captions", steps[0])
+            source.note_omission(
+                f"the last lines of the caption before, in {len(steps)} rolling captions", steps[0]
+            )
     if not is_rolling:
         yield from cues
         return
@@ -246,7 +250,7 @@ def _count_repeated_lines(one: _Cue, other: _Cue, strip: Callable[[str], str]) -
 
 def _clean_cue_texts(table: pd.DataFrame, sink: Sink) -> list[str]:
     """Texts without blank lines, which would end the cue."""
-    return sink.change_texts(
+    return sink.change_texts_and_note(
         table["text"].tolist(),
         lambda text: "\n".join(line.strip() for line in text.splitlines() if line.strip()),
         "texts had blank lines or spaces around a line, which were removed",
@@ -270,7 +274,7 @@ def _strip_webvtt_tags(text: str) -> str:
     return unescape(_TAG.sub("", _OVERRIDE.sub("", _RUBY_TEXT.sub("", text)))).strip()
 
 
-def _split_voices(text: str) -> list[tuple[str, str]]:
+def _split_by_speaker(text: str) -> list[tuple[str, str]]:
     """Return the texts and speakers of a cue, one entry for each ``<v>`` tag."""
     voices: list[tuple[str, str]] = []
     if "<" in text or "{" in text:

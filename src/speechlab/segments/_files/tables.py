@@ -10,10 +10,16 @@ from typing import Any
 
 from speechlab._pandas import pd
 from speechlab.segments._convert import from_seglst, to_seglst
-from speechlab.segments._files.source import Row, Sink, SourceFile, get_column
+from speechlab.segments._files.source import Row, Sink, SourceFile, get_column_or_empty
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import to_seconds, to_ticks
-from speechlab.tables import check_parquet, guard_cell, has_quotes, unguard_cell, unquote
+from speechlab.tables import (
+    check_parquet_unpacked_size,
+    escape_formula,
+    has_enclosing_quotes,
+    unescape_formula,
+    unquote_tsv_cell,
+)
 
 NEMO = {"audio_filepath": "file", "text": "text", "speaker": "speaker", "confidence": "confidence"}
 LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
@@ -28,7 +34,7 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
         if not cells:
             continue
         if not names:
-            names = [unguard_cell(name) for name in cells]
+            names = [unescape_formula(name) for name in cells]
             if not {"start", "end"} <= set(names):
                 listed = ", ".join(names)
                 source.raise_fault(f"the columns start and end are required; the file has: {listed}", line)
@@ -38,7 +44,7 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
             source.raise_fault(
                 f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
             )
-        row: dict[str, Any] = dict(zip(names, map(unguard_cell, cells), strict=True))
+        row: dict[str, Any] = dict(zip(names, map(unescape_formula, cells), strict=True))
         is_asked = is_asked and row["start"].isdecimal() and row["end"].isdecimal()
         row |= source.parse_times(row["start"], row["end"], line)
         if scale != 1:
@@ -58,7 +64,7 @@ def read_csv(source: SourceFile) -> Iterator[Row]:
 def _iter_row_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
     """The lines and cells of CSV or TSV. In TSV quotes are text, but for files that only quotes make a table."""
     text, separator = source.decode_text(exact=True), _choose_delimiter(source.path)
-    if separator == "\t" and not has_quotes(text.split("\n")):
+    if separator == "\t" and not has_enclosing_quotes(text.split("\n")):
         yield from _split_tsv_cells(text)
         return
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
@@ -83,7 +89,7 @@ def _split_tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text.split("\n"), 1):
         line = line.removesuffix("\r")  # noqa: PLW2901 - the same line
         cells = line.split("\t") if line else []
-        yield number, list(map(unquote, cells)) if '"' in line else cells
+        yield number, list(map(unquote_tsv_cell, cells)) if '"' in line else cells
 
 
 def encode_csv(table: pd.DataFrame, sink: Sink) -> str:
@@ -91,7 +97,7 @@ def encode_csv(table: pd.DataFrame, sink: Sink) -> str:
     out = _Lines()
     writer = csv.writer(out, delimiter=_choose_delimiter(sink.path))
     if sink.register_columns(table):
-        writer.writerow([guard_cell(name) for name in table.columns])
+        writer.writerow([escape_formula(name) for name in table.columns])
     columns = [_format_column_cells(table, name) for name in table.columns]
     writer.writerows(zip(*columns, strict=True))
     return "".join(out)
@@ -112,7 +118,8 @@ def _format_column_cells(table: pd.DataFrame, name: Any) -> list[str]:
     if name in {"start", "end"}:
         return [repr(value) for value in to_seconds(to_ticks(table[name])).tolist()]
     return [
-        "" if value is None or value != value else str(guard_cell(value)) for value in table[name].tolist()
+        "" if value is None or value != value else str(escape_formula(value))
+        for value in table[name].tolist()
     ]
 
 
@@ -121,7 +128,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
     from pyarrow import ArrowException
 
     try:
-        check_parquet(source.data)
+        check_parquet_unpacked_size(source.data)
         table = pd.read_parquet(io.BytesIO(source.data))
     except (ArrowException, OSError, ValueError) as error:
         source.raise_fault(f"this is not a Parquet file: {error}")
@@ -129,7 +136,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
         return frame(table, file=source.file)
 
 
-def write_parquet(table: pd.DataFrame, sink: Sink) -> str:
+def write_parquet_group(table: pd.DataFrame, sink: Sink) -> str:
     """Write Parquet: all columns, exactly, a group of rows for each piece. The first piece sets the types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -181,7 +188,7 @@ def encode_nemo(table: pd.DataFrame, sink: Sink) -> str:  # noqa: ARG001 - as al
 def encode_lhotse(table: pd.DataFrame, sink: Sink) -> str:
     """Write Lhotse's supervisions, numbered within their recording."""
     columns = {name: ours for name, ours in LHOTSE.items() if ours in table.columns}
-    for row, channel in enumerate(get_column(table, "channel")):
+    for row, channel in enumerate(get_column_or_empty(table, "channel")):
         if channel and not channel.isdecimal():
             sink.raise_fault(
                 f"channel {channel!r:.40} is not a number, which Lhotse requires", row, "channel"
@@ -200,7 +207,9 @@ def encode_lhotse(table: pd.DataFrame, sink: Sink) -> str:
             "channel": channel,
         }
 
-    sink.add_note(get_column(table, "channel").count(""), "rows without a channel are written as channel 0")
+    sink.add_note(
+        get_column_or_empty(table, "channel").count(""), "rows without a channel are written as channel 0"
+    )
     return _format_manifest(table, build_entry)
 
 
@@ -232,7 +241,7 @@ def read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iter
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:
             source.raise_fault(f"the object has no key {next(iter(names))!r}", number)
-        start, length = (_parse_seconds(source, entry.get(name, standard), number, name)
+        start, length = (_check_seconds_value(source, entry.get(name, standard), number, name)
                          for name, standard in ((begin, 0.0), ("duration", None)))  # fmt: skip
         row |= {"start": start, "end": round(start + length, 9)}
         if "channel" in entry and isinstance(entry["channel"], (int, str)):
@@ -255,7 +264,7 @@ def parse_json_lines(source: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]
         yield number, entry
 
 
-def _parse_seconds(source: SourceFile, value: object, line: int, what: str) -> float:
+def _check_seconds_value(source: SourceFile, value: object, line: int, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
         source.raise_fault(f"the {what} is {value!r:.40}; expected a number of seconds, 0 or more", line)
     return float(value)
@@ -279,6 +288,6 @@ def encode_seglst(table: pd.DataFrame, sink: Sink) -> str:
     return "".join(f"{',' if number else '['}\n{row}" for number, row in enumerate(rows, sink.before))
 
 
-def end_seglst(sink: Sink) -> str:
+def encode_seglst_end(sink: Sink) -> str:
     """Write the end of SegLST."""
     return "\n]\n" if sink.before else "[]\n"

@@ -74,8 +74,8 @@ def read_ttml(source: SourceFile) -> Iterator[Row]:
     if root.name != "tt":
         source.raise_fault(f"the first element is {root.name!r:.40}; a TTML file begins with tt", root.line)
     clock = _parse_clock(source, root)
-    for body in root.find_children("body"):
-        yield from _Reader(source, clock).read_box(body, 0, None)
+    for body in root.iterate_children("body"):
+        yield from _Reader(source, clock).iterate_timed_texts(body, 0, None)
 
 
 def _parse_clock(source: SourceFile, root: Element) -> _Clock:
@@ -101,9 +101,9 @@ def _parse_clock(source: SourceFile, root: Element) -> _Clock:
         drops_frames=base == "smpte" and root.attributes.get("dropMode") == "dropNTSC",
     )
     if base == "clock":
-        source.note("nothing, but the times are times of the day (timeBase clock)", root.line)
-    first = root.find("documentStartOfProgramme") if clock.is_smpte else None
-    begin = clock.parse_time(first.get_text().strip()) if first is not None else None
+        source.note_omission("nothing, but the times are times of the day (timeBase clock)", root.line)
+    first = root.find_descendant("documentStartOfProgramme") if clock.is_smpte else None
+    begin = clock.parse_time(first.get_direct_text().strip()) if first is not None else None
     return clock if begin is None else _Clock(**{**vars(clock), "begin": begin})
 
 
@@ -114,22 +114,24 @@ class _Reader:
     source: SourceFile
     clock: _Clock
 
-    def read_box(self, box: Element, begin: int, end: int | None, *, is_timed: bool = False) -> Iterator[Row]:
+    def iterate_timed_texts(
+        self, box: Element, begin: int, end: int | None, *, is_timed: bool = False
+    ) -> Iterator[Row]:
         """Yield the texts of an element that is within these times."""
         times = self._resolve_times(box, begin, end)
         if times is None:
             return
         begin, end = times
         is_timed = is_timed or bool(_TIMES & box.attributes.keys())
-        spans = [] if is_timed and box.name == "p" else _find_timed_spans(box)
+        spans = [] if is_timed and box.name == "p" else _list_timed_spans(box)
         if box.name in {"p", "span"} and not spans:
             text = _collect_text(box)
             if not text and not (box.name == "p" and _TIMES & box.attributes.keys()):
                 return
             if not is_timed:
-                self.source.note(f"the text {text!r:.60} has no time", box.line)
+                self.source.note_omission(f"the text {text!r:.60} has no time", box.line)
             elif end is None:
-                self.source.note(f"the text {text!r:.60} has no end", box.line)
+                self.source.note_omission(f"the text {text!r:.60} has no end", box.line)
             else:
                 zero = self.clock.begin
                 yield (
@@ -139,8 +141,10 @@ class _Reader:
             return
         previous = begin
         is_sequence = box.attributes.get("timeContainer") == "seq"
-        for child in spans or box.find_children(*_BOXES):
-            yield from self.read_box(child, previous if is_sequence else begin, end, is_timed=is_timed)
+        for child in spans or box.iterate_children(*_BOXES):
+            yield from self.iterate_timed_texts(
+                child, previous if is_sequence else begin, end, is_timed=is_timed
+            )
             if is_sequence:
                 inner = self._resolve_times(child, previous, end, silent=True)
                 previous = inner[1] if inner and inner[1] is not None else previous
@@ -157,7 +161,7 @@ class _Reader:
             value = self.clock.parse_time(text.strip())
             if value is None:
                 if not silent:
-                    self.source.note(
+                    self.source.note_omission(
                         f"{name} is {text!r:.40}, not a time such as 00:00:01.5 or 1.5s", box.line
                     )
                 return None
@@ -169,11 +173,11 @@ class _Reader:
         return first, min(ends, default=None)
 
 
-def _find_timed_spans(box: Element) -> list[Element]:
+def _list_timed_spans(box: Element) -> list[Element]:
     """The spans with times of their own in a paragraph without."""
     if box.name != "p":
         return []
-    return [span for span in box.find_children("span") if _TIMES & span.attributes.keys()]
+    return [span for span in box.iterate_children("span") if _TIMES & span.attributes.keys()]
 
 
 def _collect_text(box: Element) -> str:

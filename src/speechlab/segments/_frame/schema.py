@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import LATEST_S, refuse_rows, to_ticks
 
@@ -55,7 +55,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
             an end is before its start. The message names the first such row.
     """
-    table = data if isinstance(data, pd.DataFrame) else _build_table(data)
+    table = data if isinstance(data, pd.DataFrame) else _build_table_from_rows(data)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
         raise SegmentError(f"the column {twice[0]!r} occurs twice; rename one", column=str(twice[0]))
@@ -69,10 +69,10 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
             if name in table.columns:
                 columns[name] = _to_text_array(table[name], name)
             elif name in REQUIRED:
-                columns[name] = pd.array([""] * len(table), dtype=text_dtype())
+                columns[name] = pd.array([""] * len(table), dtype=get_text_dtype())
         elif name in table.columns:
             columns[name] = _to_float_array(table[name], name)
-    columns["file"] = _fill_empty_files(columns["file"], file)
+    columns["file"] = _fill_empty_file_names(columns["file"], file)
     _check_times(columns["start"], columns["end"])
     if "confidence" in columns:
         values = columns["confidence"]
@@ -84,7 +84,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     return result
 
 
-def _build_table(data: object) -> pd.DataFrame:
+def _build_table_from_rows(data: object) -> pd.DataFrame:
     if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
         message = f"segments are given as a table or as rows, not as {type(data).__name__}"
         raise SegmentError(f"{message}; read a file with speechlab.segments.read")
@@ -125,7 +125,7 @@ def _to_text_array(column: pd.Series[Any], name: str) -> Any:
 
 def _to_string_array(values: Any, name: str) -> Any:
     try:
-        return pd.array(values, dtype=text_dtype())
+        return pd.array(values, dtype=get_text_dtype())
     except UnicodeEncodeError as error:
         half = error.object[error.start]
         row = next(number for number, value in enumerate(values) if isinstance(value, str) and half in value)
@@ -133,7 +133,7 @@ def _to_string_array(values: Any, name: str) -> Any:
         raise SegmentError(message, column=name, rows=(row,)) from None
 
 
-def _fill_empty_files(files: Any, file: str | None) -> Any:
+def _fill_empty_file_names(files: Any, file: str | None) -> Any:
     return pd.Series(files).mask(files == "", file).array if file else files
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import to_seconds
-from speechlab.segments._joins.overlap import JoinSides, build_join_sides, find_pairs
+from speechlab.segments._joins.overlap import JoinSides, build_join_sides, find_overlapping_pairs
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def align(
     if how not in get_args(How):
         raise SegmentError(f"how={how!r} is not known; choose one of: {', '.join(get_args(How))}")
     sides = build_join_sides(a, b, by)
-    left, right = sides.find_row_pairs()
+    left, right = sides.find_overlapping_rows()
     if how == "all":
         lonely = np.flatnonzero(np.bincount(left, minlength=len(a)) == 0)
         left = np.concatenate([left, lonely])
@@ -91,7 +91,7 @@ def _add_nearest_partners(partner: NDArray[np.int64], sides: JoinSides, widened:
     chosen = _find_nearest_disjoint_segments(
         a_start, a_end, b_start, b_end, sides.a.spans.codes, sides.b.spans.codes
     )
-    within, holds = find_pairs(*widened.keys)
+    within, holds = find_overlapping_pairs(*widened.keys)
     first = np.flatnonzero(np.diff(within, prepend=-1))
     chosen[within[first]] = holds[first]
     lonely = (partner[a_rows] < 0) & (chosen >= 0)

@@ -44,21 +44,23 @@ _MOST_PAIRS = 100_000_000
 _BITS = 62
 
 
-def find_pairs(a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers) -> tuple[Numbers, Numbers]:
+def find_overlapping_pairs(
+    a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers
+) -> tuple[Numbers, Numbers]:
     """Find all pairs of stretches that share time. Stretches without length share none."""
     a_rows, b_rows = _find_nonempty_positions(a_start, a_end), _find_nonempty_positions(b_start, b_end)
     if a_rows is not None:
         a_start, a_end = a_start[a_rows], a_end[a_rows]
     if b_rows is not None:
         b_start, b_end = b_start[b_rows], b_end[b_rows]
-    left, right = _find_nonempty_pairs(a_start, a_end, b_start, b_end)
+    left, right = _find_overlapping_nonempty_pairs(a_start, a_end, b_start, b_end)
     return (left if a_rows is None else a_rows[left]), (right if b_rows is None else b_rows[right])
 
 
 def find_intersections(one: Stretches, other: Stretches, count: int) -> tuple[Numbers, Numbers, Stretches]:
     """Positions of pairs that share time, by the first, then by start of the second; and what each pair shares."""
     line = Line([one, other], count)
-    left, right = find_pairs(
+    left, right = find_overlapping_pairs(
         line.place_starts(one), line.place_ends(one), line.place_starts(other), line.place_ends(other)
     )
     starts = np.maximum(one.starts[left], other.starts[right])
@@ -71,7 +73,7 @@ def _find_nonempty_positions(start: Numbers, end: Numbers) -> Numbers | None:
     return None if real.all() else np.flatnonzero(real)
 
 
-def _find_nonempty_pairs(
+def _find_overlapping_nonempty_pairs(
     a_start: Numbers, a_end: Numbers, b_start: Numbers, b_end: Numbers
 ) -> tuple[Numbers, Numbers]:
     # Searching sorted keys is several times faster than searching unsorted ones, which outweighs the sorts.
@@ -180,7 +182,7 @@ def overlap_join(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[str] | Non
             million pairs share time.
     """
     sides = build_join_sides(a, b, by)
-    left, right = sides.find_row_pairs()
+    left, right = sides.find_overlapping_rows()
     return pd.DataFrame(
         {"left": left, "right": right, "overlap_s": to_seconds(sides.measure_overlaps(left, right))},
         copy=False,
@@ -195,7 +197,7 @@ class JoinSide(NamedTuple):
     rows: NDArray[np.int64]  # positions of the rows with times and a group
     spans: Stretches  # of these rows
 
-    def to_positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    def to_table_positions(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the positions in the table of some of ``rows``."""
         return places if len(self.rows) == len(self.starts) else self.rows[places]
 
@@ -209,10 +211,10 @@ class JoinSides(NamedTuple):
         NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
     ]  # starts and ends of a, then of b
 
-    def find_row_pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_overlapping_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the positions of all pairs that share time, sorted by position in ``a``, then by start in ``b``."""
-        left, right = find_pairs(*self.keys)
-        return self.a.to_positions(left), self.b.to_positions(right)
+        left, right = find_overlapping_pairs(*self.keys)
+        return self.a.to_table_positions(left), self.b.to_table_positions(right)
 
     def measure_overlaps(self, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.int64]:
         """Shared time of pairs of rows in microseconds."""

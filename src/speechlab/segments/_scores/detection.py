@@ -113,7 +113,7 @@ class DetectionTimes(NamedTuple):
     false_alarm_s: NDArray[np.float64]
     scored_s: NDArray[np.float64]
 
-    def compute_total(self, collar_s: float) -> DetectionScore:
+    def compute_total_score(self, collar_s: float) -> DetectionScore:
         """Return the score of all files together."""
         scored = float(self.scored_s.sum()) if len(self.scored_s) else math.nan
         correct, miss, false_alarm = (float(values.sum()) for values in self[:3])
@@ -178,7 +178,7 @@ class MatchScore:
         return compute_ratio(2 * self.matched, self.reference + self.hypothesis)
 
 
-def match_times(
+def score_edge_matches(
     reference: Stretches, hypothesis: Stretches, count: int, collar: int
 ) -> tuple[MatchScore, MatchScore]:
     """Match as many starts and as many ends as possible within a collar."""
@@ -206,7 +206,7 @@ def _count_matches(one: NDArray[np.int64], other: NDArray[np.int64], collar: int
     return count
 
 
-def find_couples(
+def find_mutual_best_pairs(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs in which each segment shares the most time with the other; the first among equals."""
@@ -250,7 +250,7 @@ class Segmentation:
     joins: int
 
 
-def measure_segmentation(
+def count_splits_and_joins(
     reference: Stretches,
     hypothesis: Stretches,
     left: NDArray[np.int64],
@@ -265,7 +265,7 @@ def measure_segmentation(
     return Segmentation(len(reference), len(hypothesis), int(splits), int(joins))
 
 
-def measure_deviations(
+def measure_edge_deviations(
     reference: Stretches, hypothesis: Stretches, left: NDArray[np.int64], right: NDArray[np.int64]
 ) -> pd.DataFrame:
     """Return the deviation of the edges of each couple: positive if the edge of the hypothesis is later."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import build_layers, merge_stretches
 from speechlab.segments._frame.ticks import Stretches, refuse_rows
@@ -127,7 +127,7 @@ def collect_turns(table: pd.DataFrame, spans: Stretches, which: str) -> Turns:
     return Turns(of_files, merged.codes, np.asarray(labels, dtype=np.str_)[names], files)
 
 
-def compare_speakers(
+def score_diarization(
     reference: Turns,
     hypothesis: Turns,
     extent: Stretches | None,
@@ -164,9 +164,9 @@ def compare_speakers(
         "false_alarm_s": false_alarm / 1e6,
         "confusion_s": (matched - correct) / 1e6,
     }
-    speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype=text_dtype())
+    speakers["file"] = pd.Series(np.array(files, dtype=object)[speakers["file"]], dtype=get_text_dtype())
     right, missed, made_up, confused = (float(values.sum()) for values in seconds.values())
-    by_file = pd.DataFrame({"file": pd.Series(files, dtype=text_dtype()), **seconds})
+    by_file = pd.DataFrame({"file": pd.Series(files, dtype=get_text_dtype()), **seconds})
     return DiarizationScore(collar / 1e6, overlap, right, missed, made_up, confused, speakers, by_file)
 
 

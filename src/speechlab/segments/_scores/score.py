@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._arguments import is_bool
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.display import table as html_table
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import Extent, merge_stretches, to_extent_frame, to_stretches
@@ -22,13 +22,13 @@ from speechlab.segments._scores.detection import (
     DetectionTimes,
     MatchScore,
     Segmentation,
-    find_couples,
-    match_times,
+    count_splits_and_joins,
+    find_mutual_best_pairs,
     measure_detection,
-    measure_deviations,
-    measure_segmentation,
+    measure_edge_deviations,
+    score_edge_matches,
 )
-from speechlab.segments._scores.diarization import DiarizationScore, collect_turns, compare_speakers
+from speechlab.segments._scores.diarization import DiarizationScore, collect_turns, score_diarization
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -222,24 +222,24 @@ def score(
             collect_turns(tables[1], hypothesis_spans, "hypothesis"),
         )
         speakers = [
-            compare_speakers(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)
+            score_diarization(ours, theirs, within, files, size, overlap=overlap) for size in (0, zone)
         ]
 
     rows = [_find_inside_positions(spans, within, count) for spans in (reference_spans, hypothesis_spans)]
     reference_spans, hypothesis_spans = reference_spans[rows[0]], hypothesis_spans[rows[1]]
-    starts, ends = match_times(reference_spans, hypothesis_spans, count, zone)
+    starts, ends = score_edge_matches(reference_spans, hypothesis_spans, count, zone)
     left, right, parts = find_intersections(reference_spans, hypothesis_spans, count)
-    pair = find_couples(left, right, parts.lengths)
-    apart = measure_deviations(reference_spans, hypothesis_spans, *pair)
+    pair = find_mutual_best_pairs(left, right, parts.lengths)
+    apart = measure_edge_deviations(reference_spans, hypothesis_spans, *pair)
     close = apart[["start_deviation_s", "end_deviation_s"]].abs().max(axis=1) <= collar + 5e-7
     apart["reference"], apart["hypothesis"] = rows[0][pair[0]], rows[1][pair[1]]
     return SegmentScore(
-        detection=strict.compute_total(0.0),
-        lenient=lenient.compute_total(float(collar)),
+        detection=strict.compute_total_score(0.0),
+        lenient=lenient.compute_total_score(float(collar)),
         starts=starts,
         ends=ends,
         segments=MatchScore(int(close.sum()), len(reference_spans), len(hypothesis_spans)),
-        segmentation=measure_segmentation(reference_spans, hypothesis_spans, left, right, parts.lengths),
+        segmentation=count_splits_and_joins(reference_spans, hypothesis_spans, left, right, parts.lengths),
         deviations=apart,
         files=_build_file_table(files, strict, lenient),
         diarization=speakers[0],
@@ -255,7 +255,7 @@ def _find_inside_positions(spans: Stretches, within: Stretches | None, count: in
 
 
 def _build_file_table(files: list[str], strict: DetectionTimes, lenient: DetectionTimes) -> pd.DataFrame:
-    columns: dict[str, object] = {"file": pd.Series(files, dtype=text_dtype())}
+    columns: dict[str, object] = {"file": pd.Series(files, dtype=get_text_dtype())}
     columns |= strict._asdict()
     columns |= {name.replace("_s", "_lenient_s"): values for name, values in lenient._asdict().items()}
     return pd.DataFrame(columns)

@@ -19,7 +19,7 @@ import orjson
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
-from speechlab._sqlite import create_tables, open_database, transaction
+from speechlab._sqlite import create_tables_if_new, open_database, transaction
 from speechlab.errors import StoreError
 from speechlab.service._logs import log
 
@@ -98,7 +98,7 @@ class Database:
                 used = f"another service uses the data folder {folder}"
                 raise StoreError(f"{used}; stop it, or choose another with --data-dir") from None
         try:
-            with self._convert_errors():
+            with self._convert_sqlite_errors():
                 self._db = self._open_connection()
             if serving:
                 self._import_journal()
@@ -113,12 +113,12 @@ class Database:
 
     def read(self, sql: str, parameters: Sequence[Any] = ()) -> list[sqlite3.Row]:
         """Run a query; in WAL mode no writer blocks it."""
-        with self._lock, self._convert_errors():
+        with self._lock, self._convert_sqlite_errors():
             return self._db.execute(sql, parameters).fetchall()
 
     def write(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> int:
         """Run one statement as a transaction, and return the number of changed rows."""
-        with self._lock, self._convert_errors():
+        with self._lock, self._convert_sqlite_errors():
             return self._db.execute(sql, parameters).rowcount
 
     def write_later(self, sql: str, parameters: Sequence[Any]) -> None:
@@ -152,7 +152,7 @@ class Database:
         db = open_database(self._path, busy_s=_BUSY_S)
         db.row_factory = sqlite3.Row
         try:
-            create_tables(db, self._path, _SCHEMA, _SCHEMA_VERSION)
+            create_tables_if_new(db, self._path, _SCHEMA, _SCHEMA_VERSION)
         except BaseException:
             db.close()
             raise
@@ -208,7 +208,7 @@ class Database:
             lines = self._journal.read_bytes().splitlines() if self._journal.exists() else []
             # The last line of a full disk may be a part of one.
             rows = [orjson.loads(line) for line in lines if line.endswith(b"]]")]
-            with self._convert_errors():
+            with self._convert_sqlite_errors():
                 _write_rows(self._db, rows)
             self._journal.unlink(missing_ok=True)
         except (OSError, ValueError) as error:
@@ -220,7 +220,7 @@ class Database:
             log("usage of the last service was taken in", level="warning", rows=len(rows))
 
     @contextlib.contextmanager
-    def _convert_errors(self) -> Iterator[None]:
+    def _convert_sqlite_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:

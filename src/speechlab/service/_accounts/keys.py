@@ -148,16 +148,18 @@ class KeyStore:
         rows = self._database.read("SELECT * FROM keys WHERE digest = ?", (digest,))
         # The index searches by digest, which a client cannot choose; the comparison in constant time decides.
         return (
-            self._find_open_key_owner(rows)
+            self._find_owner_and_note_use(rows)
             if rows and hmac.compare_digest(bytes(rows[0]["digest"]), digest)
             else None
         )
 
     def recheck_key(self, key_id: str) -> Principal | None:
         """Return the current rights of a key, or None if it has expired or was revoked."""
-        return self._find_open_key_owner(self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,)))
+        return self._find_owner_and_note_use(
+            self._database.read("SELECT * FROM keys WHERE id = ?", (key_id,))
+        )
 
-    def _find_open_key_owner(self, rows: list[sqlite3.Row]) -> Principal | None:
+    def _find_owner_and_note_use(self, rows: list[sqlite3.Row]) -> Principal | None:
         """Return the owner of the key in the first row, if it is open, whose use is noted."""
         stored, now = (_to_stored_key(rows[0]) if rows else None), self._clock()
         if stored is None or not stored.is_open(now):

@@ -85,7 +85,7 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add_row(self, row: UsageRow) -> None:
+    def queue_row(self, row: UsageRow) -> None:
         """Write a row later, without waiting."""
         self._database.write_later(_INSERT_SQL, tuple(asdict(row).values()))
 

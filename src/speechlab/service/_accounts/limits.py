@@ -40,9 +40,9 @@ class KeyLimits:
 
     def fill_unset(self, other: KeyLimits) -> KeyLimits:
         """Return these limits, with another's in place of unset ones."""
-        return replace(other, **self.to_dict())
+        return replace(other, **self.to_dict_without_unset())
 
-    def to_dict(self) -> dict[str, int]:
+    def to_dict_without_unset(self) -> dict[str, int]:
         return {name: limit for name, limit in asdict(self).items() if limit is not None}
 
 
@@ -95,7 +95,7 @@ class Place:
             self._window.running -= 1
             self._window = None
 
-    def undo_count(self) -> None:
+    def release_and_uncount(self) -> None:
         """Undo the counting, for a request that was refused elsewhere."""
         window = self._window
         self()
@@ -161,17 +161,17 @@ class StoredLimits:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def limits_of(self, key_id: str) -> KeyLimits:
+    def read_effective_limits(self, key_id: str) -> KeyLimits:
         """Return the effective limits of a key: its own, and those for every key in place of unset ones."""
         limits = self._read_limits("WHERE key_id IN (?, ?)", key_id, EVERY_KEY)
         return limits.get(key_id, UNLIMITED).fill_unset(limits.get(EVERY_KEY, UNLIMITED))
 
-    def limits_of_service(self, name: str) -> KeyLimits:
+    def read_service_limits(self, name: str) -> KeyLimits:
         """Return the limits of a service, for all keys together."""
         key_id = f"service:{name}"
         return self._read_limits("WHERE key_id = ?", key_id).get(key_id, UNLIMITED)
 
-    def own_limits(self) -> dict[str, KeyLimits]:
+    def read_set_limits(self) -> dict[str, KeyLimits]:
         """Return the limits that were set, by key id."""
         return self._read_limits("ORDER BY key_id")
 
@@ -179,7 +179,7 @@ class StoredLimits:
         rows = self._database.read(f"SELECT key_id, limits FROM limits {which}", parameters)  # noqa: S608 - our own
         return {row["key_id"]: KeyLimits(**orjson.loads(row["limits"])) for row in rows}
 
-    def change(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
+    def change_limits(self, key_id: str, changes: Mapping[str, int | None]) -> KeyLimits:
         """Change limits of a key or a service; takes effect from the next operation on."""
         for name, value in changes.items():
             if name not in LIMIT_NAMES:
@@ -188,8 +188,8 @@ class StoredLimits:
                 )
             if value is not None and not 0 <= value <= _MOST:
                 raise InvalidRequestError(f"{name} is {value:,}, and must be 0 (no limit) to {_MOST:,}")
-        limits = replace(self.own_limits().get(key_id, UNLIMITED), **changes)
-        if stored := limits.to_dict():
+        limits = replace(self.read_set_limits().get(key_id, UNLIMITED), **changes)
+        if stored := limits.to_dict_without_unset():
             self._database.write(
                 "INSERT OR REPLACE INTO limits (key_id, limits) VALUES (?, ?)",
                 (key_id, orjson.dumps(stored).decode()),

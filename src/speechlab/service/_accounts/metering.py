@@ -50,11 +50,11 @@ class Meter:
             return max(11.0, self.row.input_bytes / 64_000)
         return self.row.characters / 20
 
-    def check_key_limits(self) -> None:
+    def admit_by_key_limits(self) -> None:
         """Check the limits of the key; raises NotAdmitted (a limit was reached, or the limiter failed)."""
         self._places.append(self._metering.admit_request("key", self.row.key_id))
 
-    def check_service_limits(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
+    def admit_by_service_limits(self, provider: str, *, characters: int = 0, input_bytes: int = 0) -> None:
         """Check the limits of the service, after the request was found valid and permitted."""
         self.row.provider, self.row.characters, self.row.input_bytes = provider, characters, input_bytes
         try:
@@ -66,13 +66,13 @@ class Meter:
     def undo_admission(self) -> None:
         """Undo the counting for an operation that another limit, or a full queue, has refused."""
         for place in self._places:
-            place.undo_count()
+            place.release_and_uncount()
 
     def record_first_audio(self, engine: str, seconds: float) -> None:
         """Record the time to the first sound of a text."""
         self._metering.counters.first_audio.labels(engine).observe(seconds)
 
-    def record_start(self) -> None:
+    def record_engine_reached(self) -> None:
         """Record that an engine was reached; from now on there will be a row."""
         if self.status is None:
             self.status = "cancelled"
@@ -125,9 +125,9 @@ class Metering:
         try:
             limits = UNLIMITED
             if self._stored is not None and scope == "key":
-                limits = self._stored.limits_of(name)
+                limits = self._stored.read_effective_limits(name)
             elif self._stored is not None:
-                limits = self._stored.limits_of_service(name)
+                limits = self._stored.read_service_limits(name)
             return self.limiter.admit_request(scope, name, limits)
         except NotAdmitted:
             self.counters.refused.labels(scope).inc()
@@ -141,4 +141,4 @@ class Metering:
     def record_usage(self, row: UsageRow) -> None:
         self.counters.count_usage(row)
         if self._ledger is not None:
-            self._ledger.add_row(row)
+            self._ledger.queue_row(row)

@@ -103,7 +103,7 @@ class Backend:
         if http is not None:
             await http.aclose()
 
-    async def ask_backend(self, body: HeldBytes, via: str = "") -> BackendReply:
+    async def forward_request(self, body: HeldBytes, via: str = "") -> BackendReply:
         """Forward a request; a cancellation closes the connection."""
         if self._name in via:
             raise BackendUnreachable("is this service itself; see the setting recognizer_url", reached=False)

@@ -64,12 +64,12 @@ class Engines:
         self.concurrency = ", ".join(f"{service}={number}" for service, number in widths.items() if number)
         """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
 
-    def list_translated_languages(self) -> list[str]:
+    def list_translator_languages(self) -> list[str]:
         """Codes of the languages that one translator or another has. Makes the translators; for worker threads."""
         codes: dict[str, None] = {}
         for lane in self.translators.values():
             with suppress(Exception):  # an engine that cannot be made says why at its first translation
-                codes |= dict.fromkeys(lane.get_engine().languages)
+                codes |= dict.fromkeys(lane.get_or_create_engine().languages)
         return list(codes)
 
     def start_workers(self) -> None:
@@ -79,8 +79,13 @@ class Engines:
         if self.readers is None:
             return
         lanes = [self.synthesizers[name] for name in self._read_for]
-        self.readers.start_languages(
-            {code for lane in lanes for voice in lane.get_engine().voices for code in voice.languages}
+        self.readers.start_for_languages(
+            {
+                code
+                for lane in lanes
+                for voice in lane.get_or_create_engine().voices
+                for code in voice.languages
+            }
         )
 
     def describe_recognizer(self) -> str:

@@ -99,10 +99,10 @@ class Readiness:
         log("models are loaded", engines=[lane.entry.name for lane in self._engines.lanes])
         self._loading = None
 
-    async def _has_found_weights(self) -> bool:
+    async def _check_weights_within_timeout(self) -> bool:
         """Return whether the weights of all engines have been found; the search continues in the background."""
         if self._finding is None:
-            self._finding = asyncio.ensure_future(self._engines.threads.run_task(self._find_weights))
+            self._finding = asyncio.ensure_future(self._engines.threads.run_task(self._check_weights))
         await asyncio.wait({self._finding}, timeout=_TIMEOUT_S)
         if not self._finding.done():
             return False
@@ -110,13 +110,13 @@ class Readiness:
         finding.result()
         return True
 
-    def _find_weights(self) -> None:
+    def _check_weights(self) -> None:
         """Find the weights of all engines. Blocks, for seconds if they are joined for the first time."""
         for lane in self._engines.lanes:
             if time.monotonic() - self._found.get(lane, float("-inf")) < _WEIGHTS_VALID_S:
                 continue
             try:
-                find = getattr(lane.get_engine(), "find_model", None)
+                find = getattr(lane.get_or_create_engine(), "find_model", None)
                 if find is not None:
                     find()
             except SpeechLabError as error:
@@ -134,7 +134,7 @@ class Readiness:
             return "usage cannot be written to the data folder; the log says why"
         lane = self._choose_light_lane()
         try:
-            if not await self._has_found_weights():
+            if not await self._check_weights_within_timeout():
                 return "weights are still being looked for, or joined for the first time"
             async with asyncio.timeout(_TIMEOUT_S):
                 if self._database is not None:
@@ -143,7 +143,7 @@ class Readiness:
                 if lane is None:
                     await self._engines.threads.run_task(lambda: None)
                 else:
-                    await lane.run_task(Admission(), lambda: _speak_test_word(lane))
+                    await lane.run_task(Admission(), lambda: _check_test_word_sounds(lane))
         except TimeoutError:
             return f"no answer within {_TIMEOUT_S:.0f} s; the service is overloaded or stuck"
         except SpeechLabError as error:
@@ -156,17 +156,17 @@ class Readiness:
 
 
 def _warm_up_engine(lane: EngineLane) -> None:
-    engine = lane.get_engine()
+    engine = lane.get_or_create_engine()
     getattr(engine, "load", lambda: None)()
     if lane.entry.kind == "synthesizer":
-        _speak_test_word(lane)
+        _check_test_word_sounds(lane)
     elif lane.entry.kind == "translator":
         for _ in engine.translate(TranslationJob("Hello.", "en", "ja")):
             pass
 
 
-def _speak_test_word(lane: EngineLane) -> None:
-    engine = lane.get_engine()
+def _check_test_word_sounds(lane: EngineLane) -> None:
+    engine = lane.get_or_create_engine()
     pieces = engine.synthesize("Ready.", engine.voices[0].name)
     try:
         if not any(len(piece) for piece in pieces):
@@ -188,7 +188,7 @@ _TRIM_S = 5.0
 _FREED_BYTES = 8 * 1024 * 1024
 
 
-def limit_heaps() -> None:
+def limit_glibc_heaps() -> None:
     """Limit glibc to one heap for all threads; for a separate process, before its threads start.
 
     Engines work in any free thread, and memory freed in the heap of one thread is not reused by another. Without this
@@ -269,24 +269,24 @@ class Upkeep:
             await asyncio.sleep(min(_TICK_S, pause))
             now = time.monotonic()
             self._late_s = max(self._late_s, now - since - min(_TICK_S, pause))
-            freed += self._budget.pop_freed_bytes()
+            freed += self._budget.pop_freed_byte_count()
             if freed >= _FREED_BYTES and now - trimmed >= _TRIM_S:
                 freed, trimmed = 0, now
                 # Free memory goes back to the system, which glibc keeps otherwise.
                 await self._engines.threads.run_task(partial(_call_glibc_function, "malloc_trim", 0))
             if self._idle_s and now - checked >= pause:
                 checked = now
-                await self._unload_idle_engines()
+                await self._unload_idle_heavy_engines()
                 for workers in self._engines.workers:
-                    await self._engines.threads.run_task(partial(workers.close_idle, self._idle_s))
+                    await self._engines.threads.run_task(partial(workers.end_idle_processes, self._idle_s))
 
-    async def _unload_idle_engines(self) -> None:
+    async def _unload_idle_heavy_engines(self) -> None:
         for lane in self._engines.lanes:
             # Light engines stay loaded: they cost little, and the readiness check uses one of them.
             if not lane.entry.is_heavy:
                 continue
             try:
-                if await lane.unload_idle(self._idle_s):
+                if await lane.unload_if_idle(self._idle_s):
                     log("idle engine unloaded", engine=lane.entry.name, idle_s=self._idle_s)
             except Exception as error:  # noqa: BLE001 - upkeep continues after any error of an engine
                 fields = {"engine": lane.entry.name, **build_error_fields(error)}

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from speechlab.engines import checkpoints
+from speechlab.engines import call_at_checkpoints
 from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
 from speechlab.service._faults import Fault
 from speechlab.service._held_bytes import Shares
@@ -132,16 +132,19 @@ class EngineLane:
 
     def build_headers(self) -> dict[str, str]:
         """Headers of a reply that name its engine and model."""
-        return {"X-Speechlab-Provider": self.entry.name, "X-Speechlab-Model": str(self.get_engine().model)}
+        return {
+            "X-Speechlab-Provider": self.entry.name,
+            "X-Speechlab-Model": str(self.get_or_create_engine().model),
+        }
 
-    def get_engine(self) -> Any:
+    def get_or_create_engine(self) -> Any:
         """Return the engine object, made on first use. Blocks; for worker threads."""
         with self._creating:
             if self._engine is None:
                 self._engine = self.entry.create()
             return self._engine
 
-    async def unload_idle(self, idle_s: float) -> bool:
+    async def unload_if_idle(self, idle_s: float) -> bool:
         """Drop an engine after ``idle_s`` seconds without use; the next use makes it again.
 
         A lookup of its voices or its readiness is no use. An engine that has never worked holds no model, and stays.
@@ -170,7 +173,7 @@ class EngineLane:
         self, operation: str, owner: str = "", size_s: float = math.inf
     ) -> AsyncIterator[Admission]:
         """Admit a request, and wait for its slot; the short ones of a key have slots of their own."""
-        if not self._admitted.take(owner):
+        if not self._admitted.try_take(owner):
             full = f"the queue of the engine {self.entry.name!r} is full ({self._admitted.limit} requests)"
             message = f"{full}; try again later"
             raise Fault("ErrRateLimited", message, operation, "capacity", headers={"Retry-After": "2"})
@@ -222,7 +225,7 @@ class EngineLane:
 
         def run_interruptible() -> T:
             self._worked = True
-            with checkpoints(on_checkpoint):
+            with call_at_checkpoints(on_checkpoint):
                 return task()
 
         return run_interruptible

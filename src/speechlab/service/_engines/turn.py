@@ -73,7 +73,7 @@ class Turn:
         self._stack.push_async_callback(pieces.aclose)
         return pieces
 
-    async def wait_for(self, work: Awaitable[T]) -> T:
+    async def wait_for_backend(self, work: Awaitable[T]) -> T:
         self._record_engine_reached()
         with self._admission.count_engine_time():
             return await work
@@ -85,4 +85,4 @@ class Turn:
 
     def _record_engine_reached(self) -> None:
         self.reached = True
-        self.meter.record_start()
+        self.meter.record_engine_reached()

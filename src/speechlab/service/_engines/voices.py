@@ -67,7 +67,7 @@ class Catalogue:
         self._broken: dict[str, Exception] = {}
         self._read_at = float("-inf")
 
-    def read_voices(self, *, again: bool = False) -> list[CatalogueVoice]:
+    def refresh_voices(self, *, again: bool = False) -> list[CatalogueVoice]:
         """Get the voices of all engines; an engine that cannot be made has none. Blocks; for worker threads."""
         voices_by_id: dict[str, CatalogueVoice] = {}
         broken: dict[str, Exception] = {}
@@ -80,7 +80,7 @@ class Catalogue:
                 continue
             rules = provider.rules(single_rate_override=self._single_rate_override)
             try:
-                voices = lane.get_engine().voices
+                voices = lane.get_or_create_engine().voices
             except BaseException as raised:  # noqa: BLE001 - an engine may raise anything, and must not hide the others
                 error = broken[provider.name] = to_failure(raised)
                 if provider.name not in self._broken:
@@ -102,10 +102,10 @@ class Catalogue:
             return None
         voice = self._voices.get(identity)
         if voice is None and time.monotonic() - self._read_at > 1.0:
-            self.read_voices(again=True)
+            self.refresh_voices(again=True)
             voice = self._voices.get(identity)
         return voice
 
     def build_listing(self) -> dict[str, Any]:
         """Return the reply of ``GET /tts/voices``. Blocks; for worker threads."""
-        return {"voices": [voice.to_voice().model_dump(mode="json") for voice in self.read_voices()]}
+        return {"voices": [voice.to_voice().model_dump(mode="json") for voice in self.refresh_voices()]}

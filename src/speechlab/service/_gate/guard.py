@@ -27,15 +27,15 @@ from speechlab.service._accounts.limits import NotAdmitted
 from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._gate.handshake import HandshakeGuard
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
-from speechlab.service._keys import is_key_form
+from speechlab.service._keys import has_key_form
 from speechlab.service._logs import build_error_fields, log
 from speechlab.service._state import (
     INTERIM_EXTENSION,
     METRICS_PATH,
     READY_PATH,
     ServiceState,
-    get_abort,
-    get_record,
+    get_abort_function,
+    get_or_create_record,
 )
 
 if TYPE_CHECKING:
@@ -115,12 +115,12 @@ class Guard:
     async def _handle_http_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._service.upkeep.start_once()
         started = time.monotonic()
-        record = get_record(scope)
+        record = get_or_create_record(scope)
         status, incoming = 0, _BodyReceiver(scope, receive)
         pace = Pace(self._service.config.send_timeout_s, READER_BYTES_S)
         pulse = _InterimReplies(scope, self._service)
 
-        async def send_recorded(message: Message) -> None:
+        async def send_and_record_status(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -133,16 +133,16 @@ class Guard:
             await send_in_pieces(send, message, pace)
 
         try:
-            self._check_head(scope)
+            self._check_host_and_coding(scope)
             self._authenticate_request(scope)
-            await self._run_app(scope, incoming, send_recorded)
+            await self._run_app_unless_draining(scope, incoming, send_and_record_status)
         except Fault as fault:
             if status:
                 raise
-            await fault.build_response()(scope, receive, send_recorded)
+            await fault.build_response()(scope, receive, send_and_record_status)
         except NotAdmitted as refusal:
             await refusal.to_fault(resolve_service_name(scope["path"])).build_response()(
-                scope, receive, send_recorded
+                scope, receive, send_and_record_status
             )
         except ClientGone:
             log("client left", request_id=record.id)
@@ -150,20 +150,20 @@ class Guard:
             if not status:
                 raise
             record.ended = (499, "the reader was too slow")
-            get_abort(scope)()
+            get_abort_function(scope)()
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - an internal error must not reach the client
             fields = {"request_id": record.id, "path": _mask_unknown_path(scope), **build_error_fields(error)}
             log("internal error", level="error", **fields)
             if not status:
                 internal = Fault("ErrInternal", "internal server error", resolve_service_name(scope["path"]))
-                await internal.build_response()(scope, receive, send_recorded)
+                await internal.build_response()(scope, receive, send_and_record_status)
         finally:
             pulse.stop()
             self._finish_request(scope, status, time.monotonic() - started)
 
     def _finish_request(self, scope: Scope, sent: int, seconds: float) -> None:
         """Close the operation's meter, count the request and log it."""
-        record = get_record(scope)
+        record = get_or_create_record(scope)
         for held in record.held:
             held.close()
         if record.meter is not None:
@@ -186,7 +186,7 @@ class Guard:
             **more,
         )
 
-    async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _run_app_unless_draining(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] in _QUIET_PATHS:
             await self._app(scope, receive, send)
             return
@@ -197,7 +197,7 @@ class Guard:
                 await self._app(scope, receive, send)
             except asyncio.CancelledError:
                 # The server cancels requests after the drain; the client gets a 503 if no part of the reply was sent.
-                get_record(scope).ended = (503, "the service stopped")
+                get_or_create_record(scope).ended = (503, "the service stopped")
                 raise _build_stopping_fault(scope) from None
 
     def _authenticate_request(self, scope: Scope) -> None:
@@ -210,9 +210,9 @@ class Guard:
             token = credentials.strip(" ") if scheme.lower() == "bearer" else ""
         # A malformed token is looked up as well, so that the duration does not depend on the form.
         principal = self._service.keyring.find_owner(token)
-        if not is_key_form(token):
+        if not has_key_form(token):
             principal = None
-        get_record(scope).principal = principal
+        get_or_create_record(scope).principal = principal
         if path in _OPEN_PATHS:
             return
         if principal is None:
@@ -227,7 +227,7 @@ class Guard:
             message = "this key is an operator's, and reads metrics only"
             raise Fault("ErrPermissionDenied", message, resolve_service_name(path), "operator")
 
-    def _check_head(self, scope: Scope) -> None:
+    def _check_host_and_coding(self, scope: Scope) -> None:
         if not self._is_host_allowed(scope):
             message = "the Host header is missing or names a host that is not served here; see allowed_hosts"
             raise Fault("ErrInvalidRequest", message, "router", "host")
@@ -248,10 +248,10 @@ async def send_in_pieces(send: Send, message: Message, pace: Pace) -> None:
     """Send a message of the reply in pieces, so that at most one piece waits in memory for its reader."""
     body = message.get("body", b"")
     while len(body) > _SEND_BYTES:
-        await pace.wait_for(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
+        await pace.wait_within_pace(send({**message, "body": body[:_SEND_BYTES], "more_body": True}))
         pace.count_bytes(_SEND_BYTES)
         body = body[_SEND_BYTES:]
-    await pace.wait_for(send({**message, "body": body} if body else message))
+    await pace.wait_within_pace(send({**message, "body": body} if body else message))
     pace.count_bytes(len(body))
 
 

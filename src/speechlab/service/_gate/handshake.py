@@ -18,7 +18,7 @@ from speechlab.errors import StoreError
 from speechlab.service._faults import HandshakeRefused
 from speechlab.service._keys import KEY_PREFIX, Principal
 from speechlab.service._logs import build_error_fields, log
-from speechlab.service._state import ServiceState, get_record
+from speechlab.service._state import ServiceState, get_or_create_record
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -39,15 +39,15 @@ class HandshakeGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process a handshake, or refuse a request that should have been one."""
         if scope["type"] == "websocket":
-            await self._handle_handshake(scope, receive, send)
+            await self._check_handshake_and_run(scope, receive, send)
         else:
-            refused, request_id = HandshakeRefused.build_upgrade_refusal(), get_record(scope).id
+            refused, request_id = HandshakeRefused.build_upgrade_refusal(), get_or_create_record(scope).id
             _log_refusal(refused, request_id, scope)
             refused.headers |= {"X-Request-Id": request_id, "Connection": "close"}
             await refused.build_response()(scope, receive, send)
 
-    async def _handle_handshake(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, record, status = time.monotonic(), get_record(scope), 101
+    async def _check_handshake_and_run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started, record, status = time.monotonic(), get_or_create_record(scope), 101
         try:
             record.principal = self._authorize_handshake(scope)
             leave = self._service.in_flight.admit_connection(record.principal)

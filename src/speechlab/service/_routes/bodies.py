@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect, Request
 from speechlab.errors import InvalidRequestError
 from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._held_bytes import BLOCK_BYTES, SENDER_BYTES_S, HeldBytes, Pace
-from speechlab.service._state import get_service, hold_bytes
+from speechlab.service._state import get_service, open_held_bytes
 
 _BOUNDARY = re.compile(r"[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]")
 _MAX_PARTS = 64
@@ -35,17 +35,17 @@ async def read_body(request: Request, limit: int, service: str) -> HeldBytes:
     size = int(declared[:19]) if declared.isascii() and declared.isdigit() else 0
     if size > limit:
         raise _build_too_large_fault(limit, service)
-    body, stream, block = hold_bytes(request, service), request.stream(), bytearray()
-    body.reserve(size)
+    body, stream, block = open_held_bytes(request, service), request.stream(), bytearray()
+    body.reserve_total(size)
     pause_s = state.config.body_timeout_s
     pace = Pace(pause_s, SENDER_BYTES_S)
     try:
-        while (chunk := await pace.wait_for(anext(stream, None))) is not None:
+        while (chunk := await pace.wait_within_pace(anext(stream, None))) is not None:
             pace.count_bytes(len(chunk))
             block += chunk
             if body.size + len(block) > limit:
                 raise _build_too_large_fault(limit, service)
-            body.reserve(body.size + len(block))
+            body.reserve_total(body.size + len(block))
             if len(block) >= BLOCK_BYTES:
                 await state.engines.threads.run_task(partial(body.write, bytes(block)))
                 block.clear()

@@ -42,7 +42,13 @@ from speechlab.service._faults import Fault, describe_failure
 from speechlab.service._held_bytes import READER_BYTES_S, Pace
 from speechlab.service._logs import build_error_fields, log
 from speechlab.service._routes.speech import Utterance
-from speechlab.service._state import ServiceState, get_abort, get_principal, get_record, get_service
+from speechlab.service._state import (
+    ServiceState,
+    get_abort_function,
+    get_or_create_record,
+    get_principal,
+    get_service,
+)
 
 if TYPE_CHECKING:
     from speechlab.service._accounts.ledger import Status
@@ -70,8 +76,8 @@ class Conversation:
         self._session = RealtimeProtocol(
             f"sess_{uuid4().hex}", f"{service.config.vendor}/tts", text_limit=service.config.tts_text_limit
         )
-        self._request_id = get_record(socket.scope).id
-        self._abort = get_abort(socket.scope)
+        self._request_id = get_or_create_record(socket.scope).id
+        self._abort = get_abort_function(socket.scope)
         self._sending = asyncio.Lock()
         self._pace = Pace(service.config.send_timeout_s, READER_BYTES_S)
         self._lost = False
@@ -96,7 +102,7 @@ class Conversation:
                 await self._handle_next_message()
         finally:
             aging.cancel()
-            self._perform_immediate_actions(self._session.client_gone())
+            self._perform_immediate_actions(self._session.on_disconnect())
             if self._speaking is not None:
                 self._speaking.cancel()
                 await asyncio.wait([self._speaking])
@@ -112,11 +118,11 @@ class Conversation:
     async def _end_at_max_age(self) -> None:
         if self._service.config.ws_session_s:
             await asyncio.sleep(self._service.config.ws_session_s)
-            await self._perform_actions(self._session.grew_old())
+            await self._perform_actions(self._session.on_session_too_old())
 
     async def drain(self) -> None:
         """Close now if no text is under way, and otherwise after it."""
-        await self._perform_actions(self._session.drain())
+        await self._perform_actions(self._session.on_service_stopping())
 
     async def close_now(self) -> None:
         """Stop the text under way, report it to the client, and close."""
@@ -142,12 +148,12 @@ class Conversation:
             self._lost = True
             self._close_code = self._close_code or message.get("code", 0)
             over_limit = message.get("code") == CloseCode.FRAME_TOO_LARGE
-            ended = self._session.frame_over_read_limit() if over_limit else self._session.client_gone()
+            ended = self._session.on_oversized_frame() if over_limit else self._session.on_disconnect()
             await self._perform_actions(ended)
         elif message.get("text") is None:
-            await self._perform_actions(self._session.binary_frame())
+            await self._perform_actions(self._session.on_binary_frame())
         else:
-            await self._perform_actions(self._session.message(message["text"].encode()))
+            await self._perform_actions(self._session.on_message(message["text"].encode()))
 
     def _find_key_refusal(self) -> list[SessionAction] | None:
         """Check the key again; return the actions that refuse the client, or None."""
@@ -159,10 +165,10 @@ class Conversation:
                 RealtimeCode.TTS_SERVICE_UNAVAILABLE,
                 "keys cannot be checked now; try again later",
             )
-            return self._session.voice_refused(code, message) or self._session.on_rejected(code, message)
+            return self._session.on_voice_refused(code, message) or self._session.on_rejected(code, message)
         if principal is None:
             log("the key of a session is gone", session=self._session.session_id, key=self._principal.key_id)
-            return self._session.key_gone()
+            return self._session.on_key_invalid()
         self._principal = principal
         return None
 
@@ -172,28 +178,28 @@ class Conversation:
         engines = self._service.engines
         if not engines.synthesizers:
             message = "no text-to-speech engine is registered here"
-            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
+            return self._session.on_voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
 
-        def find_in_catalogue() -> tuple[CatalogueVoice, str] | None:
+        def find_voice_and_model() -> tuple[CatalogueVoice, str] | None:
             voice = engines.catalogue.find_voice(voice_id)
-            return None if voice is None else (voice, str(voice.lane.get_engine().model))
+            return None if voice is None else (voice, str(voice.lane.get_or_create_engine().model))
 
         try:
-            voice_and_model = await engines.threads.run_task(find_in_catalogue)
+            voice_and_model = await engines.threads.run_task(find_voice_and_model)
         except Exception as error:  # noqa: BLE001 - any error means that voices are not available
             log("voices cannot be listed", level="error", **build_error_fields(error))
             message = f"voices are not available now: {describe_failure(error)}"
-            return self._session.voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
+            return self._session.on_voice_refused(RealtimeCode.TTS_SERVICE_UNAVAILABLE, message)
         if voice_and_model is None:
-            return self._session.voice_found(None)
+            return self._session.on_voice_found(None)
         self._voice, model = voice_and_model
         provider = self._voice.provider
-        return self._session.voice_found(
+        return self._session.on_voice_found(
             SessionVoice(
                 id=self._voice.id,
                 model=model,
                 rules=self._voice.rules,
-                allowed=self._principal.can_speak(provider.name, self._voice.id),
+                allowed=self._principal.can_use_voice(provider.name, self._voice.id),
                 temperature=provider.temperature,
                 streams=lambda name, rate: can_stream(AudioFormat(name), rate),
             )
@@ -206,12 +212,14 @@ class Conversation:
         provider = self._voice.provider.name
         meter = self._service.metering.open_meter("tts", self._principal, transport="websocket")
         try:
-            meter.check_key_limits()
-            if not self._principal.can_speak(provider, self._voice.id):
+            meter.admit_by_key_limits()
+            if not self._principal.can_use_voice(provider, self._voice.id):
                 meter.close()
                 message = "this key may no longer use this voice, or the provider behind it"
                 return self._session.on_rejected(RealtimeCode.SERVICE_ACCESS_DENIED, message)
-            meter.check_service_limits(provider, characters=len(text), input_bytes=len(text.encode("utf-8")))
+            meter.admit_by_service_limits(
+                provider, characters=len(text), input_bytes=len(text.encode("utf-8"))
+            )
         except NotAdmitted as refusal:
             meter.close()
             return self._session.on_rejected(refusal.realtime_code, refusal.reason)
@@ -228,12 +236,12 @@ class Conversation:
         audio_format = AudioFormat(config.format)
         utterance = Utterance(voice, start.text, audio_format, config.sample_rate, config.temperature)
         try:
-            end = await self._synthesize_utterance(utterance, meter)
+            end = await self._synthesize_and_choose_end(utterance, meter)
             await self._perform_actions(end())
         finally:
             meter.close()
 
-    async def _synthesize_utterance(
+    async def _synthesize_and_choose_end(
         self, utterance: Utterance, meter: Meter
     ) -> Callable[[], list[SessionAction]]:
         """Speak, and return a function that reports the end to the session."""
@@ -255,17 +263,17 @@ class Conversation:
         turn = Turn(lane, meter)
         try:
             async with turn:
-                pieces = turn.iterate_pieces(partial(utterance.speak_encoded, meter))
-                await self._perform_actions(self._session.backend_started())
+                pieces = turn.iterate_pieces(partial(utterance.speak_and_encode, meter))
+                await self._perform_actions(self._session.on_backend_started())
                 async for piece in pieces:
                     # The next piece is requested after this one was sent: a slow reader slows its synthesis.
-                    await self._perform_actions(self._session.audio(piece))
+                    await self._perform_actions(self._session.on_audio(piece))
         except Fault as fault:
             ended = self._session.on_failed if turn.reached else self._session.backend_unavailable
             return partial(ended, fault.error)
         return self._session.on_finished
 
-    def _record_usage(self, record: SynthesisRecord) -> None:
+    def _record_usage_and_close_meter(self, record: SynthesisRecord) -> None:
         meter = self._meter
         assert meter is not None
         meter.row.model, meter.row.audio_bytes = record.model, record.audio_bytes
@@ -313,7 +321,7 @@ class Conversation:
                     assert self._speaking is not None
                     self._speaking.cancel()
                 case RecordUsage(record):
-                    self._record_usage(record)
+                    self._record_usage_and_close_meter(record)
                 case SendMessage() | SendAudio() | CloseSession():
                     outgoing.append(action)
         return outgoing
@@ -325,21 +333,21 @@ class Conversation:
             match action:
                 case SendMessage(message):
                     text = orjson.dumps(message).decode()
-                    await self._pace.wait_for(self._socket.send_text(text))
+                    await self._pace.wait_within_pace(self._socket.send_text(text))
                     self._pace.count_bytes(len(text))
                 case SendAudio(data):
-                    await self._pace.wait_for(self._socket.send_bytes(data))
+                    await self._pace.wait_within_pace(self._socket.send_bytes(data))
                     self._pace.count_bytes(len(data))
                 case CloseSession(code, reason):
                     self._close_code = code
-                    await self._pace.wait_for(self._socket.close(code, reason))
+                    await self._pace.wait_within_pace(self._socket.close(code, reason))
                     self._stop_receiving()
         except TimeoutError:
             log("connection dropped: its reader was too slow", session=self._session.session_id)
-            self._perform_immediate_actions(self._session.reader_stalled())
+            self._perform_immediate_actions(self._session.on_reader_stalled())
             self._drop_connection()
         except WebSocketDisconnect:
-            self._perform_immediate_actions(self._session.client_gone())
+            self._perform_immediate_actions(self._session.on_disconnect())
             self._drop_connection()
 
     def _on_speaking_done(self, task: asyncio.Task[None]) -> None:

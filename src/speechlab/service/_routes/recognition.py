@@ -29,7 +29,7 @@ from speechlab.service._faults import Fault, build_invalid_fault
 from speechlab.service._held_bytes import BLOCK_BYTES, HeldBytes
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, run_while_connected
-from speechlab.service._state import begin_operation, get_principal, get_service, hold_bytes
+from speechlab.service._state import begin_operation, get_principal, get_service, open_held_bytes
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -51,7 +51,7 @@ async def recognize(request: Request) -> Response:
     meter = begin_operation(request, "asr")
     backend = service.engines.backend
     body = await read_body(request, service.config.asr_body_bytes, "asr")
-    recording = hold_bytes(request, "asr")
+    recording = open_held_bytes(request, "asr")
     try:
         async with contextlib.nullcontext() if body.size < BLOCK_BYTES else service.parsing:
             read = partial(_parse_and_hold_request, body, recording, encoded=backend is not None)
@@ -59,7 +59,7 @@ async def recognize(request: Request) -> Response:
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "asr", short=True) from None
     body.close()
-    meter.check_service_limits(service.engines.recognizer.entry.name, input_bytes=input_bytes)
+    meter.admit_by_service_limits(service.engines.recognizer.entry.name, input_bytes=input_bytes)
     if backend is not None:
         return await run_while_connected(
             request.receive, _forward_request(request, backend, recording, meter)
@@ -88,18 +88,18 @@ def _parse_and_hold_request(
 async def _recognize_and_reply(
     request: Request, wanted: RecognitionRequest, recording: HeldBytes, meter: Meter
 ) -> Response:
-    service, samples = get_service(request), hold_bytes(request, "asr")
+    service, samples = get_service(request), open_held_bytes(request, "asr")
     lane = service.engines.recognizer
     assert lane is not None
     async with Turn(lane, meter) as turn:
         await service.engines.threads.run_task(
-            partial(service.engines.decoders.decode, recording, samples, _ENGINE_RATE)
+            partial(service.engines.decoders.decode_into, recording, samples, _ENGINE_RATE)
         )
         recording.close()
         sound = np.frombuffer(samples.view(), dtype=np.float32)
         meter.row.audio_s = len(sound) / _ENGINE_RATE
         recognition: Recognition = await turn.run_task(
-            lambda: lane.get_engine().recognize(sound, _build_recognition_options(wanted))
+            lambda: lane.get_or_create_engine().recognize(sound, _build_recognition_options(wanted))
         )
     headers = {
         **lane.build_headers(),
@@ -111,18 +111,18 @@ async def _recognize_and_reply(
 
 
 async def _forward_request(request: Request, backend: Backend, body: HeldBytes, meter: Meter) -> Response:
-    service, held, via = get_service(request), hold_bytes(request, "asr"), request.headers.get("via", "")
+    service, held, via = get_service(request), open_held_bytes(request, "asr"), request.headers.get("via", "")
     lane, threads = service.engines.recognizer, service.engines.threads
     assert lane is not None
     try:
         async with Turn(lane, meter) as turn:
             await threads.run_task(backend.open)
-            reply = await turn.wait_for(backend.ask_backend(body, via))
+            reply = await turn.wait_for_backend(backend.forward_request(body, via))
     except BackendUnreachable as fault:
         meter.status = "backend_error" if fault.reached else None
         raise
     meter.row.model = reply.headers.get("x-speechlab-model", "")
-    meter.row.audio_s = _parse_seconds(reply.headers.get("x-speechlab-audio-seconds", ""))
+    meter.row.audio_s = _parse_seconds_or_zero(reply.headers.get("x-speechlab-audio-seconds", ""))
     if reply.status != 200:
         # A refusal (4xx) leaves no row, like a refusal of this service.
         meter.status = "backend_error" if reply.status >= 500 else None
@@ -135,7 +135,7 @@ async def _forward_request(request: Request, backend: Backend, body: HeldBytes, 
     return HeldReply(service, held, reply.status, headers=headers)
 
 
-def _parse_seconds(text: str) -> float:
+def _parse_seconds_or_zero(text: str) -> float:
     try:
         seconds = float(text)
     except ValueError:

@@ -21,7 +21,13 @@ from speechlab.service._faults import Fault, build_invalid_fault
 from speechlab.service._held_bytes import BLOCK_BYTES, HeldBytes
 from speechlab.service._routes.bodies import read_body
 from speechlab.service._routes.streams import HeldReply, StreamReply, run_while_connected
-from speechlab.service._state import ServiceState, begin_operation, get_principal, get_service, hold_bytes
+from speechlab.service._state import (
+    ServiceState,
+    begin_operation,
+    get_principal,
+    get_service,
+    open_held_bytes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,13 +49,13 @@ class Utterance:
 
     def check_text(self) -> None:
         """Check that the voice can read the text; blocks for a moment."""
-        check = getattr(self.voice.lane.get_engine(), "check_text", None)
+        check = getattr(self.voice.lane.get_or_create_engine(), "check_text", None)
         if check is not None:
             check(self.text, self.voice.voice.name)
 
     def speak_pieces(self, meter: Meter) -> Generator[NDArray[np.float32]]:
         """Speak, and report the amount to the meter; blocks at each piece. Samples have the engine's rate."""
-        engine = self.voice.lane.get_engine()
+        engine = self.voice.lane.get_or_create_engine()
         samples = engine.synthesize(self.text, self.voice.voice.name, temperature=self.temperature)
         try:
             for piece in samples:
@@ -58,9 +64,9 @@ class Utterance:
         finally:  # whatever iterator it is, closing this one reaches the engine
             getattr(samples, "close", lambda: None)()
 
-    def speak_encoded(self, meter: Meter) -> Iterator[bytes]:
+    def speak_and_encode(self, meter: Meter) -> Iterator[bytes]:
         """Speak and encode; blocks at each piece. No piece is empty, and joined they are one file."""
-        engine = self.voice.lane.get_engine()
+        engine = self.voice.lane.get_or_create_engine()
         resampler = StreamResampler(engine.sample_rate, self.sample_rate)
         with (
             contextlib.closing(self.speak_pieces(meter)) as pieces,
@@ -72,16 +78,16 @@ class Utterance:
             if data := encoder.write(resampler.flush()) + encoder.close():
                 yield data
 
-    def speak_into(self, meter: Meter, samples: HeldBytes) -> Iterator[None]:
+    def speak_into_held(self, meter: Meter, samples: HeldBytes) -> Iterator[None]:
         """Speak, and hold the samples at the wanted rate; blocks at each piece."""
-        resampler = StreamResampler(self.voice.lane.get_engine().sample_rate, self.sample_rate)
+        resampler = StreamResampler(self.voice.lane.get_or_create_engine().sample_rate, self.sample_rate)
         with contextlib.closing(self.speak_pieces(meter)) as pieces:
             for piece in pieces:
                 samples.write(np.ascontiguousarray(resampler.write(piece)).data.cast("B"))
                 yield None
             samples.write(resampler.flush().data.cast("B"))
 
-    def encode_into(self, samples: HeldBytes, reply: HeldBytes) -> None:
+    def encode_and_close_samples(self, samples: HeldBytes, reply: HeldBytes) -> None:
         """Encode all samples, and give them up; for worker threads. Takes memory for a block only."""
         starts = range(0, samples.size, BLOCK_BYTES)
         blocks = (np.frombuffer(samples.read(start, BLOCK_BYTES), dtype=np.float32) for start in starts)
@@ -97,7 +103,7 @@ async def list_voices(request: Request) -> Response:
     service = get_service(request)
     _check_speech_offered(service)
     listing = await service.engines.threads.run_task(service.engines.catalogue.build_listing)
-    languages = await service.engines.threads.run_task(service.engines.list_translated_languages)
+    languages = await service.engines.threads.run_task(service.engines.list_translator_languages)
     headers = {"X-Speechlab-Service": service.identity, TRANSLATES_HEADER: ", ".join(languages)}
     return Response(orjson.dumps(listing), media_type="application/json", headers=headers)
 
@@ -113,17 +119,17 @@ async def speak(request: Request) -> Response:
         utterance = await _build_utterance(service, fields)
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "tts") from None
-    if not get_principal(request).can_speak(utterance.voice.provider.name, utterance.voice.id):
+    if not get_principal(request).can_use_voice(utterance.voice.provider.name, utterance.voice.id):
         message = f"this key may not use this voice of the provider {utterance.voice.provider.name!r}"
         raise Fault("ErrPermissionDenied", message, "tts", "voice_id")
     size = len(utterance.text.encode("utf-8"))
-    meter.check_service_limits(
+    meter.admit_by_service_limits(
         utterance.voice.provider.name, characters=len(utterance.text), input_bytes=size
     )
     work = (
-        _build_stream_reply(utterance, meter)
+        _start_stream_reply(utterance, meter)
         if fields.stream
-        else _build_whole_reply(request, utterance, meter)
+        else _synthesize_whole_reply(request, utterance, meter)
     )
     return await run_while_connected(request.receive, work)
 
@@ -152,12 +158,16 @@ async def _build_utterance(service: ServiceState, wanted: SpeechRequest) -> Utte
     return utterance
 
 
-async def _build_whole_reply(request: Request, utterance: Utterance, meter: Meter) -> Response:
-    service, samples, reply = get_service(request), hold_bytes(request, "tts"), hold_bytes(request, "tts")
+async def _synthesize_whole_reply(request: Request, utterance: Utterance, meter: Meter) -> Response:
+    service, samples, reply = (
+        get_service(request),
+        open_held_bytes(request, "tts"),
+        open_held_bytes(request, "tts"),
+    )
     async with Turn(utterance.voice.lane, meter) as turn:
-        async for _ in turn.iterate_pieces(partial(utterance.speak_into, meter, samples)):
+        async for _ in turn.iterate_pieces(partial(utterance.speak_into_held, meter, samples)):
             pass
-        await service.engines.threads.run_task(partial(utterance.encode_into, samples, reply))
+        await service.engines.threads.run_task(partial(utterance.encode_and_close_samples, samples, reply))
         meter.row.audio_bytes = reply.size
     headers = {
         **utterance.build_headers(),
@@ -167,7 +177,7 @@ async def _build_whole_reply(request: Request, utterance: Utterance, meter: Mete
     return HeldReply(service, reply, media_type=CONTENT_TYPES[utterance.format], headers=headers)
 
 
-async def _build_stream_reply(utterance: Utterance, meter: Meter) -> Response:
+async def _start_stream_reply(utterance: Utterance, meter: Meter) -> Response:
     pieces, media_type = _stream_audio(utterance, meter), CONTENT_TYPES[utterance.format]
     return StreamReply(
         await anext(pieces, b""), pieces, media_type=media_type, headers=utterance.build_headers()
@@ -176,6 +186,6 @@ async def _build_stream_reply(utterance: Utterance, meter: Meter) -> Response:
 
 async def _stream_audio(utterance: Utterance, meter: Meter) -> AsyncGenerator[bytes]:
     async with Turn(utterance.voice.lane, meter) as turn:
-        async for piece in turn.iterate_pieces(partial(utterance.speak_encoded, meter)):
+        async for piece in turn.iterate_pieces(partial(utterance.speak_and_encode, meter)):
             meter.row.audio_bytes += len(piece)
             yield piece

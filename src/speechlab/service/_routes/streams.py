@@ -14,7 +14,7 @@ from speechlab.service._engines.threads import to_failure
 from speechlab.service._faults import ClientGone, Fault
 from speechlab.service._held_bytes import BLOCK_BYTES, HeldBytes
 from speechlab.service._logs import build_error_fields, log
-from speechlab.service._state import ServiceState, get_abort, get_record
+from speechlab.service._state import ServiceState, get_abort_function, get_or_create_record
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -66,7 +66,7 @@ class StreamReply(Response):
         try:
             await run_while_connected(receive, self._send_all(scope, send))
         except ClientGone:
-            get_record(scope).ended = (499, "the client left")
+            get_or_create_record(scope).ended = (499, "the client left")
         finally:
             await self._rest.aclose()
 
@@ -77,8 +77,8 @@ class StreamReply(Response):
             async for piece in self._rest:
                 await self._send_piece(send, piece)
         except TimeoutError:
-            get_record(scope).ended = (499, "the reader was too slow")
-            get_abort(scope)()
+            get_or_create_record(scope).ended = (499, "the reader was too slow")
+            get_abort_function(scope)()
             return
         except Exception as error:  # noqa: BLE001 - after the status was sent, logging is all that remains
             if not isinstance(error, Fault):  # faults are logged where they are made
@@ -122,7 +122,10 @@ class HeldReply(Response):
 
 def record_midway_failure(scope: Scope, error: BaseException) -> None:
     """Record for the log that a reply failed after its status was sent, and why."""
-    get_record(scope).ended = (500, error.error if isinstance(error, Fault) else type(error).__name__)
+    get_or_create_record(scope).ended = (
+        500,
+        error.error if isinstance(error, Fault) else type(error).__name__,
+    )
 
 
 async def _wait_for_disconnect(receive: Receive) -> None:

@@ -46,14 +46,14 @@ async def translate(request: Request) -> Response:
         lane, job = await service.engines.threads.run_task(lambda: _choose_lane_and_job(service, fields))
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "translate") from None
-    meter.check_service_limits(
+    meter.admit_by_service_limits(
         lane.entry.name, characters=len(fields.text), input_bytes=len(fields.text.encode("utf-8"))
     )
     turn = Turn(lane, meter)
     work = (
-        _build_stream_reply(request, turn, fields, job)
+        _start_stream_reply(request, turn, fields, job)
         if fields.stream
-        else _build_whole_reply(turn, fields, job)
+        else _translate_whole_reply(turn, fields, job)
     )
     return await run_while_connected(request.receive, work)
 
@@ -72,30 +72,30 @@ def _choose_lane(service: ServiceState, model: str | None) -> EngineLane:
     if model is None:
         return next(iter(lanes.values()))
     for name, lane in lanes.items():
-        if model in {name, str(lane.get_engine().model)}:
+        if model in {name, str(lane.get_or_create_engine().model)}:
             return lane
-    names = ", ".join(str(lane.get_engine().model) for lane in lanes.values())
+    names = ", ".join(str(lane.get_or_create_engine().model) for lane in lanes.values())
     message = f"there is no model {model[:60]!r}; there are {names}"
     raise InvalidRequestError(message, parameter="model", rule="2.5")
 
 
 def _resolve_language(lane: EngineLane, parameter: str, value: str) -> str:
     code = value.strip().replace("_", "-").partition("-")[0].lower()
-    languages = tuple(lane.get_engine().languages)
+    languages = tuple(lane.get_or_create_engine().languages)
     if code not in languages:
         message = f"{parameter} {value[:20]!r} is not supported; it must be one of {', '.join(languages)}"
         raise InvalidRequestError(message, parameter=parameter, rule="2.5")
     return code
 
 
-async def _build_whole_reply(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
+async def _translate_whole_reply(turn: Turn, wanted: TranslationRequest, job: TranslationJob) -> Response:
     async with turn:
         deltas = [_record_token_counts(delta, turn.meter) async for delta in _iterate_deltas(turn, job)]
     reply = {
         "id": _build_reply_id(),
         "object": COMPLETION_OBJECT,
         "created": int(time.time()),
-        "model": str(turn.lane.get_engine().model),
+        "model": str(turn.lane.get_or_create_engine().model),
         "choices": [
             {
                 "index": 0,
@@ -110,7 +110,7 @@ async def _build_whole_reply(turn: Turn, wanted: TranslationRequest, job: Transl
     return Response(orjson.dumps(reply), headers=headers, media_type="application/json")
 
 
-async def _build_stream_reply(
+async def _start_stream_reply(
     request: Request, turn: Turn, wanted: TranslationRequest, job: TranslationJob
 ) -> Response:
     events = _stream_events(turn, wanted, job)
@@ -154,7 +154,7 @@ async def _stream_remaining_events(events: AsyncGenerator[bytes], scope: Scope) 
 
 
 def _iterate_deltas(turn: Turn, job: TranslationJob) -> AsyncIterator[TranslationDelta]:
-    return turn.iterate_pieces(lambda: turn.lane.get_engine().translate(job), whole=True)
+    return turn.iterate_pieces(lambda: turn.lane.get_or_create_engine().translate(job), whole=True)
 
 
 def _record_token_counts(delta: TranslationDelta, meter: Meter) -> TranslationDelta:

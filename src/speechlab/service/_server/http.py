@@ -60,16 +60,16 @@ class HttpProtocol(HttpToolsProtocol):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 128 * 1024)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._since = self.loop.time()
-        self._start_timer()
+        self._start_head_timer()
         mine = [
             other
             for other in self.connections
             if self.client and _get_client_address(other) == _get_client_address(self)
         ]
         if len(mine) > self._max_per_address:
-            self._close_longest_idle(mine)
+            self._close_longest_idle_or_self(mine)
         elif len(self.connections) > self._max_connections:
-            self._close_longest_idle(self.connections)
+            self._close_longest_idle_or_self(self.connections)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -81,14 +81,14 @@ class HttpProtocol(HttpToolsProtocol):
         A client that has left does the same at first. It resets the connection when something is sent to it, and an
         interim reply changes nothing for one that waits.
         """
-        if not (self._idle and self._send_interim()):
+        if not (self._idle and self._send_interim_if_waiting()):
             return None
         cycle: Any = self.cycle
         cycle.keep_alive = False
         self._watch_for_reset(cycle)
         return True
 
-    def _send_interim(self) -> bool:
+    def _send_interim_if_waiting(self) -> bool:
         """Tell the client of the current request, if it waits for its reply, that it does so for a reason."""
         cycle: Any = self.cycle
         waits = cycle is not None and not (cycle.response_started or self.transport.is_closing())
@@ -119,19 +119,19 @@ class HttpProtocol(HttpToolsProtocol):
         if self._unread_bytes > _HEAD_BYTES:
             self._refuse_head()
         elif self._idle and self._timer is None and self.is_idle:
-            self._start_timer()  # the data started no request, such as an empty line, and uvicorn waits no longer
+            self._start_head_timer()  # the data started no request, such as an empty line; uvicorn waits no longer
 
     @property
     def _is_reading(self) -> bool:
         return self._linger_until is None and not self.transport.is_closing()
 
     def on_url(self, url: bytes) -> None:
-        self._count_head_bytes(len(url))
+        self._count_and_limit_head(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers += 1
-        self._count_head_bytes(len(name) + len(value))
+        self._count_and_limit_head(len(name) + len(value))
         super().on_header(name, value)
 
     def on_body(self, body: bytes) -> None:
@@ -143,14 +143,14 @@ class HttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {
             ABORT_EXTENSION: {"call": self.transport.abort},
-            INTERIM_EXTENSION: {"call": self._send_interim},
+            INTERIM_EXTENSION: {"call": self._send_interim_if_waiting},
         }
         self._head_bytes = self._headers = 0
         self._unread_bytes, self._begins_with = self._begins_with, 0
         self._idle = False
         self._in_head = True
         if self._timer is None:
-            self._start_timer()
+            self._start_head_timer()
 
     def on_message_complete(self) -> None:
         self._idle = True
@@ -168,7 +168,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         super().on_response_complete()
 
-    def can_close_now(self) -> bool:
+    def can_close_else_linger(self) -> bool:
         """Whether to close; if not, the rest of a body is read first, as a reset would arrive before the reply."""
         if not self._idle and self._linger_until is None:
             self._linger_until = self.loop.time() + _LINGER_S
@@ -189,7 +189,7 @@ class HttpProtocol(HttpToolsProtocol):
         between = self._idle or self._in_head or self._linger_until is not None
         return between and (cycle is None or cycle.response_complete)
 
-    def _close_longest_idle(self, among: Iterable[Any]) -> None:
+    def _close_longest_idle_or_self(self, among: Iterable[Any]) -> None:
         """Close the connection among these that has been idle for longest, or else this one."""
         log("too many connections", level="warning", once_a_minute=True, connections=len(self.connections))
         http = [other for other in among if isinstance(other, HttpProtocol)]
@@ -201,7 +201,7 @@ class HttpProtocol(HttpToolsProtocol):
         else:
             self._idle = True
             message = "too many connections; try again later"
-            self._send_fault(Fault("ErrOverloaded", message, "router", "connections"))
+            self._send_fault_and_close(Fault("ErrOverloaded", message, "router", "connections"))
 
     def _should_upgrade(self) -> bool:
         # RFC 6455 requires HTTP/1.1; an older handshake is answered like any request that is not a handshake.
@@ -212,13 +212,13 @@ class HttpProtocol(HttpToolsProtocol):
         if self._is_too_long:
             self._refuse_head()
         else:
-            self._send_fault(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))
+            self._send_fault_and_close(Fault("ErrInvalidRequest", f"{msg} Send HTTP/1.1.", "router", "http"))
 
     @property
     def _is_too_long(self) -> bool:
         return self._head_bytes > _HEAD_BYTES or self._headers > _MOST_HEADERS
 
-    def _count_head_bytes(self, size: int) -> None:
+    def _count_and_limit_head(self, size: int) -> None:
         self._head_bytes += size
         if self._is_too_long:
             raise ValueError("the head is too long")  # ends the parsing; uvicorn then sends a 400
@@ -227,11 +227,11 @@ class HttpProtocol(HttpToolsProtocol):
         most = f"{_MOST_HEADERS} headers" if self._headers > _MOST_HEADERS else f"{_HEAD_BYTES:,} bytes"
         message = f"the head of the request is longer than {most}"
         if self.url.partition(b"?")[0] == REALTIME_PATH.encode("ascii"):
-            self._send_fault(HandshakeRefused.build_upgrade_refusal(message))
+            self._send_fault_and_close(HandshakeRefused.build_upgrade_refusal(message))
         else:
-            self._send_fault(Fault("ErrHeadTooLarge", message, "router", "head"))
+            self._send_fault_and_close(Fault("ErrHeadTooLarge", message, "router", "head"))
 
-    def _start_timer(self) -> None:
+    def _start_head_timer(self) -> None:
         self._timer = self.loop.call_later(self._header_timeout_s, self._on_head_timeout)
 
     def _stop_timer(self) -> None:
@@ -245,11 +245,11 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if self._in_head:
             message = f"the head of the request did not come within {self._header_timeout_s:g} seconds"
-            self._send_fault(Fault("ErrRequestTimeout", message, "router", "head"))
+            self._send_fault_and_close(Fault("ErrRequestTimeout", message, "router", "head"))
         else:
             self.transport.close()
 
-    def _send_fault(self, reply: Fault) -> None:
+    def _send_fault_and_close(self, reply: Fault) -> None:
         self._stop_timer()
         self.transport.write(
             build_closing_reply(reply.status, reply.build_body(), {"Content-Type": "application/json"})
@@ -280,5 +280,5 @@ class _LingeringTransport:
         return getattr(self._transport, name)
 
     def close(self) -> None:
-        if self._protocol.can_close_now():
+        if self._protocol.can_close_else_linger():
             self._transport.close()

@@ -35,7 +35,7 @@ from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import KeyStore
 from speechlab.service._app import create_app
 from speechlab.service._config import UNIX, ServiceConfig
-from speechlab.service._engines.health import limit_heaps
+from speechlab.service._engines.health import limit_glibc_heaps
 from speechlab.service._keys import make_key
 from speechlab.service._logs import log, log_to_stderr
 from speechlab.service._server.http import HttpProtocol
@@ -75,7 +75,7 @@ class Server(uvicorn.Server):
     def __init__(
         self, app: Starlette, config: ServiceConfig, listener: socket.socket, on_ready: Callable[[], None]
     ) -> None:
-        backlog, most = _compute_connection_limits(config.max_connections)
+        backlog, most = _adjust_connection_limits(config.max_connections)
         http: Any = partial(
             HttpProtocol,
             header_timeout_s=config.header_timeout_s,
@@ -137,7 +137,7 @@ class Server(uvicorn.Server):
         remaining_s = self._drain_s - (time.monotonic() - began)
         self.config.timeout_graceful_shutdown = max(1, round(remaining_s))
         await super().shutdown(sockets=sockets)
-        await self._service.disconnect()
+        await self._service.disconnect_backend()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -207,7 +207,7 @@ def run_until_stopped(config: ServiceConfig) -> None:
         raise ConfigurationError(
             f"the users folder {config.users_dir} does not exist; create it before the start"
         )
-    limit_heaps()
+    limit_glibc_heaps()
     log_to_stderr(config.log_level)
     config, listener, ready = bind_and_make_key(config)
     with contextlib.closing(listener):
@@ -242,7 +242,7 @@ def run_until_stopped(config: ServiceConfig) -> None:
         sys.exit(status)
 
 
-def _compute_connection_limits(wanted: int) -> tuple[int, int]:
+def _adjust_connection_limits(wanted: int) -> tuple[int, int]:
     """Maximum of connections that wait to be accepted, and of accepted connections.
 
     Together they stay below the limit of open files: an event loop that cannot accept a connection logs a traceback
@@ -319,12 +319,12 @@ def _remove_dead_socket(path: Path, probe: socket.socket) -> None:
     path.unlink()
 
 
-def remove_and_count_users(folder: Path) -> int:
+def count_users_and_remove_stale(folder: Path) -> int:
     """Count the lock files that are held, and delete the others."""
-    return sum(_is_user_alive(path) for path in folder.glob("*.lock"))
+    return sum(_is_user_alive_else_remove(path) for path in folder.glob("*.lock"))
 
 
-def _is_user_alive(path: Path) -> bool:
+def _is_user_alive_else_remove(path: Path) -> bool:
     try:
         # A file this new may belong to a process that is about to lock it; one of the future is from another clock.
         if 0.0 <= time.time() - path.stat().st_mtime < _NEW_S:
@@ -366,7 +366,7 @@ class UsersWatch:
         used_at = time.monotonic()
         while not self._stop.wait(min(1.0, self._idle_s / 2)):
             with contextlib.suppress(OSError):
-                if remove_and_count_users(self._folder):
+                if count_users_and_remove_stale(self._folder):
                     used_at = time.monotonic()
             if time.monotonic() - used_at >= self._idle_s:
                 log("no users left", seconds=self._idle_s)

@@ -152,7 +152,7 @@ class WebSocketProtocol(asyncio.Protocol):
         )
         self._conn.data_to_send()  # discards the library's own reply
         headers = {**refused.headers, "Content-Type": "application/json", "X-Request-Id": request_id}
-        self._write_last_bytes(build_closing_reply(refused.status, refused.build_body(), headers))
+        self._write_last_and_end(build_closing_reply(refused.status, refused.build_body(), headers))
 
     async def _run_app(self, scope: dict[str, Any]) -> None:
         try:
@@ -268,7 +268,7 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._denial = message["status"]
                 self._headers = {name.decode(): value.decode() for name, value in message["headers"]}
             else:
-                self._write_last_bytes(build_closing_reply(self._denial, message["body"], self._headers))
+                self._write_last_and_end(build_closing_reply(self._denial, message["body"], self._headers))
         except InvalidState:
             raise ConnectionResetError from None
         self._write_pending_bytes()
@@ -297,9 +297,9 @@ class WebSocketProtocol(asyncio.Protocol):
         sent = self._conn.close_sent
         code = 1006 if sent is None else sent.code
         self._received.put_nowait({"type": "websocket.disconnect", "code": code})
-        self._write_last_bytes()
+        self._write_last_and_end()
 
-    def _write_last_bytes(self, last: bytes = b"") -> None:
+    def _write_last_and_end(self, last: bytes = b"") -> None:
         self._transport.write(last)
         self._failed = True
         self._end_sending()

@@ -21,7 +21,9 @@ def _prepare_decoder(fields: dict[str, Any]) -> Work:
         resample(clip.samples, clip.sample_rate, 16_000)
     limits = DecodeLimits(**fields["decoding"])
 
-    def decode_message(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes | memoryview]:
+    def decode_recording(
+        wanted: dict[str, Any], data: bytearray
+    ) -> tuple[dict[str, Any], bytes | memoryview]:
         try:
             clip = decode(bytes(data), limits)
             samples = resample(clip.to_mono().samples, clip.sample_rate, wanted["sample_rate"])
@@ -31,7 +33,7 @@ def _prepare_decoder(fields: dict[str, Any]) -> Work:
             return {"refused": "damaged"}, b""
         return {}, np.ascontiguousarray(samples).data.cast("B") if len(samples) else b""
 
-    return decode_message
+    return decode_recording
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Worker:
     ) -> Answer:
         """Send a message and wait for the reply; starts the process if necessary. Blocks."""
         try:
-            process = self.start_process()
+            process = self.start_process_if_needed()
         except OSError as error:
             raise WorkerFailed("start") from error
         try:
@@ -101,7 +101,7 @@ class Worker:
             process.wait()
         return True
 
-    def start_process(self) -> subprocess.Popen[bytes]:
+    def start_process_if_needed(self) -> subprocess.Popen[bytes]:
         """Start the process now, if it does not run. Blocks for a second or more."""
         if self._process is not None and self._process.poll() is None:
             return self._process
@@ -144,7 +144,7 @@ class Pool:
         """Start one of the processes now, which will get the next message. Blocks for a second or more."""
         worker = self._free.get()
         try:
-            worker.start_process()
+            worker.start_process_if_needed()
         finally:
             self._free.put(worker)
 
@@ -179,7 +179,7 @@ class Pool:
             self._used_at = time.monotonic()
             self._free.put(worker)
 
-    def close_idle(self, idle_s: float) -> bool:
+    def end_idle_processes(self, idle_s: float) -> bool:
         """End processes that have been idle for this long; return whether there were any."""
         if time.monotonic() - self._used_at < idle_s:
             return False
@@ -258,7 +258,7 @@ class Decoders(Pool):
         limits = {"memory_bytes": self._memory_bytes, "cpu_s": config.decode_wall_s, "decoding": decoding}
         super().__init__(config.decode_workers, _DECODING_MODULE, limits, within_s=config.decode_wall_s)
 
-    def decode(self, recording: HeldBytes, samples: HeldBytes, sample_rate: int) -> None:
+    def decode_into(self, recording: HeldBytes, samples: HeldBytes, sample_rate: int) -> None:
         """Decode a recording to one channel of 32-bit floats at a rate in Hz. Blocks; for worker threads."""
         try:
             fields, _ = self.send_and_wait({"sample_rate": sample_rate}, recording.view, samples)
@@ -319,15 +319,15 @@ class Readers:
         """Number of processes that run."""
         return sum(pool.running_count for pool in self._pools.values())
 
-    def start_languages(self, languages: Iterable[str]) -> None:
+    def start_for_languages(self, languages: Iterable[str]) -> None:
         """Start one process for each of these languages (``en``, ``ja``) now. Blocks for seconds."""
         for code in languages:
             if code in _LANGUAGES:
                 self._pools[_LANGUAGES[code]].start_one()
 
-    def close_idle(self, idle_s: float) -> bool:
+    def end_idle_processes(self, idle_s: float) -> bool:
         """End the processes of languages that have been idle for this long; return whether there were any."""
-        ended = [pool.close_idle(idle_s) for pool in self._pools.values()]
+        ended = [pool.end_idle_processes(idle_s) for pool in self._pools.values()]
         return any(ended)
 
     def close(self) -> None:
@@ -335,15 +335,15 @@ class Readers:
             pool.close()
 
     def english(self, text: str, *, british: bool = False) -> str:
-        return str(self._read_text("english", "british" if british else "english", text))
+        return str(self._request_reading("english", "british" if british else "english", text))
 
     def japanese(self, text: str) -> str:
-        return str(self._read_text("japanese", "japanese", text))
+        return str(self._request_reading("japanese", "japanese", text))
 
     def labels(self, text: str) -> list[str]:
-        return [str(label) for label in self._read_text("japanese", "labels", text)]
+        return [str(label) for label in self._request_reading("japanese", "labels", text)]
 
-    def _read_text(self, language: str, way: str, text: str) -> Any:
+    def _request_reading(self, language: str, way: str, text: str) -> Any:
         try:
             fields, _ = self._pools[language].send_and_wait({"way": way}, text.encode)
         except WorkerFailed as failure:

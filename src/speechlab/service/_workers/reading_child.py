@@ -27,7 +27,7 @@ def _prepare_reader(fields: dict[str, Any]) -> Work:
         with contextlib.suppress(MissingDependencyError, EngineError):
             readers[way](text)
 
-    def read_message_text(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
+    def answer_reading_message(wanted: dict[str, Any], data: bytearray) -> tuple[dict[str, Any], bytes]:
         try:
             return {"read": readers[wanted["way"]](data.decode("utf-8"))}, b""
         except MissingDependencyError as error:
@@ -35,7 +35,7 @@ def _prepare_reader(fields: dict[str, Any]) -> Work:
         except EngineError as error:
             return {"failed": error.message}, b""
 
-    return read_message_text
+    return answer_reading_message
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 
 from speechlab.text._normalizer import Step
-from speechlab.text._steps import build_substitution
+from speechlab.text._steps import build_substitution_step
 
 NUMERAL = "0-9〇零一二三四五六七八九十百千万億亿两"
 _JA_SHORT = {
@@ -49,7 +49,7 @@ def _build_units_step(name: str, names: Mapping[str, str]) -> Step:
 
 def _build_seconds_step(name: str) -> Step:
     """Return a step that replaces s behind a number, but not behind that of a model (iPhone 5s)."""
-    return build_substitution(
+    return build_substitution_step(
         "seconds", r"(?<![A-Za-z0-9.,])(?<![A-Za-z]\s)([0-9][0-9.]*)\s?s(?![A-Za-z0-9/])", rf"\1{name}", "s"
     )
 
@@ -78,14 +78,14 @@ JAPANESE_MIXED, JAPANESE_PART = "と", "分の"
 CHINESE_MIXED, CHINESE_PART = "又", "分之"
 _DATES = (
     # 2024/5/29 and 2024-05-29 become 2024年5月29日.
-    build_substitution(
+    build_substitution_step(
         "dates",
         r"(?<![0-9/-])([0-9]{4})[/-]0?(1[0-2]|[1-9])[/-]0?(3[01]|[12][0-9]|[1-9])(?![0-9/-])",
         r"\1年\2月\3日",
         "-/",
     ),
     # 5/29 becomes 5月29日; a second figure up to ten is no clear day.
-    build_substitution(
+    build_substitution_step(
         "days", r"(?<![0-9/.-])(1[0-2]|[1-9])/(1[1-9]|2[0-9]|3[01])(?![0-9/.月日号])", r"\1月\2日", "/"
     ),
 )
@@ -93,17 +93,17 @@ _SMALL_DIGIT = "[〇零一二三四五六七八九]"
 _COUNTERS = "倍|度|割|秒|点|ポイント|パーセント|%|キロ|メートル|センチ|ミリ|グラム|トン|リットル"
 _RATIO = r"(?<![0-9:.])([0-9]{1,3}):([0-9])(?![0-9:.])"  # minutes have two figures
 JAPANESE_AMOUNTS = (
-    build_substitution("below zero", rf"零下(?=[{NUMERAL}])", "マイナス", "零"),
+    build_substitution_step("below zero", rf"零下(?=[{NUMERAL}])", "マイナス", "零"),
     *_DATES,
     # 29日(水) becomes 29日水曜日.
-    build_substitution(
+    build_substitution_step(
         "weekdays", r"(?<=[0-9〇一二三四五六七八九十]日)\s?\(([月火水木金土日])\)", r"\1曜日", "("
     ),
     # 8時05分 becomes 8時5分.
-    build_substitution("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0"),
+    build_substitution_step("leading zeros", r"(?<![0-9.,:])0([1-9])(?=[月日時分秒])", r"\1", "0"),
     _build_fractions_step(JAPANESE_MIXED, JAPANESE_PART),  # 1/2 becomes 2分の1
     # 三・一四 becomes 三点一四, and 九十八・五% 九十八点五%.
-    build_substitution(
+    build_substitution_step(
         "middle dots",
         rf"(?<![・]{_SMALL_DIGIT})(?<=[〇零一二三四五六七八九十百千])・(?={_SMALL_DIGIT}+(?:{_COUNTERS}))"
         rf"|(?<=(?<![{NUMERAL}・]){_SMALL_DIGIT})・(?={_SMALL_DIGIT}{{2,}}(?![{NUMERAL}・]))",
@@ -113,18 +113,18 @@ JAPANESE_AMOUNTS = (
     _build_units_step("units", read_sign_names("unit", "ja")),  # 5km becomes 5キロメートル
     _build_seconds_step("秒"),
 )
-JAPANESE_RATIOS = build_substitution("ratios", _RATIO, r"\1対\2", ":")
+JAPANESE_RATIOS = build_substitution_step("ratios", _RATIO, r"\1対\2", ":")
 # 5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said.
 JAPANESE_SHORT_UNITS = _build_units_step("short units", _JA_SHORT)
 CHINESE_AMOUNTS = (
     *_DATES,
     _build_fractions_step(CHINESE_MIXED, CHINESE_PART),  # 1/2 becomes 2分之1
     # 3:20 becomes 3点20分, and 3:05 3点05分.
-    build_substitution(
+    build_substitution_step(
         "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"
     ),
-    build_substitution("ratios", _RATIO, r"\1比\2", ":"),
-    build_substitution("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
+    build_substitution_step("ratios", _RATIO, r"\1比\2", ":"),
+    build_substitution_step("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
     _build_units_step("units", read_sign_names("unit", "zh")),  # 5km becomes 5公里
     _build_seconds_step("秒"),
 )

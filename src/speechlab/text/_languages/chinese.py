@@ -17,7 +17,7 @@ from speechlab.text._languages.kanji_numbers import (
     FORMAL,
     RULES,
     build_minus_pattern,
-    plain_chinese,
+    replace_chinese_formal_numerals,
     spell_chinese_numbers,
 )
 from speechlab.text._normalizer import Normalizer, Step
@@ -26,36 +26,36 @@ from speechlab.text._steps import (
     LOWER,
     UNSPACED,
     WIDTH,
+    build_fraction_signs_step,
     build_powers_step,
-    build_substitution,
-    fraction_signs,
+    build_substitution_step,
 )
-from speechlab.text._third_party import load, to_encodable
+from speechlab.text._third_party import load_optional_module, replace_lone_surrogates
 
 _SIGNS = (
-    Step("formal numerals", plain_chinese, f"zh {FORMAL}"),
+    Step("formal numerals", replace_chinese_formal_numerals, f"zh {FORMAL}"),
     CHINESE_MONEY,
-    build_substitution("degrees", "°c", "摄氏度", "°"),
+    build_substitution_step("degrees", "°c", "摄氏度", "°"),
     *CHINESE_AMOUNTS,
-    build_substitution(
+    build_substitution_step(
         "one on the telephone",
         "(?<=[0-9零一二三四五六七八九幺])幺|幺(?=[0-9零一二三四五六七八九幺])",
         "一",
         "幺",
     ),
-    build_substitution("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1", "‰"),
-    build_substitution("plus or minus", r"±(?=[0-9])", "正负", "±"),
-    build_substitution("minus", build_minus_pattern("(?<=[为是至到达])(?<![0-9].)"), "负", "-−"),
-    build_substitution("plus", r"\+", "加", "+"),
+    build_substitution_step("permille", r"(?<![0-9])(?<![0-9][,.])([0-9][0-9,.]*)\s?‰", r"千分之\1", "‰"),
+    build_substitution_step("plus or minus", r"±(?=[0-9])", "正负", "±"),
+    build_substitution_step("minus", build_minus_pattern("(?<=[为是至到达])(?<![0-9].)"), "负", "-−"),
+    build_substitution_step("plus", r"\+", "加", "+"),
 )
 _POWERS = build_powers_step("的", "负", "次方")
-_FRACTIONS = fraction_signs(CHINESE_MIXED, CHINESE_PART)
+_FRACTIONS = build_fraction_signs_step(CHINESE_MIXED, CHINESE_PART)
 _NUMBERS = Step("numbers", spell_chinese_numbers, f"zh {RULES}")
 
 
 @cache
 def _load_converter() -> Any:
-    return load("opencc").OpenCC("t2s")
+    return load_optional_module("opencc").OpenCC("t2s")
 
 
 # 乾 stays where it is read qián, as in the names of places, reigns and people; read gān, it is 干 in simplified text.
@@ -72,7 +72,7 @@ _QIAN_UNLESS_DRY = re.compile(
 
 
 def _simplify_characters(text: str) -> str:
-    text = to_encodable(text)
+    text = replace_lone_surrogates(text)
     convert = _load_converter().convert
     converted = cast("str", convert(text))
     if "乾" not in text and "於" not in text:
@@ -87,11 +87,16 @@ def _simplify_characters(text: str) -> str:
 
 
 # t2s keeps 著, which is 着 in simplified text but for words of fame and writing: 著名 stays, and 吃著 becomes 吃着.
-_ASPECT = build_substitution("著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着", "著")
-_OTHER_FORMS = build_substitution("妳", "妳", "你", "妳"), build_substitution("甚么", "甚么", "什么", "甚")
+_ASPECT = build_substitution_step(
+    "著", "(?<![名显原编论巨专译合卓昭拙遗撰土])著(?![名作者述称录])", "着", "著"
+)
+_OTHER_FORMS = (
+    build_substitution_step("妳", "妳", "你", "妳"),
+    build_substitution_step("甚么", "甚么", "什么", "甚"),
+)
 
 
-def _name_converter_package() -> str:
+def _describe_converter_packages() -> str:
     """Return the installed package with the module ``opencc``; two have it, with different dictionaries."""
     from importlib.metadata import packages_distributions, version
 
@@ -111,7 +116,7 @@ def build_chinese_normalizer() -> Normalizer:
         6,
         (
             *before,
-            Step("simplified", _simplify_characters, _name_converter_package),
+            Step("simplified", _simplify_characters, _describe_converter_packages),
             _ASPECT,
             *_OTHER_FORMS,
             *after,
@@ -155,7 +160,7 @@ def pinyin(text: str, *, tone: bool = True, by_character: bool = False) -> list[
         ['yin', 'hang']
     """
     check_text(text)
-    package = load("pypinyin")
+    package = load_optional_module("pypinyin")
     text = _PARTICLE.sub(lambda found: "的" if _is_particle(text, found.start()) else found[0], text)
     style = package.Style.TONE3 if tone else package.Style.NORMAL
     if by_character:
@@ -183,4 +188,4 @@ def _is_particle(text: str, place: int) -> bool:
 @cache
 def _load_phrases() -> frozenset[str]:
     # Geoscience is rarer than a particle before 学.
-    return frozenset(load("pypinyin.phrases_dict").phrases_dict) - {"地学"}
+    return frozenset(load_optional_module("pypinyin.phrases_dict").phrases_dict) - {"地学"}

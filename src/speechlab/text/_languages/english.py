@@ -35,8 +35,8 @@ from typing import Any, cast
 
 from speechlab.text._languages.amounts import ENGLISH_MONEY, ENGLISH_US_DOLLARS
 from speechlab.text._normalizer import Normalizer, Step
-from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, build_substitution
-from speechlab.text._third_party import load
+from speechlab.text._steps import COLLAPSE, INVISIBLE, LOWER, WIDTH, build_substitution_step
+from speechlab.text._third_party import load_optional_module
 
 _QUOTES = "\u2018\u2019\u201b\u02bc\u02b9\u2032`´"
 _KEPT = ".%$¢€£"
@@ -47,14 +47,14 @@ _CODE = re.compile(r"0\d\d+")
 
 
 @cache
-def load_whisper() -> Any:
+def load_whisper_normalizer() -> Any:
     """Return the package's normalizer, which has the tables."""
-    return load("whisper_normalizer.english").EnglishTextNormalizer()
+    return load_optional_module("whisper_normalizer.english").EnglishTextNormalizer()
 
 
 def load_whisper_spellings() -> dict[str, str]:
     """British spellings and their American ones."""
-    return cast("dict[str, str]", load_whisper().standardize_spellings.mapping)
+    return cast("dict[str, str]", load_whisper_normalizer().standardize_spellings.mapping)
 
 
 # The package's functions are slow even for texts that they do not change. So each step first checks the words of a
@@ -65,7 +65,7 @@ def build_fillers_step(pattern: Callable[[], str]) -> Step:
     """Return a step that removes the words of a pattern of fillers."""
 
     @cache
-    def compile_pattern() -> tuple[re.Pattern[str], list[str]]:
+    def compile_pattern_and_fillers() -> tuple[re.Pattern[str], list[str]]:
         # Shortest parts that every filler has one of.
         names = re.findall("[a-z]+", pattern().replace("\\b", ""))
         return re.compile(pattern()), [
@@ -73,7 +73,7 @@ def build_fillers_step(pattern: Callable[[], str]) -> Step:
         ]
 
     def apply(text: str) -> str:
-        pattern, fillers = compile_pattern()
+        pattern, fillers = compile_pattern_and_fillers()
         for filler in fillers:
             if filler in text:
                 return pattern.sub("", text)
@@ -123,7 +123,7 @@ class _Symbols(dict[int, str]):
     """The package's results for decomposed characters, for ``str.translate``; filled on first use."""
 
     def __missing__(self, code: int) -> str:
-        remove = load("whisper_normalizer.basic").remove_symbols_and_diacritics
+        remove = load_optional_module("whisper_normalizer.basic").remove_symbols_and_diacritics
         value = self[code] = cast("str", remove(chr(code), keep=_KEPT))
         return value
 
@@ -140,7 +140,7 @@ def _replace_symbols(text: str) -> str:
 @cache
 def _list_number_words() -> frozenset[str]:
     """Words that can be part of a number, with "half" and without "and", which alone is not part of a number."""
-    return frozenset({*load_whisper().standardize_numbers.words, "half"} - {"and"})
+    return frozenset({*load_whisper_normalizer().standardize_numbers.words, "half"} - {"and"})
 
 
 def _normalize_numbers(text: str, write: Callable[[Any, str], str]) -> str:
@@ -148,7 +148,7 @@ def _normalize_numbers(text: str, write: Callable[[Any, str], str]) -> str:
     if _list_number_words().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
     try:
-        return write(load_whisper().standardize_numbers, text)
+        return write(load_whisper_normalizer().standardize_numbers, text)
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.
@@ -173,13 +173,13 @@ def _write_numbers_except_codes(rules: Any, text: str) -> str:
 
 
 def _dump_number_rules() -> str:
-    tables = sorted(vars(load_whisper().standardize_numbers).items())
+    tables = sorted(vars(load_whisper_normalizer().standardize_numbers).items())
     return json.dumps({key: sorted(value) for key, value in tables})
 
 
 BRACKETS = (
-    build_substitution("brackets", r"[<\[][^>\]]*[>\]]", "", "<[", ">]"),
-    build_substitution("parentheses", r"\(([^)]+?)\)", "", "(", ")"),
+    build_substitution_step("brackets", r"[<\[][^>\]]*[>\]]", "", "<[", ">]"),
+    build_substitution_step("parentheses", r"\(([^)]+?)\)", "", "(", ")"),
 )
 
 
@@ -190,8 +190,8 @@ def _remove_spaces_before_apostrophes(text: str) -> str:
 
 
 APOSTROPHES = Step("space before apostrophe", _remove_spaces_before_apostrophes, "\\s+'\x00'")
-COMMAS = build_substitution("grouping commas", r"(\d),(\d)", r"\1\2", ",")
-FULL_STOPS = build_substitution("full stops", r"\.([^0-9]|$)", r" \1", ".")
+COMMAS = build_substitution_step("grouping commas", r"(\d),(\d)", r"\1\2", ",")
+FULL_STOPS = build_substitution_step("full stops", r"\.([^0-9]|$)", r" \1", ".")
 SYMBOLS = Step("symbols", _replace_symbols, f"NFKD, categories M, S and P, except {_KEPT}")
 NUMBERS = Step(
     "numbers", lambda text: _normalize_numbers(text, lambda rules, part: rules(part)), _dump_number_rules
@@ -202,8 +202,8 @@ NUMBERS_AND_CODES = Step(
     lambda: f"{_dump_number_rules()}|{_CODE.pattern}",
 )
 LONE_SIGNS = (
-    build_substitution("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
-    build_substitution("lone percent", r"([^0-9])%", r"\1 ", "%"),
+    build_substitution_step("lone signs", r"[.$¢€£]([^0-9])", r" \1", ".$¢€£"),
+    build_substitution_step("lone percent", r"([^0-9])%", r"\1 ", "%"),
 )
 
 ENGLISH = Normalizer(
@@ -213,21 +213,21 @@ ENGLISH = Normalizer(
         INVISIBLE,
         WIDTH,
         LOWER,
-        build_substitution("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
+        build_substitution_step("apostrophes", f"[{_QUOTES}]", "'", _QUOTES),
         *BRACKETS,
-        build_fillers_step(lambda: str(load_whisper().ignore_patterns)),
+        build_fillers_step(lambda: str(load_whisper_normalizer().ignore_patterns)),
         APOSTROPHES,
-        build_contractions_step(lambda: dict(load_whisper().replacers)),
+        build_contractions_step(lambda: dict(load_whisper_normalizer().replacers)),
         COMMAS,
         ENGLISH_MONEY,
-        build_substitution("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
+        build_substitution_step("minus", r"(?<![\w.,)$€£¢%-])[-−](?=[$€£¢]?[0-9])", "minus ", "-−"),
         FULL_STOPS,
         SYMBOLS,
         NUMBERS_AND_CODES,
         ENGLISH_US_DOLLARS,
         build_spellings_step("spellings", load_whisper_spellings),
         *LONE_SIGNS,
-        build_substitution("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
+        build_substitution_step("words of signs", r"(?<!\S)[.$¢€£%]+(?!\S)", "", ".$¢€£%"),
         COLLAPSE,
     ),
 )
@@ -241,7 +241,7 @@ _COMMON = {"a", "i"}
 
 
 @cache
-def _load_tables() -> dict[str, dict[str, str]]:
+def _load_open_asr_tables() -> dict[str, dict[str, str]]:
     """Return the leaderboard's own spellings, names and compounds: another form and the one that counts."""
     lines = (files(__package__) / "open_asr.tsv").read_text(encoding="utf-8").splitlines()[1:]
     tables: dict[str, dict[str, str]] = {}
@@ -252,23 +252,23 @@ def _load_tables() -> dict[str, dict[str, str]]:
 
 
 def _build_contractions() -> dict[str, str]:
-    rules = {old: new for old, new in load_whisper().replacers.items() if old not in _NOT_EXPANDED}
+    rules = {old: new for old, new in load_whisper_normalizer().replacers.items() if old not in _NOT_EXPANDED}
     return dict((_IS, r"\1 is") if old == _POSSESSIVE else (old, new) for old, new in rules.items())
 
 
 @cache
 def _build_spellings() -> dict[str, str]:
-    return load_whisper_spellings() | _load_tables()["spelling"]
+    return load_whisper_spellings() | _load_open_asr_tables()["spelling"]
 
 
 @cache
 def _compile_compounds() -> re.Pattern[str]:
-    return re.compile(rf"\b(?:{'|'.join(_load_tables()['compound'])})\b".replace(" ", r"\s+"))
+    return re.compile(rf"\b(?:{'|'.join(_load_open_asr_tables()['compound'])})\b".replace(" ", r"\s+"))
 
 
 def _join_compounds(text: str) -> str:
     return _compile_compounds().sub(
-        lambda found: _load_tables()["compound"][" ".join(found[0].split())], text
+        lambda found: _load_open_asr_tables()["compound"][" ".join(found[0].split())], text
     )
 
 
@@ -299,10 +299,10 @@ OPEN_ASR = Normalizer(
         COMMAS,
         FULL_STOPS,
         SYMBOLS,
-        Step("compounds", _join_compounds, lambda: json.dumps(_load_tables()["compound"])),
+        Step("compounds", _join_compounds, lambda: json.dumps(_load_open_asr_tables()["compound"])),
         NUMBERS,
         build_spellings_step("spellings", _build_spellings),
-        build_spellings_step("names", lambda: _load_tables()["name"]),
+        build_spellings_step("names", lambda: _load_open_asr_tables()["name"]),
         Step("acronyms", _join_acronyms, "single letters and figures in a row, two; three with a or i"),
         *LONE_SIGNS,
         COLLAPSE,

@@ -30,8 +30,8 @@ from speechlab.text._languages.kanji_numbers import (
     RULES,
     build_minus_pattern,
     convert_counter_numerals,
-    plain_japanese,
-    separate_digits,
+    replace_japanese_formal_numerals,
+    separate_kanji_digits,
     spell_japanese_numbers,
 )
 from speechlab.text._normalizer import Normalizer, Step
@@ -40,49 +40,49 @@ from speechlab.text._steps import (
     LOWER,
     UNSPACED,
     WIDTH,
+    build_fraction_signs_step,
     build_powers_step,
-    build_substitution,
-    fraction_signs,
+    build_substitution_step,
 )
-from speechlab.text._third_party import load, to_encodable
+from speechlab.text._third_party import load_optional_module, replace_lone_surrogates
 
 _KANA = "ぁ-ゖァ-ヺー"
 # Hyphens, dashes, tildes and box-drawing lines stand for a long vowel between kana, or after kana at a word's end.
-_LONG_MARKS = build_substitution(
+_LONG_MARKS = build_substitution_step(
     "long vowels", f"(?<=[{_KANA}])[‐‑‒–—―─━~〜∼-]+(?=[{_KANA}]|[\\s、。!?」』]|$)", "ー", "‐‑‒–—―─━~〜∼-"
 )
 # すごーーい and すごーい are the same word. サーバ and サーバー stay different: metrics compares them with a
 # dictionary.
-_REPEATED_MARKS = build_substitution("repeated long vowels", "ー{2,}", "ー", "ー")
+_REPEATED_MARKS = build_substitution_step("repeated long vowels", "ー{2,}", "ー", "ー")
 _EDGE = r"(?:^|(?<=[\s、。,.!?…・「『(]))"
 _END = r"(?=$|[\s、。,.!?…・」』)])"
 # Only sounds that are always fillers. あの, その, まあ and なんか are also words, and stay.
-_FILLERS = build_substitution(
+_FILLERS = build_substitution_step(
     "fillers",
     f"{_EDGE}(?:(?:えーっ?とー?|えっとー?|ええっ?とー?|うーんと|あのー|そのー)|(?:えー|あー|うー|んー|うーん|ええー){_END})[、,]?",
     "",
 )
 _SPOKEN_SIGNS = (
-    Step("formal numerals", plain_japanese, f"ja {FORMAL}"),
-    build_substitution("degrees", "°[Cc]", "度", "°"),
+    Step("formal numerals", replace_japanese_formal_numerals, f"ja {FORMAL}"),
+    build_substitution_step("degrees", "°[Cc]", "度", "°"),
     JAPANESE_MONEY,
-    build_substitution("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
-    build_substitution("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
-    build_substitution("minus", build_minus_pattern("(?<=[ぁ-ん])"), "マイナス", "-−"),
+    build_substitution_step("permille", r"(?<=[0-9])\s?‰", "パーミル", "‰"),
+    build_substitution_step("plus or minus", r"±(?=[0-9])", "プラスマイナス", "±"),
+    build_substitution_step("minus", build_minus_pattern("(?<=[ぁ-ん])"), "マイナス", "-−"),
     *JAPANESE_AMOUNTS,
-    build_substitution("plus", r"\+", "プラス", "+"),
-    build_substitution("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
-    build_substitution("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
-    build_substitution(
+    build_substitution_step("plus", r"\+", "プラス", "+"),
+    build_substitution_step("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
+    build_substitution_step("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
+    build_substitution_step(
         "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
     ),
-    build_substitution("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
+    build_substitution_step("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
     JAPANESE_RATIOS,
 )
 _POWERS = build_powers_step("の", "マイナス", "乗")
 _NUMBERS = Step("numbers", spell_japanese_numbers, f"ja {RULES}")
 
-_FRACTIONS = fraction_signs(JAPANESE_MIXED, JAPANESE_PART)
+_FRACTIONS = build_fraction_signs_step(JAPANESE_MIXED, JAPANESE_PART)
 _WRITING = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
 JAPANESE = Normalizer("ja", 6, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
@@ -93,7 +93,7 @@ JAPANESE_READING = Normalizer(
         *_WRITING,
         JAPANESE_SHORT_UNITS,
         Step("counted", convert_counter_numerals, f"counted {RULES}"),
-        Step("several", separate_digits, f"several {RULES}"),
+        Step("several", separate_kanji_digits, f"several {RULES}"),
     ),
 )
 
@@ -125,13 +125,13 @@ def split_morphemes(text: str) -> list[Morpheme]:
     check_text(text)
     tokenizer = _load_tokenizer()
     analyzed: list[Morpheme] = []
-    for piece in _PIECE.finditer(to_encodable(text)):
+    for piece in _PIECE.finditer(replace_lone_surrogates(text)):
         offset = piece.start()
         analyzed.extend(_build_morpheme(word, offset) for word in tokenizer.tokenize(piece.group()))
     return analyzed
 
 
-def find_dictionary_entries(text: str) -> list[Morpheme]:
+def list_dictionary_entries(text: str) -> list[Morpheme]:
     """Return the entries of the dictionary that are written as a word, one for each reading and part of speech."""
     check_text(text)
     return list(_look_up_entries(text))
@@ -141,7 +141,9 @@ def find_dictionary_entries(text: str) -> list[Morpheme]:
 def _look_up_entries(word: str) -> tuple[Morpheme, ...]:
     _load_tokenizer()
     return (
-        tuple(_build_morpheme(entry, 0) for entry in _threads.dictionary.lookup(to_encodable(word)))
+        tuple(
+            _build_morpheme(entry, 0) for entry in _threads.dictionary.lookup(replace_lone_surrogates(word))
+        )
         if word
         else ()
     )
@@ -164,7 +166,7 @@ def _build_morpheme(word: Any, offset: int) -> Morpheme:
 def _load_tokenizer() -> Any:
     # Each thread needs its own tokenizer. Sudachi shares the dictionary between them.
     if not hasattr(_threads, "tokenizer"):
-        dictionary = load("sudachipy").Dictionary()
+        dictionary = load_optional_module("sudachipy").Dictionary()
         # Sudachi 0.7 renamed create() to tokenizer(), and warns about the old name.
         make = dictionary.tokenizer if hasattr(dictionary, "tokenizer") else dictionary.create
         _threads.dictionary, _threads.tokenizer = dictionary, make()

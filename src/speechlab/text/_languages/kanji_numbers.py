@@ -131,19 +131,19 @@ def spell_chinese_numbers(text: str) -> str:
     return _separate_numbers(_ZH_PERCENT.sub(r"百分之\1", text))
 
 
-def plain_japanese(text: str) -> str:
+def replace_japanese_formal_numerals(text: str) -> str:
     """Write the numerals of checks in the usual characters, by value: 壱萬円 as 一万円."""
     return _FORMAL.sub(lambda found: _replace_formal_numeral(found, _ja_value) + found[2], text)
 
 
-def plain_chinese(text: str) -> str:
+def replace_chinese_formal_numerals(text: str) -> str:
     """Write the numerals of checks in the usual characters, by value: 伍仟圆 as 五千元."""
 
-    def write(found: re.Match[str]) -> str:
+    def replace_numeral_and_money(found: re.Match[str]) -> str:
         plain = _replace_formal_numeral(found, _zh_value)
         return plain + (found[2] if plain == found[1] else found[2].replace("圆", "元").replace("圓", "元"))
 
-    return _FORMAL.sub(write, text)
+    return _FORMAL.sub(replace_numeral_and_money, text)
 
 
 def _replace_formal_numeral(found: re.Match[str], write: Callable[[int], str]) -> str:
@@ -191,7 +191,7 @@ def build_minus_pattern(after: str) -> str:
     return rf"(?<![\w.,)%‰-])[-−](?=[0-9])|{after}[-−](?=[0-9])|{word}[-−]{unit}"
 
 
-def separate_digits(text: str) -> str:
+def separate_kanji_digits(text: str) -> str:
     """Separate the digits of 二三人 (二、三人), which a dictionary would read as 23 people."""
     return _ADJACENT_DIGITS.sub(lambda found: "、".join(found[0]), text)
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, cast
 from speechlab._arguments import check_text
 from speechlab.text._languages.japanese import JAPANESE_READING
 from speechlab.text._languages.kanji_numbers import NUMBER_SEPARATOR, spell_japanese_numbers
-from speechlab.text._third_party import load
+from speechlab.text._third_party import load_optional_module
 
 # The front end has buffers of fixed size and fails on longer texts. So it gets a text in pieces, which end at the end
 # of a sentence if possible.
@@ -167,18 +167,18 @@ def to_standard_kanji(text: str) -> str:
     for counting characters.
     """
     check_text(text)
-    return _REPEAT_MARK.sub(r"\1\1", load("pyopenjtalk.utils").normalize_itaiji(text))
+    return _REPEAT_MARK.sub(r"\1\1", load_optional_module("pyopenjtalk.utils").normalize_itaiji(text))
 
 
 def find_on_reading(character: str) -> str:
     """Return the reading of a kanji in compounds, by the Unihan database; empty if it has none."""
-    table = getattr(load("pyopenjtalk._unihan_readings_map"), "UNIHAN_READINGS", {})
+    table = getattr(load_optional_module("pyopenjtalk._unihan_readings_map"), "UNIHAN_READINGS", {})
     return cast("str", table.get(character, ""))
 
 
 @cache
 def _to_usual_form(character: str) -> str:
-    form = cast("str", load("pyopenjtalk.utils").normalize_itaiji(character))
+    form = cast("str", load_optional_module("pyopenjtalk.utils").normalize_itaiji(character))
     return form if _is_common_character(form) else character
 
 
@@ -254,7 +254,7 @@ def _fold_width_and_case(text: str) -> str:
 
 def _pronounce_piece(piece: str) -> list[tuple[str, str]]:
     with _lock:  # OpenJTalk keeps its state in one process-wide object
-        openjtalk = load("pyopenjtalk")
+        openjtalk = load_optional_module("pyopenjtalk")
         if not getattr(_threads, "warm", False):
             # A deprecated call opens its second dictionary once in each thread. Its warning is not for users.
             with warnings.catch_warnings():

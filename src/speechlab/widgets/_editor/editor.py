@@ -14,13 +14,13 @@ import numpy as np
 import orjson
 import traitlets
 
-from speechlab._arguments import build_argument_error, is_frame, is_number, is_whole_number
+from speechlab._arguments import build_argument_error, is_number, is_pandas_frame, is_whole_number
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
-from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class SegmentEditor(RefreshableWidget, Player):
         'hello'
     """
 
-    _esm = read_module(_BROWSER / "editor.js")
+    _esm = bundle_module(_BROWSER / "editor.js")
     _css = read_style_sheets(_PLAYER_SHEET, _BROWSER / "editor.css")
 
     edits = traitlets.Int(0)
@@ -133,7 +133,7 @@ class SegmentEditor(RefreshableWidget, Player):
     def _list_tiers(self) -> list[Tier]:
         segments = [
             {"start": row.start, "end": row.end, "text": row.text, "speaker": row.speaker}
-            for _, row in self._rows.sort_rows()
+            for _, row in self._rows.list_sorted_rows()
         ]
         return [{"name": _TIER_NAME, "lang": self._lang, "segments": segments}, *self.layers]
 
@@ -207,12 +207,12 @@ class SegmentEditor(RefreshableWidget, Player):
             self._schedule_refresh()
 
     def _send_rows(self, error: str = "") -> None:
-        rows = [[number, *row] for number, row in self._rows.sort_rows()]
+        rows = [[number, *row] for number, row in self._rows.list_sorted_rows()]
         self.send({"type": "rows", "revision": self._revision, "error": error}, [orjson.dumps(rows)])
 
 
 def _to_segment_frame(segments: Any) -> pd.DataFrame:
-    inner = segments if is_frame(segments) else getattr(segments, "segments", segments)
+    inner = segments if is_pandas_frame(segments) else getattr(segments, "segments", segments)
     return segment_frame([] if inner is None else inner)
 
 
@@ -259,7 +259,7 @@ class EditedRows:
         }
         self._first = dict(self._rows)
 
-    def sort_rows(self) -> list[tuple[int, EditedRow]]:
+    def list_sorted_rows(self) -> list[tuple[int, EditedRow]]:
         """Return ids and rows by start and end."""
         return sorted(self._rows.items(), key=lambda item: (item[1].start, item[1].end))
 
@@ -306,7 +306,7 @@ class EditedRows:
 
     def to_frame(self) -> pd.DataFrame:
         """Return the segments as a segment frame, by start and end."""
-        rows = [row for _, row in self.sort_rows()]
+        rows = [row for _, row in self.list_sorted_rows()]
         likes = [row.like for row in rows]
         table = self.given
         if -1 in likes:  # nullable integers and booleans, because added rows have no values in them
@@ -322,9 +322,9 @@ class EditedRows:
         table["file"] = table["file"].fillna(self._file)
         for name in ("start", "end"):
             table[name] = np.array([getattr(row, name) for row in rows], dtype=np.float64)
-        table["text"] = pd.Series([row.text for row in rows], dtype=text_dtype())
+        table["text"] = pd.Series([row.text for row in rows], dtype=get_text_dtype())
         if "speaker" in table or any(row.speaker for row in rows):
-            table["speaker"] = pd.Series([row.speaker for row in rows], dtype=text_dtype())
+            table["speaker"] = pd.Series([row.speaker for row in rows], dtype=get_text_dtype())
         return segment_frame(table, file=self._file or None)
 
     def list_changes(self) -> pd.DataFrame:
@@ -341,7 +341,7 @@ class EditedRows:
         ]
         edits.sort(key=lambda edit: (edit[3] or edit[2] or ())[:2])
         table: dict[str, Any] = {
-            "change": pd.Series([edit[0] for edit in edits], dtype=text_dtype()),
+            "change": pd.Series([edit[0] for edit in edits], dtype=get_text_dtype()),
             "row": pd.array([edit[1] for edit in edits], dtype="Int64"),
         }
         for suffix, place in (("_before", 2), ("", 3)):

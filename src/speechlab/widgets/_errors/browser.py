@@ -189,6 +189,6 @@ class ReferenceBrowser(AudioTable):
     def _get_cell(self, label: Any, name: str) -> Any:
         return self._rows.frame[name].iloc[self._label_to_row(label)]
 
-    def _set_annotation(self, row: int, name: str, value: Any) -> None:
-        super()._set_annotation(row, name, value)
+    def _set_and_show_annotation(self, row: int, name: str, value: Any) -> None:
+        super()._set_and_show_annotation(row, name, value)
         self._decided[row] = f"{datetime.now(UTC):%Y-%m-%dT%H:%MZ}"

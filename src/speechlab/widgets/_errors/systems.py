@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from speechlab._arguments import is_frame, require_columns
+from speechlab._arguments import is_pandas_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import edits, score
@@ -56,7 +56,7 @@ def to_error_table(
     static_rows: int = 8,
 ) -> TableView:
     """Return the table of an :class:`ErrorBrowser`, which has the same arguments, without the widget."""
-    table = _collect_errors(scored, other, names, reference, hypothesis, language)
+    table = _build_error_table(scored, other, names, reference, hypothesis, language)
     if audio and audio not in table.frame.columns and table.names:
         audio = f"{audio}_{table.names[0]}"  # two systems that have other sounds
     return TableView(
@@ -73,7 +73,7 @@ def to_error_table(
     )
 
 
-def _collect_errors(
+def _build_error_table(
     scored: Any, other: Any, names: Iterable[str] | None, reference: Any, hypothesis: Any, language: Any
 ) -> ErrorTable:
     columns = list(hypothesis) if isinstance(hypothesis, list | tuple) else [hypothesis]
@@ -83,7 +83,7 @@ def _collect_errors(
     if other is None and len(columns) == 1:
         if names is not None:
             raise InvalidRequestError("names are for two systems; leave them out for one", parameter="names")
-        return collect_errors_of_one(scored, reference, columns[0], language)
+        return build_single_error_table(scored, reference, columns[0], language)
     defaults: list[Any] = columns if other is None else ["a", "b"]
     called: tuple[Any, ...] = tuple(map(str, defaults)) if names is None else tuple(names)
     if len(called) != 2 or not all(isinstance(name, str) and name for name in called) or len(set(called)) < 2:
@@ -97,12 +97,14 @@ def _collect_errors(
             "two columns of one table are scored here; give a table without scores, or two scored tables"
         )
         raise InvalidRequestError(message, parameter="hypothesis")
-    return collect_errors_of_two(tables, (first, second), reference, (columns[0], columns[-1]), language)
+    return build_paired_error_table(tables, (first, second), reference, (columns[0], columns[-1]), language)
 
 
-def collect_errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> ErrorTable:
+def build_single_error_table(
+    scored: pd.DataFrame, reference: Any, hypothesis: Any, language: Any
+) -> ErrorTable:
     """Return the errors of a system; columns that a scored table lacks are replaced by its normalized texts."""
-    frame = add_error_lists(scored, reference, hypothesis, language)
+    frame = score_and_add_error_lists(scored, reference, hypothesis, language)
     references = reference if reference in frame.columns else "reference_normalized"
     hypotheses = hypothesis if hypothesis in frame.columns else "hypothesis_normalized"
     ordered = frame.iloc[_rank_rows_by_rate(frame)]
@@ -112,10 +114,10 @@ def collect_errors_of_one(scored: pd.DataFrame, reference: Any, hypothesis: Any,
     )
     visible = [references, hypotheses, *readings, "error_rate", "errors", "error_classes"]
     visible += [*_list_fault_columns(frame), *groups]
-    return ErrorTable(_move_lists_first(ordered), references, (hypotheses,), visible, groups)
+    return ErrorTable(_move_lists_before_scores(ordered), references, (hypotheses,), visible, groups)
 
 
-def collect_errors_of_two(
+def build_paired_error_table(
     tables: tuple[pd.DataFrame, pd.DataFrame],
     names: tuple[str, str],
     reference: Any,
@@ -123,8 +125,8 @@ def collect_errors_of_two(
     language: Any,
 ) -> ErrorTable:
     """Return the errors of two systems, whose tables have one index; the rows first in which they differ most."""
-    first = add_error_lists(tables[0], reference, hypotheses[0], language)
-    second = add_error_lists(tables[1], reference, hypotheses[1], language)
+    first = score_and_add_error_lists(tables[0], reference, hypotheses[0], language)
+    second = score_and_add_error_lists(tables[1], reference, hypotheses[1], language)
     second = _reorder_second_rows(first, second)
     references = reference if reference in first.columns else "reference_normalized"
     columns = tuple(
@@ -142,12 +144,14 @@ def collect_errors_of_two(
     visible = [references, *titles, "fewer_errors", "error_difference", *rates]
     visible += [*_list_fault_columns(frame, names), *groups]
     ordered = frame.iloc[_rank_rows_by_difference(first, second)]
-    return ErrorTable(_move_lists_first(ordered), references, titles, visible, groups, names)
+    return ErrorTable(_move_lists_before_scores(ordered), references, titles, visible, groups, names)
 
 
-def add_error_lists(table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any) -> pd.DataFrame:
+def score_and_add_error_lists(
+    table: pd.DataFrame, reference: Any, hypothesis: Any, language: Any
+) -> pd.DataFrame:
     """Return a scored table with the columns ``error_classes`` and ``confusions``: a list in each row."""
-    if not is_frame(table):
+    if not is_pandas_frame(table):
         message = (
             f"a {type(table).__name__} is not a scored table; give the result of speechlab.metrics.score"
         )
@@ -179,7 +183,9 @@ def _join_systems(
     for name in dict.fromkeys([*first.columns, *second.columns]):
         left, right = first.get(name), second.get(name)
         common = left is not None and right is not None
-        if name in separate or (common and name != references and not _has_equal_values(left, right)):
+        if name in separate or (
+            common and name != references and not _has_equal_or_nonscalar_values(left, right)
+        ):
             columns |= {f"{name}_{names[0]}": left, f"{name}_{names[1]}": right}
         else:
             columns[name] = right if left is None else left
@@ -220,7 +226,7 @@ def _rank_rows_by_difference(first: pd.DataFrame, second: pd.DataFrame) -> Any:
     return keys.sort_values(list(keys.columns), ascending=ascending)["place"].to_numpy()
 
 
-def _move_lists_first(frame: pd.DataFrame) -> pd.DataFrame:
+def _move_lists_before_scores(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with its columns of lists before the scores, because filters have the order of the columns."""
     lists = [name for name in frame.columns if str(name).startswith(("error_classes", "confusions"))]
     single = [name for name in frame.columns if name not in lists]
@@ -253,7 +259,7 @@ def _list_fault_columns(frame: pd.DataFrame, names: Sequence[str] = ()) -> list[
     return [name for name in reasons if name in frame.columns and frame[name].notna().any()]
 
 
-def _has_equal_values(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
+def _has_equal_or_nonscalar_values(one: pd.Series[Any], other: pd.Series[Any]) -> bool:
     try:
         return bool(one.equals(other)) or not all(
             map(pd.api.types.is_scalar, [*one.head(20), *other.head(20)])

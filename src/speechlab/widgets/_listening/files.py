@@ -69,13 +69,13 @@ def encode_sounds(
     """Return the sounds of a page as base64 of FLAC, by their names in order; those in ``texts`` exist already."""
     names = sorted(sounds)
 
-    def encode(some: list[str]) -> None:
+    def encode_into_texts(some: list[str]) -> None:
         for name in some:
             if name not in texts:
-                texts[name] = to_base64(stimuli.encode_sound(sounds[name]))
+                texts[name] = to_base64(stimuli.treat_and_encode_sound(sounds[name]))
 
     tried = names[:: max(len(names) // _SAMPLE_SOUNDS, 1)]
-    encode(tried)
+    encode_into_texts(tried)
     raw = sum(stimuli.get_size(sounds[name]) for name in tried)
     size = sum(stimuli.get_size(sounds[name]) for name in names)
     expected = sum(len(texts[name]) for name in tried) / max(raw, 1) * size
@@ -84,7 +84,7 @@ def encode_sounds(
     length = 0
     with show_progress(progress, len(names), "sounds of the page", unit="sound", delay_s=1.0) as advance:
         for name in names:
-            encode([name])
+            encode_into_texts([name])
             length += len(texts[name])
             if length > _MAX_PAGE_BYTES:
                 raise _build_size_error(len(names), f"more than {_MAX_PAGE_BYTES / 1e6:.0f} MB")

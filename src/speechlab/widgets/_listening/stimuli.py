@@ -81,7 +81,7 @@ class Stimuli:
         """Return the size of a sound in bytes before encoding, at 16 bits."""
         return int(self._sizes[sound.row])
 
-    def encode_sound(self, sound: Stimulus) -> bytes:
+    def treat_and_encode_sound(self, sound: Stimulus) -> bytes:
         """Return a sound as FLAC with 16 bits."""
         clip = self._read_clip(sound.row)
         random = np.random.default_rng(sound.seed)

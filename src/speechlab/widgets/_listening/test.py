@@ -29,11 +29,11 @@ from speechlab.listening import (
     build_instructions,
     build_material,
     check_question_count,
+    check_system_pairs,
     check_text,
     choose_training_items,
     load_page_words,
     parse_model,
-    select_pairs,
 )
 from speechlab.widgets._listening.files import (
     encode_sounds,
@@ -42,7 +42,12 @@ from speechlab.widgets._listening.files import (
     write_page_and_key,
 )
 from speechlab.widgets._listening.stimuli import Stimuli
-from speechlab.widgets._shared.browser import read_module, read_style_sheets, render_widget_page, to_json_text
+from speechlab.widgets._shared.browser import (
+    bundle_module,
+    read_style_sheets,
+    render_widget_page,
+    to_json_text,
+)
 from speechlab.widgets._shared.live import LiveWidget
 
 if TYPE_CHECKING:
@@ -124,7 +129,7 @@ class ListeningTest(LiveWidget):
         0
     """
 
-    _esm = read_module(_BROWSER / "listening-test.js")
+    _esm = bundle_module(_BROWSER / "listening-test.js")
     _css = read_style_sheets(_BROWSER / "listening.css")
 
     test = traitlets.Unicode().tag(sync=True)
@@ -177,7 +182,7 @@ class ListeningTest(LiveWidget):
         material = build_material(
             frame, audio, system, item, text, language, reference, refers=method == "mushra"
         )
-        chosen = select_pairs(pairs, material.systems, method)
+        chosen = check_system_pairs(pairs, material.systems, method)
         practiced = choose_training_items(training, material.items)
         heading = check_text("title", title)
         check_question_count(material, method, chosen, practiced)  # before minutes of reading
@@ -351,7 +356,7 @@ class ListeningTest(LiveWidget):
         if stimulus is None:
             return None
         try:
-            return {}, self._stimuli.encode_sound(stimulus)
+            return {}, self._stimuli.treat_and_encode_sound(stimulus)
         except InvalidRequestError:  # whose message names the system
             return {"error": "The recording can no longer be read. Please tell the author of this test."}
 

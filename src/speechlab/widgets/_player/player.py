@@ -24,7 +24,7 @@ from speechlab.widgets._player.recordings import (
     render_figure,
 )
 from speechlab.widgets._player.tiers import Tier, render_tier, to_tiers
-from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.sounds import to_int8_peaks
 
@@ -94,7 +94,7 @@ class Player(LiveWidget):
         [{'start': 0.2, 'end': 0.8, 'text': 'hello'}]
     """
 
-    _esm = read_module(_BROWSER / "player.js")
+    _esm = bundle_module(_BROWSER / "player.js")
     _css = read_style_sheets(_BROWSER / "player.css")
 
     clips = traitlets.List(traitlets.Dict()).tag(sync=True)
@@ -233,7 +233,7 @@ class Player(LiveWidget):
         return (start, end) if value else ()
 
     @traitlets.validate("current_time")
-    def _clip_time(self, proposal: Any) -> float:
+    def _clamp_time(self, proposal: Any) -> float:
         if math.isnan(proposal["value"]):
             raise traitlets.TraitError(f"current_time is {proposal['value']!r}; give a time in seconds")
         return min(max(float(proposal["value"]), 0.0), self.duration)

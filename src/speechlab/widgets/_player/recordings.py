@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.audio import SoundReader, build_sound_preview, draw_clip, draw_waveform
+from speechlab.audio import SoundReader, build_sound_preview, draw_waveform, render_clip_figure
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import resolve_recording
@@ -130,7 +130,7 @@ def render_figure(name: str, reader: SoundReader, facts: str) -> Html:
     """Return the figure of a recording, with a preview of its sound."""
     try:
         if reader.duration_s <= _MAX_WHOLE_S:
-            return draw_clip(reader.read(0.0, reader.duration_s), title=name or None)
+            return render_clip_figure(reader.read(0.0, reader.duration_s), title=name or None)
         preview = build_sound_preview(reader.read(0.0, _PREVIEW_S))
         outline = reader.read_outline(0.0, reader.duration_s, _WIDTH).reshape(-1)
     except (AudioError, OSError) as error:

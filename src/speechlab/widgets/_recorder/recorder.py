@@ -11,9 +11,9 @@ import numpy as np
 import traitlets
 
 from speechlab._arguments import build_argument_error, check_text, is_bool, is_number, is_whole_number
-from speechlab.audio import AudioClip, build_sound_preview, draw_clip
+from speechlab.audio import AudioClip, build_sound_preview, render_clip_figure
 from speechlab.display import Html, element, format_count
-from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 _BROWSER = Path(__file__).parent / "browser"
@@ -60,7 +60,7 @@ class Recorder(RefreshableWidget):
         InvalidRequestError: An argument has a wrong type or is out of its range.
     """
 
-    _esm = read_module(_BROWSER / "recorder.js")
+    _esm = bundle_module(_BROWSER / "recorder.js")
     _css = read_style_sheets(_BROWSER / "recorder.css")
 
     title = traitlets.Unicode().tag(sync=True)
@@ -79,7 +79,7 @@ class Recorder(RefreshableWidget):
     ) -> None:
         if not is_bool(processing):
             raise build_argument_error("processing", processing, "True or False")
-        if sample_rate is not None and not is_rate(sample_rate):
+        if sample_rate is not None and not is_microphone_rate(sample_rate):
             raise build_argument_error("sample_rate", sample_rate, "8000 to 384000 Hz, or None")
         check_text(title, "title")
         self._lock = threading.RLock()
@@ -120,7 +120,7 @@ class Recorder(RefreshableWidget):
             last = list(self._clips.items())[-_MAX_STATIC:]
             for name, clip in last:
                 if name not in self._figures:
-                    self._figures[name] = draw_clip(clip, title=clip.title)
+                    self._figures[name] = render_clip_figure(clip, title=clip.title)
             more = len(self._clips) - len(last)
             figures = [self._figures[name] for name, _ in last]
         head = element("p", element("strong", self.title, dir="auto"), "" if last else " · no take yet")
@@ -145,7 +145,7 @@ class Recorder(RefreshableWidget):
 
     def _on_end(self, ended: dict[str, Any]) -> dict[str, Any]:
         take, count, rate = _check_take_id(ended), int(ended["count"]), ended["rate"]
-        if not is_rate(rate):
+        if not is_microphone_rate(rate):
             raise ValueError(f"{rate!r} is not a sample rate of a microphone")
         with self._lock:
             if take in self._clips:
@@ -215,7 +215,7 @@ class IncomingTake:
             raise ValueError(f"a chunk has {len(data)} bytes")
         if int(number) in self._chunks:
             return
-        if not is_rate(rate) or self._bytes + len(data) > 2 * (self._max_s + 1) * rate:
+        if not is_microphone_rate(rate) or self._bytes + len(data) > 2 * (self._max_s + 1) * rate:
             raise ValueError("the take is longer than allowed, or has another sample rate")
         self._chunks[int(number)] = data
         self._bytes += len(data)
@@ -227,7 +227,7 @@ class IncomingTake:
         return b"".join(self._chunks[number] for number in range(count))
 
 
-def is_rate(rate: Any) -> bool:
+def is_microphone_rate(rate: Any) -> bool:
     """Return whether a sample rate in Hz is one of microphones."""
     return is_whole_number(rate) and _RATES[0] <= rate <= _RATES[1]
 

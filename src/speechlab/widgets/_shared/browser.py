@@ -56,7 +56,7 @@ _EXTRA_POLICY = " style-src-attr 'unsafe-inline'; img-src data:;"
 
 
 @cache
-def read_module(entry: Path) -> str:
+def bundle_module(entry: Path) -> str:
     """Return an ES module with the modules that it imports, each once and before its users.
 
     Names are not changed, so top-level names of joined modules have to differ. Comments and indents are removed,
@@ -96,7 +96,7 @@ def render_widget_page(
     below: Html | None = None,
 ) -> str:
     """Return the page, whose content security policy forbids all requests."""
-    script = module.replace("export default ", "const widget = ") + "\n" + read_module(stand_in)
+    script = module.replace("export default ", "const widget = ") + "\n" + bundle_module(stand_in)
     css = _STYLE + style if above is None else f"{read_page_style()}{_WIDE}{style}"  # none of it is escaped
     return _PAGE.format(
         lang=lang,

@@ -99,7 +99,7 @@ class Sounds:
         cell = self._cells[row]
         return cell if isinstance(cell, NoSound) else None
 
-    def replace(self, row: int, cell: Any) -> None:
+    def replace_sound(self, row: int, cell: Any) -> None:
         """Put another sound into a row."""
         self._cells[row] = cell
         cache: Any

@@ -14,10 +14,10 @@ import numpy as np
 import traitlets
 
 from speechlab._arguments import check_text
-from speechlab.audio import AudioClip, draw_clip
+from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.batch import Arrivals, TimedCall
 from speechlab.display import Html, audio_figure, format_count
-from speechlab.widgets._shared.browser import read_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class StreamPlayer(RefreshableWidget):
         frames: Number of frames at the end; 0 before.
     """
 
-    _esm = read_module(_BROWSER / "stream.js")
+    _esm = bundle_module(_BROWSER / "stream.js")
     _css = read_style_sheets(_BROWSER / "stream.css")
 
     title = traitlets.Unicode().tag(sync=True)
@@ -86,7 +86,7 @@ class StreamPlayer(RefreshableWidget):
         self.clip: AudioClip | None = None
         self.error: Exception | None = None
         super().__init__(title=title, _after=StreamPlayer._last() if StreamPlayer._last else "")
-        StreamPlayer._last = self._find_sounding_place
+        StreamPlayer._last = self._get_place_if_sounding
         if hasattr(stream, "__aiter__"):
             self._loop = asyncio.get_running_loop()
             self._task = self._loop.create_task(self._read_async_stream())
@@ -100,7 +100,7 @@ class StreamPlayer(RefreshableWidget):
     def static_html(self) -> Html:
         """Return the sound that came, or what is waited for."""
         if self.clip is not None:
-            return draw_clip(
+            return render_clip_figure(
                 self.clip, title=self.title or self.clip.title, text=self._describe_state() or None
             )
         return audio_figure(None, title=self.title or "Speech", facts=[self._describe_state()])
@@ -142,7 +142,7 @@ class StreamPlayer(RefreshableWidget):
                 self._stream.close()
         self.send({"type": "stop"})
 
-    def settle(self) -> bool:
+    def disarm_autoplay(self) -> bool:
         """Return whether a browser has begun to play the sound. If not, none does so by itself any more."""
         began, self._heard = self._heard, True
         return began
@@ -228,7 +228,7 @@ class StreamPlayer(RefreshableWidget):
     def _describe_state(self) -> str:
         return " · ".join(filter(None, ("" if self.state == "ended" else self.state, self.facts)))
 
-    def _find_sounding_place(self) -> str:
+    def _get_place_if_sounding(self) -> str:
         """Return the place of this player if its sound still comes, or came less than its length ago."""
         rest_s = self._frames / (self.rate or 1) - (time.monotonic() - (self._opened or 0.0))
         sounds = not self._over.is_set() or (

@@ -130,7 +130,7 @@ def build_layout(
     compared = None if hypotheses is None else to_column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
     require_columns(frame, *(visible or ()), *texts)
-    languages, lang = _resolve_language(frame, language)
+    languages, lang = _resolve_language_column_or_code(frame, language)
     names = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
     if visible is not None:
         names = [
@@ -186,7 +186,7 @@ def _build_column(
     )
 
 
-def _resolve_language(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
+def _resolve_language_column_or_code(frame: pd.DataFrame, given: Any) -> tuple[Any, str]:
     """Name of the column with the language of each row, and the language of all rows; one of them, or neither."""
     if given is None:
         return ("language" if "language" in frame.columns else None), ""
@@ -222,10 +222,10 @@ def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     others = () if silent and any(frame[name].isna().all() for name in likely) else frame.columns
     for name in [*likely, *others]:
         values = [value for value in frame[name].head(_SAMPLE_ROWS) if not is_missing(value)]
-        if values and all(map(_is_sound, values)):
+        if values and all(map(_is_sound_cell, values)):
             return name
     for name in likely:  # its rows have the reasons for missing recordings
-        if any(_is_sound(value) for value in frame[name].head(_SAMPLE_ROWS)):
+        if any(_is_sound_cell(value) for value in frame[name].head(_SAMPLE_ROWS)):
             return name
     if silent:
         return None
@@ -237,7 +237,7 @@ def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     raise InvalidRequestError(message, parameter="audio")
 
 
-def _is_sound(value: Any) -> bool:
+def _is_sound_cell(value: Any) -> bool:
     if isinstance(value, AudioClip):
         return True
     if isinstance(value, bytes | bytearray | memoryview):

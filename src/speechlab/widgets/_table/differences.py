@@ -26,7 +26,7 @@ _WORST_FIRST = ("recognition", "homophone", "tone", "notation", "filler")
 Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
 
 
-def differences(
+def compare_texts_in_pieces(
     texts: Iterable[tuple[str | None, str | None, str]], *, classes: bool = True
 ) -> list[list[Piece] | None]:
     """Return each hypothesis in pieces, each at its place; ``texts`` are references, hypotheses and language codes.

@@ -34,7 +34,7 @@ class MarksText(NamedTuple):
     notes_left: int
 
 
-def format_marks(rows: Rows) -> MarksText:
+def format_marks_file(rows: Rows) -> MarksText:
     """Return what is noted as CSV of at most 50 kB, packed above 20 kB; without room the first rows are in it."""
     noted = [
         (row, *values)

@@ -9,11 +9,11 @@ import numpy as np
 
 from speechlab._arguments import is_missing, is_number, to_python_number
 from speechlab._pandas import pd
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.sounds import Sounds
 from speechlab.widgets._table.columns import Layout, normalize_language, to_json_value
-from speechlab.widgets._table.differences import Piece, differences
+from speechlab.widgets._table.differences import Piece, compare_texts_in_pieces
 
 # Columns that are filled in the browser.
 ANNOTATIONS = ("mark", "rating", "note")
@@ -80,7 +80,7 @@ class Rows:
     def replace_cells(self, row: int, cells: Mapping[Any, Any], sound: Any = None) -> dict[str, Any]:
         """Replace some cells of a row, its sound too. Return those that are shown as plain JSON, by title."""
         if sound is not None or self.layout.audio in cells:
-            self.sounds.replace(row, cells[self.layout.audio] if sound is None else sound)
+            self.sounds.replace_sound(row, cells[self.layout.audio] if sound is None else sound)
         for name, value in cells.items():
             self.frame.iat[row, list(self.frame.columns).index(name)] = value
         columns = {name: self.layout.by_title.get(str(name)) for name in cells}
@@ -120,7 +120,7 @@ class Rows:
             (self.get_text(row, reference), self.get_text(row, title), lang or self.find_language(row))
             for row in rows
         )
-        return differences(texts, classes=classes)
+        return compare_texts_in_pieces(texts, classes=classes)
 
     def check_annotation(self, name: str, value: Any) -> Any:
         """Return a mark, a rating (a whole number from 1) or a note in the form in which it is kept."""
@@ -141,7 +141,7 @@ class Rows:
     def to_frame(self) -> pd.DataFrame:
         """Return the table with the columns ``mark``, ``rating`` and ``note``."""
         frame = self.frame.drop(columns=[name for name in ANNOTATIONS if name in self.frame.columns])
-        text = text_dtype()
+        text = get_text_dtype()
         return frame.assign(
             mark=pd.Series(self.noted["mark"], index=frame.index, dtype="bool"),
             rating=pd.Series(pd.array(self.noted["rating"], dtype="Int64"), index=frame.index),

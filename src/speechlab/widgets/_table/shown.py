@@ -10,11 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from speechlab._arguments import build_argument_error, is_frame, is_whole_number, to_column_names
+from speechlab._arguments import build_argument_error, is_pandas_frame, is_whole_number, to_column_names
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.browser import (
-    read_module,
+    bundle_module,
     read_style_sheets,
     render_widget_page,
     to_base64,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BROWSER = Path(__file__).parent / "browser"
-MODULE = read_module(_BROWSER / "table.js")
+MODULE = bundle_module(_BROWSER / "table.js")
 STYLE = read_style_sheets(_BROWSER / "table.css")
 _MAX_ROWS = 200_000
 _MAX_STATIC_ROWS = 50
@@ -113,7 +113,7 @@ class TableView:
 
     def build_rows(self, frame: pd.DataFrame, max_rating: int) -> Rows:
         """Return the rows of a frame, whose columns have the roles of this table."""
-        if not is_frame(frame):
+        if not is_pandas_frame(frame):
             kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
             remedy = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
             message = f"a {kind} is not a pandas DataFrame; give {remedy}"

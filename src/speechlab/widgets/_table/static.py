@@ -13,7 +13,7 @@ from speechlab.display import Html, data_url, diff, element, join
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import describe_error
 from speechlab.widgets._table.columns import MAX_WHOLE, ColumnView, to_json_value
-from speechlab.widgets._table.marks import format_marks
+from speechlab.widgets._table.marks import format_marks_file
 from speechlab.widgets._table.rows import ANNOTATIONS, Rows
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def render_static_table(
 
 def _render_annotations(rows: Rows) -> Html | None:
     """Return the marks, ratings and notes of all rows as the text of a file for ``sl.show(frame, marks=file)``."""
-    file = format_marks(rows)
+    file = format_marks_file(rows)
     summary = f"Marks, ratings and notes of {file.rows:,} rows, as a file for sl.show(frame, marks=file)"
     left_out = {"further rows": file.rows_left, "notes": file.notes_left}
     words = " and ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
@@ -128,7 +128,7 @@ def _render_sound(rows: Rows, row: int, room: int) -> tuple[object, int]:
 
 def _render_row_cells(rows: Rows, row: int, columns: list[ColumnView], differences: _Differences) -> Html:
     """Return the cells of a row: short values in one line, and each text in its own line."""
-    short = [_render_judgment(rows, row)]
+    short = [_render_row_annotations(rows, row)]
     short += [_render_cell(rows, row, column, differences) for column in columns if column.kind != "text"]
     texts = [_render_cell(rows, row, column, differences) for column in columns if column.kind == "text"]
     line = join(Html(" &ensp;"), [cell for cell in short if cell is not None])
@@ -136,7 +136,7 @@ def _render_row_cells(rows: Rows, row: int, columns: list[ColumnView], differenc
     return element("div", element("div", line) if line else None, *below, style=_TEXTS)
 
 
-def _render_judgment(rows: Rows, row: int) -> Html | None:
+def _render_row_annotations(rows: Rows, row: int) -> Html | None:
     """Return the mark, the rating and the note of a row, or None without any."""
     mark, rating, note = (rows.noted[name][row] for name in ANNOTATIONS)
     judgments = ["★ marked" if mark else "", f"rated {rating}" if rating else ""]

@@ -155,7 +155,7 @@ class AudioTable(RefreshableWidget):
         with self._lock:
             for row, mark in enumerate(self._rows.noted["mark"]):
                 if mark != (row in positions):
-                    self._set_annotation(row, "mark", not mark)
+                    self._set_and_show_annotation(row, "mark", not mark)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -184,7 +184,7 @@ class AudioTable(RefreshableWidget):
             InvalidRequestError: The row does not exist, or the rating is not allowed.
         """
         with self._lock:
-            self._set_annotation(self._label_to_row(label), "rating", rating)
+            self._set_and_show_annotation(self._label_to_row(label), "rating", rating)
 
     def note(self, label: Any, text: str) -> None:
         """Write the note of a row.
@@ -193,7 +193,7 @@ class AudioTable(RefreshableWidget):
             InvalidRequestError: The row does not exist.
         """
         with self._lock:
-            self._set_annotation(self._label_to_row(label), "note", text)
+            self._set_and_show_annotation(self._label_to_row(label), "note", text)
 
     def update(
         self, label: Any, cells: Mapping[Any, Any], *, sound: Any = None, played: bool = False
@@ -256,7 +256,7 @@ class AudioTable(RefreshableWidget):
             raise InvalidRequestError(message, parameter="label") from None
         return int(position)
 
-    def _set_annotation(self, row: int, name: str, value: Any) -> None:
+    def _set_and_show_annotation(self, row: int, name: str, value: Any) -> None:
         """Keep marks, ratings and notes set in Python, and show them in the browser."""
         checked = self._rows.check_annotation(name, value)
         self._rows.noted[name][row] = checked
@@ -303,7 +303,7 @@ class AudioTable(RefreshableWidget):
         name, row = noted["name"], int(noted["row"])
         if name in ANNOTATIONS and 0 <= row < len(self._rows):
             with self._lock:  # also sent to the browser, which may show the table twice
-                self._set_annotation(row, name, noted["value"])
+                self._set_and_show_annotation(row, name, noted["value"])
             self.edits += 1
         return {}
 

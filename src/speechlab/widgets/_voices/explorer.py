@@ -21,12 +21,12 @@ from speechlab.widgets._voices.speaking import (
     SpeechResult,
     StoppedError,
     build_voice_frame,
-    choose_sample,
+    choose_sample_sentence,
     choose_visible_columns,
     describe_results,
     format_button_label,
     speak_sentence,
-    to_cells,
+    to_result_cells,
 )
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class VoiceExplorer(AudioTable):
 
     @voice.setter
     def voice(self, voice: Voice | str | None) -> None:
-        self.chosen = -1 if voice is None else self._resolve_row(voice)
+        self.chosen = -1 if voice is None else self._resolve_voice_row(voice)
 
     @property
     def voices(self) -> list[Voice]:
@@ -158,7 +158,7 @@ class VoiceExplorer(AudioTable):
 
     @voices.setter
     def voices(self, voices: Iterable[Voice | str]) -> None:
-        self.marked = [self._resolve_row(voice) for voice in voices]
+        self.marked = [self._resolve_voice_row(voice) for voice in voices]
         self._update_status()
 
     @property
@@ -210,7 +210,11 @@ class VoiceExplorer(AudioTable):
         """
         if text is not None:
             self.text = text
-        rows = self._choose_rows() if voices is None else [self._resolve_row(voice) for voice in voices]
+        rows = (
+            self._list_marked_or_selected_rows()
+            if voices is None
+            else [self._resolve_voice_row(voice) for voice in voices]
+        )
         if not rows:
             message = "no voice is selected; mark some, or give voices="
             raise InvalidRequestError(message, parameter="voices")
@@ -238,10 +242,10 @@ class VoiceExplorer(AudioTable):
             waiting, self._queue = list(self._queue), deque()
         return waiting
 
-    def _choose_rows(self) -> list[int]:
+    def _list_marked_or_selected_rows(self) -> list[int]:
         return self.marked or ([self.chosen] if self.chosen >= 0 else [])
 
-    def _resolve_row(self, voice: Voice | str) -> int:
+    def _resolve_voice_row(self, voice: Voice | str) -> int:
         searched = voice if isinstance(voice, Voice) else self._catalogue.one(voice)
         for row, candidate in enumerate(self._catalogue):
             if candidate.id == searched.id:
@@ -250,7 +254,7 @@ class VoiceExplorer(AudioTable):
         raise InvalidRequestError(message, parameter="voice")
 
     def _get_sentence(self, row: int) -> str:
-        return self.text.strip() or choose_sample(self._catalogue[row])
+        return self.text.strip() or choose_sample_sentence(self._catalogue[row])
 
     def _start_speaking(self, rows: Iterable[int]) -> None:
         """Have the voices of some rows speak, in a separate thread."""
@@ -293,12 +297,12 @@ class VoiceExplorer(AudioTable):
             self._show_row(row, None, _STOP_NOTICE)
         except Exception as error:  # noqa: BLE001 - the row gets the error, and the other voices continue
             words = f"{type(error).__name__}: {error}"
-            self._finish_row(row, SpeechResult(text, error=words, words=words))
+            self._keep_and_show_result(row, SpeechResult(text, error=words, words=words))
         else:
-            self._finish_row(row, spoken)
+            self._keep_and_show_result(row, spoken)
             if spoken.gone:  # each further voice would wait as long
                 for waiting_row, sentence in self._empty_queue():
-                    self._finish_row(waiting_row, replace(spoken, text=sentence))
+                    self._keep_and_show_result(waiting_row, replace(spoken, text=sentence))
 
     def _show_player(self, stream: SpeechStream) -> StreamPlayer:
         """Show a player of a voice that speaks, in place of the last one."""
@@ -308,7 +312,7 @@ class VoiceExplorer(AudioTable):
             last.close()
         return self._player
 
-    def _finish_row(self, row: int, spoken: SpeechResult) -> None:
+    def _keep_and_show_result(self, row: int, spoken: SpeechResult) -> None:
         if spoken.clip is not None:
             self._done[row, spoken.text] = spoken
         if spoken.text == self._get_sentence(row):
@@ -323,8 +327,13 @@ class VoiceExplorer(AudioTable):
             sound = spoken.to_clip(level=self.equal_level) or NoSound(spoken.words, makeable=True)
         if instead is not _IN_PROGRESS:
             self._aloud.discard(row)
-        played = spoken is not None and spoken.played and self._player is not None and self._player.settle()
-        self.update(row, to_cells(spoken), sound=sound, played=played)
+        played = (
+            spoken is not None
+            and spoken.played
+            and self._player is not None
+            and self._player.disarm_autoplay()
+        )
+        self.update(row, to_result_cells(spoken), sound=sound, played=played)
 
     # -- the form
 
@@ -338,17 +347,17 @@ class VoiceExplorer(AudioTable):
         level: dict[str, Any] = {"value": bool(equal_level), "description": "equal loudness", "indent": False}
         self._level = ipywidgets.Checkbox(**level, layout=layout(width="auto"))
         self._status = ipywidgets.Label(layout=layout(width="auto", flex="1 1 100%"))
-        self._sentence.observe(lambda _: self._apply_sentence(), "value")
-        self._speak.on_click(lambda _: self._start_speaking(self._choose_rows()))
+        self._sentence.observe(lambda _: self._show_results_of_sentence(), "value")
+        self._speak.on_click(lambda _: self._start_speaking(self._list_marked_or_selected_rows()))
         self._stop.on_click(lambda _: self.stop())
-        self._level.observe(lambda _: self._apply_level(), "value")
+        self._level.observe(lambda _: self._show_clips_at_level(), "value")
         self.observe(lambda _: self._update_status(), ["chosen", "edits"])
         self._controls = self._form = [self._sentence, self._speak, self._stop, self._level, self._status]
 
     def _update_status(self) -> None:
         """Update the label of the button and the progress."""
         with self._telling:  # otherwise an older state could overwrite a newer one
-            pairs = [(row, self._get_sentence(row)) for row in self._choose_rows()]
+            pairs = [(row, self._get_sentence(row)) for row in self._list_marked_or_selected_rows()]
             open_pairs = [pair for pair in pairs if pair not in self._done]
             self._speak.description = format_button_label(open_pairs, any_meant=bool(pairs))
             self._speak.disabled = not open_pairs
@@ -359,7 +368,7 @@ class VoiceExplorer(AudioTable):
             sentences = list(self._done)  # another thread may add to them
             self._status.value = doing if working else describe_results(self._now, sentences)
 
-    def _apply_sentence(self) -> None:
+    def _show_results_of_sentence(self) -> None:
         with self._turns:
             coming = {row for row, _ in self._queue}
         for row, now in enumerate(self._now):
@@ -371,7 +380,7 @@ class VoiceExplorer(AudioTable):
                 self._show_row(row, result)
         self._update_status()
 
-    def _apply_level(self) -> None:
+    def _show_clips_at_level(self) -> None:
         for row, spoken in enumerate(self._now):
             if spoken is not None and spoken.clip is not None:
                 self._show_row(row, spoken)

@@ -16,7 +16,7 @@ from speechlab.batch import Arrivals, time_call
 from speechlab.display import format_count
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
 from speechlab.metrics import loudness
-from speechlab.text import ANY_LANGUAGE, find_languages
+from speechlab.text import ANY_LANGUAGE, list_language_codes
 from speechlab.widgets._shared.sounds import LEVEL_LUFS, PEAK
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def speak_sentence(
         if stopped():
             raise StoppedError
 
-    def synthesize_whole(arrivals: Arrivals) -> SpeechClip:
+    def stream_or_synthesize(arrivals: Arrivals) -> SpeechClip:
         if streamed is not None:
             # A provider may stream other formats only. A refused request costs nothing.
             with (
@@ -124,7 +124,7 @@ def speak_sentence(
             if player.state == "stopped":
                 raise StoppedError
             return _build_result(text, clip, player.times, played=True)
-    call = time_call(synthesize_whole, patience_s=0)
+    call = time_call(stream_or_synthesize, patience_s=0)
     if call.result is None:
         return _build_failed_result(text, call.error)
     return _build_result(text, call.result, call.to_columns())
@@ -149,17 +149,17 @@ def _shorten_text(words: str) -> str:
     return words if len(words) <= _MAX_WORDS else words[: _MAX_WORDS - 1] + "…"
 
 
-def list_languages(voice: Voice) -> list[str]:
+def list_voice_languages(voice: Voice) -> list[str]:
     """Return the codes of a voice's languages, in the order in which the catalogue names them."""
     tag = voice.language.casefold()
-    codes = [code for code in find_languages(voice.language) if len(code) <= 3 and tag != ANY_LANGUAGE]
+    codes = [code for code in list_language_codes(voice.language) if len(code) <= 3 and tag != ANY_LANGUAGE]
     codes.sort(key=lambda code: (tag.find(code) < 0, tag.find(code), code))
     return codes or [voice.language]
 
 
-def choose_sample(voice: Voice) -> str:
+def choose_sample_sentence(voice: Voice) -> str:
     """Return the sample sentence of a voice: in the first of its languages that has one, else in English."""
-    return next((SAMPLES[code] for code in list_languages(voice) if code in SAMPLES), SAMPLES["en"])
+    return next((SAMPLES[code] for code in list_voice_languages(voice) if code in SAMPLES), SAMPLES["en"])
 
 
 def build_voice_frame(voices: Sequence[Voice]) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def build_voice_frame(voices: Sequence[Voice]) -> pd.DataFrame:
     properties = {
         "voice": [voice.short_name for voice in voices],
         "description": [voice.description for voice in voices],
-        "languages": [list_languages(voice) for voice in voices],
+        "languages": [list_voice_languages(voice) for voice in voices],
         "gender": pd.Categorical([str(voice.gender) for voice in voices]),
         "streaming": [voice.streaming for voice in voices],
         "formats": [list(map(str, voice.formats)) for voice in voices],
@@ -187,7 +187,7 @@ def choose_visible_columns(frame: pd.DataFrame) -> list[str]:
     return ["voice", "description", *differ, *_COMPARISON_COLUMNS]
 
 
-def to_cells(spoken: SpeechResult | None) -> dict[str, Any]:
+def to_result_cells(spoken: SpeechResult | None) -> dict[str, Any]:
     """Return the values in the row of a voice, before or after it has spoken."""
     cells = {name: getattr(spoken, name, _get_missing_value(kind)) for name, kind in _RESULT_COLUMNS.items()}
     return cells if spoken is None else {**cells, "audio": spoken.clip, "error": spoken.error or None}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
-from speechlab._platform import text_dtype
+from speechlab._platform import get_text_dtype
 from speechlab.cli._commands._studies.systems import connect_services, parse_columns, to_study_arguments
 from speechlab.cli._console import (
     console,
@@ -89,7 +89,7 @@ def perform_study(
     before: Report | None = None if earlier is None else load_report(earlier)
     if "slower" in (fail_if or ()) and not (options.get("speed") and len(getattr(before, "speed", ()))):
         raise InvalidRequestError(_NO_COMMON_TIMES, parameter="speed")
-    report = make_study(study, source, before, **options)
+    report = read_and_run_study(study, source, before, **options)
     written = report.save(out)
     changes = None if before is None else report.compare(before)
     if junit is not None:
@@ -100,7 +100,7 @@ def perform_study(
     _print_outcome_and_exit(report, written, changes, fail_if or ())
 
 
-def make_study(
+def read_and_run_study(
     study: Callable[..., Report], source: Path, before: Report | None = None, **options: Any
 ) -> Report:
     """Read the table, and make the study with the options of the command, to be compared with an earlier one."""
@@ -113,9 +113,7 @@ def make_study(
     services, adapters, renamed = (texts or () for texts in pop_options("service", "openai", "columns"))
     split, n = pop_options("split", "n")
     column_names = parse_columns(renamed, (*columns, "split"))
-    recorded = _build_recording_arguments(
-        column_names, services, *pop_options("audio_column", "voice_column")
-    )
+    recorded = _apply_recording_options(column_names, services, *pop_options("audio_column", "voice_column"))
     codes = {name: options.pop(name) for name in CODES if name in columns}
     seed = options["seed"] if "seed" in inspect.signature(study).parameters else options.pop("seed")
     options = to_study_arguments(study.__name__, options, services)
@@ -202,7 +200,7 @@ def _open_clients_and_progress(
         yield lab, show_progress
 
 
-def _build_recording_arguments(
+def _apply_recording_options(
     named: dict[str, str], services: Sequence[str], audio: str | None, voice: str | None
 ) -> dict[str, Any]:
     """The columns of recordings that exist, as arguments of a study, and in the names of columns; none without."""
@@ -333,7 +331,7 @@ def _print_outcome_and_exit(
     if len(failed):
         errors.print(f"[yellow]{len(failed):,} of {len(report.table):,} rows failed:[/]")
         for error, count in (
-            failed["error"].astype(text_dtype()).value_counts().head(_MAX_ERROR_KINDS).items()
+            failed["error"].astype(get_text_dtype()).value_counts().head(_MAX_ERROR_KINDS).items()
         ):
             errors.print(f"  {count:,} like {escape(str(error))}", soft_wrap=True)
     if changes is not None:

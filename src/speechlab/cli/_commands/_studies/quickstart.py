@@ -51,16 +51,16 @@ def quickstart(
     is already computed.
     """
     started = time.perf_counter()
-    _check_output_folder(out)
+    _create_and_check_folder(out)
     with exit_on_interrupt():
-        speech, translated = _make_reports(out, sentences)
+        speech, translated = _run_and_save_studies(out, sentences)
     for report in (speech, translated):
         say(f"\n{report.answer}")
         print_headline(report.title, report.headline())
-    _print_summary(speech, translated, out, time.perf_counter() - started)
+    _print_summary_and_exit(speech, translated, out, time.perf_counter() - started)
 
 
-def _make_reports(out: Path, sentences: int | None) -> tuple[Report, Report]:
+def _run_and_save_studies(out: Path, sentences: int | None) -> tuple[Report, Report]:
     """Make all calls, and write what came of them into the folder."""
     from speechlab import batch
 
@@ -81,7 +81,7 @@ def _make_reports(out: Path, sentences: int | None) -> tuple[Report, Report]:
     return speech, translated
 
 
-def _check_output_folder(out: Path) -> None:
+def _create_and_check_folder(out: Path) -> None:
     """Fail before the work, not after it, where the results could not be written."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def _sample_evenly(frame: pd.DataFrame, count: int) -> pd.DataFrame:
     return frame.iloc[[index * len(frame) // count for index in range(count)]]
 
 
-def _print_summary(speech: Report, translated: Report, out: Path, seconds: float) -> None:
+def _print_summary_and_exit(speech: Report, translated: Report, out: Path, seconds: float) -> None:
     rows, failed = len(speech.table), len(speech.failures())
     reused = int((speech.table["status"] == "cached").sum()) + int(
         (translated.table["status"] == "cached").sum()

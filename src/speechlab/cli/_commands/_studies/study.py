@@ -22,9 +22,9 @@ from speechlab.cli._commands._studies.performing import (
 from speechlab.cli._options import (
     Command,
     Group,
-    argument_to_option,
     option,
     parse_argument_help,
+    to_option,
     wrap_with_parameters,
 )
 from speechlab.errors import InvalidRequestError
@@ -128,7 +128,7 @@ class StudyGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in STUDIES and cmd_name not in self.commands:
-            self.add_command(build_command(cmd_name, perform_study), cmd_name)
+            self.add_command(build_study_command(cmd_name, perform_study), cmd_name)
         return super().get_command(ctx, cmd_name)
 
 
@@ -141,7 +141,7 @@ app = typer.Typer(
 )
 
 
-def build_command(name: str, perform: Callable[..., Any]) -> Any:
+def build_study_command(name: str, perform: Callable[..., Any]) -> Any:
     """The command of a study, with its arguments as options, which calls a function of the study and of these."""
     from speechlab import evaluate
 
@@ -159,7 +159,7 @@ def build_command(name: str, perform: Callable[..., Any]) -> Any:
         elif special:
             options.append(_build_option_parameter(special, default=parameter.default))
         elif parameter.name not in {*columns, "audio", "voice", "seed", "stream"} and (
-            plain_option := argument_to_option(parameter, text)
+            plain_option := to_option(parameter, text)
         ):
             options.append(plain_option)
     options += [

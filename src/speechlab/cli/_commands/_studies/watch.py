@@ -13,9 +13,9 @@ import orjson
 import typer
 from rich.markup import escape
 
-from speechlab._files import file_sha256
-from speechlab.cli._commands._studies.performing import WORSE, make_study
-from speechlab.cli._commands._studies.study import STUDIES, build_command
+from speechlab._files import compute_file_sha256
+from speechlab.cli._commands._studies.performing import WORSE, read_and_run_study
+from speechlab.cli._commands._studies.study import STUDIES, build_study_command
 from speechlab.cli._console import console, errors, print_headline, say
 from speechlab.errors import InvalidRequestError
 
@@ -50,9 +50,9 @@ def watch(
     home = study.absolute().parent
     source, folder = (home / Path(str(options.pop(name))).expanduser() for name in ("input", "out"))
     name = str(options.pop("study"))
-    pinned = _check_table_hash(source, folder)
+    pinned = _check_and_hash_table(source, folder)
     runs = [evaluate.Report.load(record.parent) for record in sorted(folder.glob("*/record.json"))]
-    failed = _repeat_study(name, options, source, folder, runs) if again else 0
+    failed = _repeat_and_save_study(name, options, source, folder, runs) if again else 0
     if again:
         (folder / _PIN_FILE).write_bytes(orjson.dumps(pinned))
     report = evaluate.watch(runs, title=f"Watch: {study.stem}")
@@ -87,11 +87,11 @@ def _read_watch_file(study: Path) -> dict[str, Any]:
     return options
 
 
-def _check_table_hash(source: Path, folder: Path) -> dict[str, str]:
+def _check_and_hash_table(source: Path, folder: Path) -> dict[str, str]:
     """Return the hash of the table; another than that of the first run is refused."""
     if not source.exists():
         raise InvalidRequestError(f"{source} is not there; give the table as input", parameter="study")
-    pin, digest = folder / _PIN_FILE, file_sha256(source) if source.is_file() else ""
+    pin, digest = folder / _PIN_FILE, compute_file_sha256(source) if source.is_file() else ""
     if pin.is_file() and orjson.loads(pin.read_bytes()).get("sha256") != digest:
         message = (
             f"{source} is not the table of the first run any more; a watched set stays as it is, so put the old one "
@@ -101,7 +101,7 @@ def _check_table_hash(source: Path, folder: Path) -> dict[str, str]:
     return {"input": source.name, "sha256": digest}
 
 
-def _repeat_study(
+def _repeat_and_save_study(
     name: str, options: Mapping[str, Any], source: Path, folder: Path, runs: list[Report]
 ) -> int:
     """Make the study anew, keep it with the earlier ones, and return how many rows failed."""
@@ -109,7 +109,7 @@ def _repeat_study(
 
     store = folder / "unfinished"  # a run that was stopped resumes from there
     words = [str(source), "--out", str(folder), "--store", str(store), *_format_option_arguments(options)]
-    command = build_command(name, _make_report)
+    command = build_study_command(name, _run_study)
     report = command.main(args=words, prog_name=f"speechlab study {name}", standalone_mode=False)
     evaluate.watch([*runs, report])  # refuses other rows, before they are kept
     report.save(folder / f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}")
@@ -118,10 +118,10 @@ def _repeat_study(
     return len(report.failures())
 
 
-def _make_report(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
+def _run_study(study: Callable[..., Report], source: Path, out: Path, **options: Any) -> Report:
     del out
     named_arguments = {name.replace("-", "_") for name in _EXCESS_OPTIONS - {"store"}}
-    return make_study(
+    return read_and_run_study(
         study, source, **{name: value for name, value in options.items() if name not in named_arguments}
     )
 
