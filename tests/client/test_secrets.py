@@ -92,7 +92,7 @@ def test_a_key_that_is_none_is_refused_without_showing_it(server, http, wrap):
 
 
 def test_everything_after_the_address_is_by_keyword(server, http):
-    for make in (Client, AsyncClient, connect, Client.connect):
+    for make in (Client, AsyncClient, connect):
         with pytest.raises(TypeError, match=r"positional arguments? but") as caught:
             make(server.base_url, http.KEY)
         assert http.KEY not in str(caught.value)
@@ -130,7 +130,7 @@ def test_a_key_in_the_wrong_place_is_not_shown(server, http, name, wrap, tmp_pat
 @pytest.mark.parametrize("name", ["token", "key", "apikey", "authorization", "retries"])
 def test_a_key_under_a_wrong_name_is_in_no_frame(server, http, name):
     with Client(server.base_url) as lab:
-        makes = (Client, AsyncClient, connect, Client.connect)
+        makes = (Client, AsyncClient, connect)
         for make in (*makes, lambda _, **given: lab.with_options(**given)):
             with pytest.raises(ConfigurationError, match=f"no option {name!r}") as caught:
                 make(server.base_url, **{name: http.KEY})

@@ -140,20 +140,6 @@ class Client(ClientBase, SyncWrapper[AsyncClient]):
         behind = None if parent is None else parent._async  # noqa: SLF001 - of the same class
         self._async = AsyncClient.from_settings(settings, behind)
 
-    @classmethod
-    @copy_docstring(AsyncClient.connect)
-    def connect(
-        cls,
-        base_url: str | None = None,
-        *,
-        ws_base_url: str | None = None,
-        api_key: str | Secret | Callable[[], str] | None = None,
-        **options: Unpack[ClientOptions],
-    ) -> Self:
-        key, api_key = to_secret(api_key), None
-        check_option_names(options)
-        return cls.from_settings(find_settings_or_start_service(base_url, ws_base_url, key, dict(options)))
-
     usage = sync_property(AsyncClient.usage)
 
     voices = to_sync(AsyncClient.voices)
@@ -195,4 +181,4 @@ def connect(
 ) -> Client:
     key, api_key = to_secret(api_key), None
     check_option_names(options)
-    return Client.connect(base_url, ws_base_url=ws_base_url, api_key=key, **options)
+    return Client.from_settings(find_settings_or_start_service(base_url, ws_base_url, key, dict(options)))
