@@ -241,7 +241,7 @@ def test_lengths_are_seconds(length, tmp_path):
             "cannot be read as csv: Compressed file ended",
         ),
         ("m.csv.gz", gzip.compress(b"text\na\n", mtime=0)[:12] + b"\xff" * 9, "cannot be read as csv"),
-        ("m.jsonl", b'{"text": "a"}\n{"text"\n', "line 2"),
+        ("m.json", b'[{"text": "a"},\n{"text": "b"}\n', "cannot be read as json: line 1"),
         ("m.jsonl", b"[1]\n", "line 1 is no object"),
         ("m.parquet", b"text", "cannot be read as parquet"),
     ],
@@ -251,6 +251,26 @@ def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
         (tmp_path / name).write_bytes(content)
     with pytest.raises(InvalidRequestError, match=words):
         datasets.read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fault"),
+    [
+        ("m.jsonl", '{"text": "a"}\n{"text"\n{"text": "b"}\n', "line 2: "),
+        ("m.json", '[{"text": "a"}, 3, {"text": "b"}]', "entry 2 is no object"),
+        (
+            "m.csv",
+            "text,speaker\nyes, it is,a,\na,x\nb,y\n",
+            "line 2: it has 4 cells, and the first line names 2",
+        ),
+        ("m.csv", 'text,speaker\na,x\n"no,y\nb,y\n', "line 3: this is not valid CSV"),
+        ("m.tsv", "text\tspeaker\na\tx\nno\ty\tz\nb\ty\n", "line 3: it has 3 cells"),
+    ],
+)
+def test_a_malformed_line_costs_itself(name, content, fault, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.warns(UserWarning, match=rf"{name}: left out: {fault}"):
+        assert datasets.read(tmp_path / name)["text"].tolist() == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -542,6 +562,12 @@ def test_hugging_face_s_data_sets(tmp_path):
     assert both["split"].tolist() == ["test", "test", "train", "train"]
     with pytest.raises(InvalidRequestError, match="is not a data set"):
         datasets.from_hugging_face([1])
+    streamed = datasets.from_hugging_face(table.to_iterable_dataset(), language="en")
+    assert streamed["text"].tolist() == frame["text"].tolist()
+    assert streamed["audio"].tolist() == frame["audio"].tolist()
+    pieces = datasets.from_hugging_face({"test": table.to_iterable_dataset()}, chunk_rows=1)
+    assert [piece["text"].tolist() for piece in pieces] == [["a"], ["b"]] == [list(p["text"]) for p in pieces]
+    assert len(datasets.from_hugging_face(table.to_iterable_dataset().take(1))) == 1
 
 
 def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):

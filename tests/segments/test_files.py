@@ -425,25 +425,21 @@ def test_voices_of_a_cue(tmp_path):
         ("x.srt", "00:00:05,000 -> 00:00:06,000\nx\n", 1, "not a timing"),
         ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
         ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "not a timing"),
-        ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x"), 2, "duration is 'x'"),
         ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
         ("x.rttm", "SPEAKER a 1 1 1 <NA> <NA> ann lee <NA> <NA>\n", 1, "11 fields"),
         ("x.rttm", "a 1 2 3\n", 1, "not a type of RTTM"),
         ("x.ctm", "\n\na 1 1 1\n", 3, "4 fields"),
         ("x.ctm", "a 1 1 1 x 1.5\n", 1, "not between 0 and 1"),
         ("x.ctm", "a 1 * * <ALT_BEGIN>\n", 1, "alternatives"),
-        ("x.stm", "a 1 ann 2.0 1.0 x\n", 1, "before its start"),
+        ("x.stm", "a 1 ann 2.0 1.0 x\n", 1, "from 2 s to 1 s"),
         ("x.stm", "a 1 ann 2.0\n", 1, "4 fields"),
         ("x.uem", "a 1 0 nan\n", 1, "end is 'nan'"),
         ("x.uem", "a 1 0 1_0\n", 1, "end is '1_0'"),
-        ("x.txt", "1.0\t2.0\tx\n1.0 2.0 x\n", 2, "separated by tabs"),
-        ("x.jsonl", '{"audio_filepath": "a", "duration": 1}\n{"audio_filepath": "a"\n', 2, "not valid JSON"),
         ("x.jsonl", '{"audio_filepath": "a", "duration": null}\n', 1, "duration is None"),
         ("x.jsonl", '{"recording_id": "a", "start": "0", "duration": 1}\n', 1, "start is '0'"),
         ("x.jsonl", '[1]\n', 1, "not a JSON object"),
         ("x.jsonl", '{"duration": 1}\n', 1, "no key 'audio_filepath'"),
         ("x.json", '[{"session_id": "a",\n "start_time": 1,,}]', 2, "not valid JSON"),
-        ("x.csv", 'start,end,text\n1,2,"a\nb"\n1,x,c\n', 4, "end is 'x'"),
         ("x.csv", "start,end\n1,2,3\n", 2, "3 cells"),
         ("x.csv", "begin,end\n", 1, "columns start and end"),
         ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "not valid CSV"),
@@ -458,6 +454,39 @@ def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
     assert caught.value.line == line
     assert caught.value.path == str(path)
     assert f"{name}, line {line}" in str(caught.value)
+
+
+NEMO = '{"audio_filepath": "a", "duration": 1, "text": "x"}\n'
+SEGLST = '{"session_id": "f", "start_time": "1", "end_time": 2, "words": "x"}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts", "fault"),
+    [
+        ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x") + SPEAKER, ["", ""], "line 2: the duration is 'x'"),
+        ("x.rttm", "SPEAK a\n" + SPEAKER, [""], "line 1: 'SPEAK' is not a type of RTTM"),
+        ("x.ctm", "a 1 1 1 x\na 1 2 1\na 1 3 1 y 1.5\na 1 4 1 z", ["x", "z"], "line 2: .* 4 fields.*line 3: .*1.5"),
+        ("x.ctm", "a 1 * * <ALT_BEGIN>\na 1 1 1 x\na 1 * * <ALT>\na 1 1 1 y\na 1 * * <ALT_END>\na 1 2 1 z",
+         ["x", "z"], "line 1: alternatives but the first"),
+        ("x.stm", "a 1 ann 2.0 1.0 x\na 1 ann 2.0 3.0 y\n", ["y"], "line 1: .* from 2 s to 1 s"),
+        ("x.uem", "a 1 0 nan\na 1 0 9\n", [""], "line 1: the end is 'nan'"),
+        ("x.txt", "1.0\t2.0\tx\n1.0 2.0 x\n", ["x"], "line 2: .* separated by tabs"),
+        ("x.jsonl", f'{NEMO}{{"audio_filepath": "a"\n', ["x"], "line 2: .*JSON"),
+        ("x.jsonl", f"[\n{NEMO}", ["x"], "line 1: .*JSON"),
+        ("x.json", f"[{SEGLST}, {{}}, 3, {SEGLST.replace('1', 'a')}]", ["x"], "entry 1 .*; entry 2 .*; .* 3: .*'a'"),
+        ("x.csv", 'start,end,text\n1,2,"a\nb"\n1,x,c\n', ["a\nb"], "line 4: the end is 'x'"),
+        ("x.csv", 'start,end,text\n1,2,a\n2,3,"b\n3,4,c\n', ["a", "c"], "line 3: this is not valid CSV"),
+        ("x.csv", 'start,end,text\n1,2,a\n2,3,"b\n3,4,c"\n4,5,d\n', ["a", 'c"', "d"], "line 3: .*encloses"),
+        ("x.csv", 'start,end,text\n1,2,a\n2,3,"b" c\n3,4,"x, y"\n', ["a", "x, y"], "line 3: this is not valid CSV"),
+        ("x.csv", "start,end,text,confidence\n1,2,a,1.5\n2,3,b,0.5\n", ["b"], "line 2: the confidence"),
+        ("x.tsv", "start\tend\ttext\n0.5\t1\ta\n1\n2\t3\tb\n", ["a", "b"], "line 3: the line has 1 cells"),
+    ],
+)  # fmt: skip
+def test_a_malformed_line_costs_itself(name, content, texts, fault, tmp_path):
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    with pytest.warns(UserWarning, match=rf"{name}: left out: .*{fault}"):
+        assert segments.read(path)["text"].tolist() == texts
 
 
 def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_path):

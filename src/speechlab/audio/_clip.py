@@ -29,6 +29,7 @@ from speechlab.audio._samples import (
 )
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
+from speechlab.remote import find_file_name, locate_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,8 @@ class AudioClip:
         """Read a WAV, OGG, MP3 or FLAC file. Its content decides the format, not its name.
 
         Args:
-            path: The file. Its name becomes the title, unless it is a hash, as in the store.
+            path: The file, or its address, as ``https://…``, ``s3://…`` (the extra ``remote``), ``zip://a.wav::b.zip``.
+                Its name becomes the title, unless it is a hash, as in the store.
             limits: Limits of the decoded audio; by default four hours and 2 GiB of samples.
 
         Raises:
@@ -99,9 +101,9 @@ class AudioClip:
             AudioLimitError: The audio exceeds the limits.
             OSError: The file cannot be read.
         """
-        file = expand_user_path(path)
-        title = None if _HASH.fullmatch(file.stem) else file.name
-        return decode(read_regular_file(file), limits, title=title)
+        name = find_file_name(path)
+        title = None if _HASH.fullmatch(Path(name).stem) else name
+        return decode(read_regular_file(locate_file(path)), limits, title=title)
 
     @classmethod
     def from_bytes(

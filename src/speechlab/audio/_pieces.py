@@ -11,7 +11,7 @@ from itertools import chain
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import expand_user_path, open_regular_file
+from speechlab._files import open_regular_file
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import check_same_layout
@@ -20,6 +20,7 @@ from speechlab.audio._codec.layout import detect_sound_layout
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
+from speechlab.remote import hide_secrets, is_remote, locate_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,17 +121,19 @@ def open_sound(source: bytes | str | os.PathLike[str]) -> Iterator[OpenSound]:
     """
     import soundfile
 
-    path = None if isinstance(source, bytes) else expand_user_path(source)
-    name = "the recording" if path is None else str(path)
+    name = "the recording" if isinstance(source, bytes) else str(hide_secrets(source))
     with ExitStack() as stack:
         try:
+            path = None if isinstance(source, bytes) else locate_file(source)
+            name = name if path is None or is_remote(source) else str(path)
             sound = _open_sound_into(source, path, name, stack)
         except FileNotFoundError as error:
             raise AudioDecodeError(f"there is no file {name}") from error
         except IsADirectoryError as error:
             raise AudioDecodeError(f"{name} is a folder; give a recording") from error
         except (AudioError, OSError, ValueError) as error:  # an empty file cannot be mapped
-            raise AudioDecodeError(f"{name} cannot be read: {error}") from error
+            reason = getattr(error, "strerror", None) or error
+            raise AudioDecodeError(f"{name} cannot be read: {reason}") from error
         try:
             yield sound
         except (AudioDecodeError, OSError, soundfile.LibsndfileError) as error:

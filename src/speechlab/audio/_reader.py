@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab._files import expand_user_path
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.decode import check_expansion
 from speechlab.audio._measure import compute_extremes, compute_peaks
 from speechlab.audio._pieces import open_sound
 from speechlab.errors import AudioDecodeError, AudioError
+from speechlab.remote import find_file_name, hide_secrets, is_remote, locate_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,8 @@ else:
 # Number of samples above which a file stays on disk (at 16 kHz: 17 minutes).
 _MAX_KEPT_SAMPLES = 1 << 24
 _SECTION_FRAMES = 256
+# Seconds by which tools round the ends of segments.
+_SLACK_S = 0.1
 _BLOCK = _SECTION_FRAMES << 10
 
 
@@ -50,14 +53,14 @@ class SoundReader:
         self._found: _Survey | None = None
         self._path: Path | None = None
         if not isinstance(source, AudioClip | bytes):
-            self._path = expand_user_path(source)
+            self._path = locate_file(source)
             self._path.stat()
         self._clip = source if isinstance(source, AudioClip) else self._load_short_clip(source)
         if self._clip is not None:
             self.sample_rate, self.frames = self._clip.sample_rate, self._clip.frames
             self.channels, self.title = self._clip.channels, self._clip.title
         elif self._path is not None:
-            self.title = self._path.name
+            self.title = find_file_name(source)
 
     @property
     def duration_s(self) -> float:
@@ -154,12 +157,12 @@ class FileSegment(AudioClip):
     in ``talk.wav#t=1.5,4`` (W3C Media Fragments).
 
     Args:
-        path: A WAV, FLAC, OGG or MP3 file.
+        path: A WAV, FLAC, OGG or MP3 file, or its address.
         start_s: Start in seconds, 0 or more.
         end_s: End in seconds, after the start; None, or a time after the end of the file, for the end of the file.
 
     Attributes:
-        path: The file.
+        path: The file; a text if it is an address.
         start_s: Start in seconds.
         end_s: End in seconds, as given.
 
@@ -175,7 +178,7 @@ class FileSegment(AudioClip):
         (0.75, 'talk.wav#t=0.5,1.25')
     """
 
-    path: Path
+    path: Path | str
     start_s: float
     end_s: float | None
 
@@ -186,11 +189,12 @@ class FileSegment(AudioClip):
             raise AudioError(
                 f"a segment from {start_s!r} to {end_s!r} s; give 0 <= start_s < end_s, in seconds"
             )
-        name = Path(path).name
+        name = find_file_name(path)
         title = f"{name} from {start_s:.2f} s" if end_s is None else f"{name} {start_s:.2f} to {end_s:.2f} s"
         object.__setattr__(self, "title", title)
         object.__setattr__(self, "source_format", None)
-        self.__dict__.update(path=Path(path), start_s=start_s, end_s=end_s)
+        place = str(hide_secrets(path)) if is_remote(path) else Path(path)
+        self.__dict__.update(path=place, start_s=start_s, end_s=end_s)
 
     @property
     def samples(self) -> NDArray[np.float32]:
@@ -227,10 +231,20 @@ class FileSegment(AudioClip):
             source: Any = sound.file or self._decode_file()
             rate = source.sample_rate if sound.file is None else source.samplerate
             last = source.frames if self.end_s is None else min(round(self.end_s * rate), source.frames)
+            if (
+                is_remote(self.path)
+                and self.end_s is not None
+                and self.end_s > source.frames / rate + _SLACK_S
+            ):
+                message = (
+                    f"{self} ends after its recording of {source.frames / rate:.10g} s, and is cut there"
+                )
+                warnings.warn(message, stacklevel=3)
             return _SegmentFacts(rate, source.channels, min(round(self.start_s * rate), last), last)
 
     def _decode_file(self) -> AudioClip:
-        return _decode_whole_file(self.path, self.path.stat().st_mtime_ns)
+        place = locate_file(self.path)
+        return _decode_whole_file(place, place.stat().st_mtime_ns)
 
     def __eq__(self, other: object) -> bool:
         return self is other or super().__eq__(other)  # a check for missing values reads no file

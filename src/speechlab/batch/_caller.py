@@ -25,10 +25,10 @@ from speechlab.client import (
     Client,
     VoiceCatalogue,
     adapt_for_client,
-    check_and_save_service,
+    replace_store_if_replaying,
     copy_with_group,
     identify_service_and_voices,
-    replace_store_if_replaying,
+    check_and_save_service,
     start_work,
     wait_for_result,
 )
@@ -191,7 +191,9 @@ def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping
     """Plan an operation over a table, run the plan, and join its table."""
     lists = kind.parameters, KeepingOptions, CallingOptions
     parameters, keeping, options = check_and_sort_options(kind.operation, given, *lists)
-    with _open_plan_and_store(lab, kind, table, parameters, keeping, options) as (caller, plan, store):
+    with _open_plan_and_store(
+        lab, kind, table, parameters, keeping, options, in_pieces=options["executor"] is None
+    ) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
         caller.make_calls(execution, store)
@@ -213,14 +215,19 @@ def _open_plan_and_store(
     parameters: Mapping[str, Any],
     keeping: KeepingOptions,
     patience: WaitingOptions | CallingOptions,
+    *,
+    in_pieces: bool = False,
 ) -> Iterator[tuple[BlockingCaller, Plan, Store]]:
-    """A caller, a plan, and its store, which is open for the block."""
+    """A caller, a plan, and its store, open for the block; ``in_pieces`` is for a run that follows at once."""
     progress = patience["progress"]
     with ExitStack() as stack:
         caller = stack.enter_context(BlockingCaller(lab, patience))
         source = open_source(table, kind.works_on)
         if source.series and parameters[kind.works_on] == kind.works_on:
             parameters = {**parameters, kind.works_on: source.columns[0]}
+        if kind.works_on == "audio":
+            source = source.with_recordings(getattr(column := parameters["audio"], "name", column))
+            source = source.in_pieces() if in_pieces else source
         store = (
             stack.enter_context(use_store(keeping["store"])) if is_existing_store(keeping["store"]) else None
         )

@@ -116,6 +116,7 @@ def _transcribe_recordings(
     if remaining.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
     how = {name: remaining.pop(name) for name in CallingOptions.__annotations__ if name in remaining}
+    source = source.with_recordings(column)
     remaining.setdefault("prefix", "piece_")
     rows = _Rows()
     strict = how.get("on_error") == "raise"

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import PurePath
 from typing import Any
 
-from speechlab._arguments import is_missing, is_pandas_frame, require_columns
+from speechlab._arguments import is_pandas_frame, is_missing, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
 from speechlab.errors import InvalidRequestError
+from speechlab.remote import is_remote
 from speechlab.tables import read_delimited
 
 # Columns of a file of corrections.
 CORRECTIONS = ("row", "old", "new", "by", "when", "why")
+_TIMES = re.compile(r"#t=[\d.,]+\Z")
 _MAX_CORRECTIONS_SHOWN = 3  # maximum number of corrections that an error names
 
 
@@ -147,5 +150,8 @@ def _list_path_ends(cell: object) -> list[str]:
     """Return the ends of the path of a recording, the shortest first: its file alone, then with more folders."""
     if is_missing(cell) or not isinstance(cell, str | PurePath | FileSegment) or not str(cell).strip():
         return []
-    names = [name for name in PurePath(str(cell)).parts if name not in {"/", "\\"}]
+    text = str(cell)
+    if is_remote(text):  # of an archive's file, without the archive
+        text = "".join([text.partition("::")[0], *_TIMES.findall(text)]) if "::" in text else text
+    names = [name for name in PurePath(text).parts if name not in {"/", "\\"}]
     return ["/".join(names[-depth:]) for depth in range(1, len(names) + 1)]

@@ -16,13 +16,22 @@ from speechlab._pandas import pd
 from speechlab.audio import FileSegment, measure_length_s
 from speechlab.datasets._corpora import SOUND_ENDINGS
 from speechlab.errors import AudioError, InvalidRequestError
-from speechlab.tables import check_parquet_unpacked_size, parse_delimited, parse_json_lines, read_text
+from speechlab.remote import is_remote
+from speechlab.tables import (
+    HELD_ROWS,
+    check_parquet_unpacked_size,
+    has_unsplit_rows,
+    parse_delimited,
+    parse_json_lines,
+    read_text,
+)
 
 # Columns of starts and ends in seconds, which stand for segments if all their cells are numbers.
 _TIME_COLUMNS = (("start", "end"), ("start_s", "end_s"), ("start_time", "end_time"))
 _TIME_FRAGMENT = re.compile(r"(.+)#t=(\d+(?:\.\d+)?)(?:,(\d+(?:\.\d+)?))?$")
 # Seconds by which a duration may differ from that of its recording, since tools round and estimate it.
 _SLACK_S = 0.1
+_SHOWN = 3  # lines that a warning names
 
 
 def parse_sound(cell: str) -> str | FileSegment:
@@ -68,6 +77,8 @@ def replace_paths_by_segments(rows: pd.DataFrame) -> pd.DataFrame:
             )
             raise InvalidRequestError(message, parameter="duration_s")
         end = None if duration != duration else round(offset + duration, 9)
+        if cell not in lengths and is_remote(cell):
+            lengths[cell] = float("inf")  # it is fetched when it is used, and the segment warns then
         if cell not in lengths:
             try:
                 lengths[cell] = measure_length_s(cell)
@@ -83,7 +94,7 @@ def replace_paths_by_segments(rows: pd.DataFrame) -> pd.DataFrame:
     if late:
         message = f"{len(late):,} of {len(rows):,} segments end after their recordings, and are cut there: {late[0]}"
         message += "; are the times in seconds?" if 2 * len(late) > len(rows) else ""
-        warnings.warn(message, stacklevel=3)
+        warnings.warn(message, stacklevel=4)
     return rows.assign(audio=pd.Series(cells, rows.index, dtype="object"))
 
 
@@ -106,18 +117,17 @@ COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "target_lang": ("target_lang", "tgt_lang"),
     "reference": ("reference", "tgt_text"),
 }  # fmt: skip
-# The folder of a corpus in manifests of SpeechBrain, such as ``{data_root}/`` or ``$data_root/``.
-_PLACEHOLDER = re.compile(r"(?:(?<!\{)\{+\w+\}+|\$\{?\w+\}?)/")
 _JSON_ENDINGS = (".jsonl", ".ndjson", ".json", ".list")
-_ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
+_TEXT_COLUMNS = ("text", "speaker", "language", "split")
+MANIFEST_ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
 
 
-def read_manifest(path: Path) -> pd.DataFrame:
-    """Read a manifest with its own columns; cells of CSV and TSV are texts."""
+def read_manifest(path: Path, name: object) -> pd.DataFrame:
+    """Read a manifest with its own columns; cells of CSV and TSV are texts. ``name`` is that of messages."""
     ending = _get_inner_suffix(path)
-    if ending not in _ENDINGS:
-        allowed = f"{', '.join(_ENDINGS[:-1])} (also with .gz), {_ENDINGS[-1]}, or a folder"
-        raise InvalidRequestError(f"{path} is not a manifest; give {allowed}", parameter="path")
+    if ending not in MANIFEST_ENDINGS:
+        allowed = f"{', '.join(MANIFEST_ENDINGS[:-1])} (also with .gz), {MANIFEST_ENDINGS[-1]}, or a folder"
+        raise InvalidRequestError(f"{name} is not a manifest; give {allowed}", parameter="path")
     try:
         if ending == ".parquet":
             check_parquet_unpacked_size(path)
@@ -125,17 +135,22 @@ def read_manifest(path: Path) -> pd.DataFrame:
         text = read_text(path)
         if ending == ".tsv" and (rows := _parse_fairseq(text, path)) is not None:
             return rows
-        return (
-            _parse_json_rows(text, ending)
+        faults: list[str] = []
+        rows = (
+            _parse_json_rows(text, ending, faults)
             if ending in _JSON_ENDINGS
-            else parse_delimited(text, "\t" if ending == ".tsv" else ",")
+            else parse_delimited(text, "\t" if ending == ".tsv" else ",", faults)
         )
     except FileNotFoundError:
-        raise InvalidRequestError(f"there is no file {path}; check the path", parameter="path") from None
+        raise InvalidRequestError(f"there is no file {name}; check the path", parameter="path") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
-        message = f"{path} cannot be read as {ending[1:]}: {reason}; correct the file"
+        message = f"{name} cannot be read as {ending[1:]}: {reason}; correct the file"
         raise InvalidRequestError(message, parameter="path") from error
+    if faults:
+        more = f", and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
+        warnings.warn(f"{name}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=4)
+    return rows
 
 
 def rename_to_study_columns(rows: pd.DataFrame, columns: Mapping[str, str], path: object) -> pd.DataFrame:
@@ -168,6 +183,51 @@ def rename_to_study_columns(rows: pd.DataFrame, columns: Mapping[str, str], path
         example = guess_audio_and_text_columns(rows) or {"text": "sentence"}
         raise InvalidRequestError(message, parameter="columns", example=example)
     return renamed
+
+
+def normalize_columns(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
+    """Columns of texts as texts, lengths as numbers."""
+    if language is not None and "language" not in rows.columns:
+        rows = rows.assign(language=language)
+    typed = rows.assign(
+        **{name: rows[name].astype("string") for name in _TEXT_COLUMNS if name in rows.columns}
+    )
+    typed = _blank_multirow_texts(typed)
+    for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
+        if name in typed.columns:
+            typed[name] = _parse_seconds(typed[name], name, meaning)
+    first = [name for name in ("id", "audio", *_TEXT_COLUMNS) if name in typed.columns]
+    return typed[[*first, *(name for name in typed.columns if name not in first)]]
+
+
+def _blank_multirow_texts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without texts that hold rows of a file, and warn of them."""
+    if "text" not in rows.columns:
+        return rows
+    held = [isinstance(text, str) and has_unsplit_rows(text) for text in rows["text"].tolist()]
+    if any(held):
+        first = held.index(True)
+        message = (
+            f"{sum(held):,} of {len(rows):,} texts are left out, the first in row {first + 1}: it {HELD_ROWS}"
+        )
+        warnings.warn(message, stacklevel=5)
+        rows = rows.assign(text=rows["text"].mask(pd.Series(held, rows.index)))
+    return rows
+
+
+def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
+    """Return seconds as numbers; empty cells are missing values."""
+    numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
+    filled = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
+    invalid = (~numbers.between(0, float("inf"), inclusive="left") & filled).to_numpy(dtype=bool)
+    if invalid.any():
+        place = int(invalid.argmax())
+        message = (
+            f"row {place + 1}: the {meaning} {str(lengths.iloc[place])!r} is not a number of seconds; "
+            "give one such as 3.25, or leave the cell empty"
+        )
+        raise InvalidRequestError(message, parameter=name)
+    return numbers
 
 
 def find_usual_columns(
@@ -204,34 +264,6 @@ def guess_audio_and_text_columns(rows: pd.DataFrame) -> dict[str, str]:
     return {name: column for name, column in (("audio", sound), ("text", text)) if column is not None}
 
 
-def find_manifest(folder: Path) -> Path | None:
-    """Return the manifest in a folder: the only one, or else the only one that is named so."""
-    files = sorted(
-        path for path in folder.iterdir() if _get_inner_suffix(path) in _ENDINGS and path.is_file()
-    )
-    manifests = [path for path in files if re.search("manifest|metadata", path.name, re.IGNORECASE)]
-    # Other programs keep their settings in .json.
-    tables = [path for path in files if _get_inner_suffix(path) != ".json"]
-    return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
-
-
-def resolve_recordings(cells: list[Any], folder: Path) -> list[Any]:
-    """Recordings: absolute paths (relative ones are seen from the manifest's folder), segments of files, or bytes."""
-    return [
-        None
-        if is_missing(cell) or (isinstance(cell, str) and not cell.strip())
-        else _resolve_recording(cell, folder)
-        for cell in cells
-    ]
-
-
-def _resolve_recording(cell: Any, folder: Path) -> Any:
-    if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
-        data, path = cell.get("bytes"), cell.get("path")
-        return data if data is not None or path is None else _resolve_recording(path, folder)
-    return parse_sound(str(folder / _PLACEHOLDER.sub("", cell.strip()))) if isinstance(cell, str) else cell
-
-
 def _has_nested_cells(cells: pd.Series[Any]) -> bool:
     """Return whether a column has lists or objects, such as the times of words."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
@@ -260,19 +292,20 @@ def _parse_fairseq(text: str, path: Path) -> pd.DataFrame | None:
     return rows
 
 
-def _parse_json_rows(text: str, ending: str) -> pd.DataFrame:
+def _parse_json_rows(text: str, ending: str, faults: list[str]) -> pd.DataFrame:
     """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
     try:
-        entries = orjson.loads(text) if ending == ".json" else parse_json_lines(text)
-    except orjson.JSONDecodeError:
-        entries = parse_json_lines(text)
+        entries = orjson.loads(text) if ending == ".json" else parse_json_lines(text, faults)
+    except orjson.JSONDecodeError:  # of a list that is torn no line is to be trusted
+        entries = parse_json_lines(text, None if text.lstrip().startswith("[") else faults)
     if isinstance(entries, dict):
         is_by_name = entries and all(isinstance(row, dict) for row in entries.values())
         entries = [{"id": name, **row} for name, row in entries.items()] if is_by_name else [entries]
-    if not isinstance(entries, list) or not all(isinstance(row, dict) for row in entries):
-        number = next((at for at, row in enumerate(entries, start=1) if not isinstance(row, dict)), 1)
-        raise ValueError(f"entry {number:,} is no object")
-    return pd.DataFrame([_flatten_lhotse_row(row) for row in entries])
+    rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
+    if not rows:
+        raise ValueError("entry 1 is no object")
+    faults += [f"entry {at:,} is no object" for at, row in enumerate(entries, 1) if not isinstance(row, dict)]
+    return pd.DataFrame([_flatten_lhotse_row(row) for row in rows])
 
 
 def _flatten_lhotse_row(row: dict[str, Any]) -> dict[str, Any]:

@@ -5,33 +5,41 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
-from speechlab._arguments import build_argument_error, is_missing
+from speechlab._arguments import build_argument_error, is_missing, is_whole_number
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
-from speechlab._require import require
-from speechlab.audio import FileSegment
+from speechlab._platform import stack_tables
+from speechlab._require import import_lazily, require
+from speechlab.audio import AudioClip, FileSegment
 from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
     add_offsets,
-    find_manifest,
+    replace_paths_by_segments,
     guess_audio_and_text_columns,
+    normalize_columns,
     read_manifest,
     rename_to_study_columns,
-    replace_paths_by_segments,
+)
+from speechlab.datasets._places import (
+    find_manifest,
+    find_remote_manifest,
+    locate_manifest,
     resolve_recordings,
 )
 from speechlab.datasets._transcripts import transcripts_in
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.tables import HELD_ROWS, has_unsplit_rows
+from speechlab.remote import find_file_name, is_remote
 
+np = import_lazily("numpy")
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
+_STREAMED_ROWS = 1_000  # of a data set of Hugging Face that are read at once
 _SHOWN = 3  # names of transcripts that an error shows
-_TEXT_COLUMNS = ("text", "speaker", "language", "split")
 
 
 def read(
@@ -49,7 +57,9 @@ def read(
     Args:
         path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, ``.json``, also with ``.gz``; ``.parquet``), also of NeMo,
             SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech or Common Voice publish it, whole or
-            in part; or a folder with one manifest.
+            in part; or a folder with one manifest; or an archive (``.zip``, ``.tar``) with one manifest, or with a
+            text (``.txt``) or an object (``.json``) beside each recording, as WebDataset has it. Or the address of a
+            manifest, archive or folder with one: ``https://…``, ``s3://…``, ``hf://…`` (the extra ``remote``).
         layout: ``"librispeech"`` or ``"common_voice"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of the rows, for data that does not name it.
@@ -88,11 +98,17 @@ def read(
             text language
         0  hello       en
     """
-    where = expand_user_path(path)
     splits = _parse_splits(split)
     if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
+    if (distant := find_remote_manifest(path)) is not None:
+        if layout is not None:
+            message = f"layout= is for folders on this machine, and {distant[0]} is none; leave it out for a manifest"
+            raise InvalidRequestError(message, parameter="layout")
+        table = _read_rows(*distant, columns, language, splits)
+        return _finish_table(table, transcripts, corrections)
+    where = expand_user_path(path)
     corpus = find_corpus(where.absolute(), layout) if where.is_dir() else None
     manifest = find_manifest(where) if where.is_dir() and layout is None else where
     if corpus is not None:
@@ -106,14 +122,39 @@ def read(
     elif layout is not None or manifest is None:
         raise _build_layout_error(where, layout)
     else:
-        manifested = rename_to_study_columns(read_manifest(manifest), _check_column_names(columns), manifest)
-        if "audio" in manifested.columns:
-            manifested["audio"] = resolve_recordings(manifested["audio"].tolist(), manifest.absolute().parent)
-            manifested = add_offsets(manifested)
-        table = _select_splits(_convert_column_types(manifested, language), splits, manifest)
-        if {"audio", "offset_s"} <= set(table.columns):
-            table = replace_paths_by_segments(table)
-        _warn_of_unrecognized_columns(table, manifest)
+        table = _read_rows(manifest, None, columns, language, splits)
+    return _finish_table(table, transcripts, corrections)
+
+
+def _read_rows(
+    manifest: Path | str,
+    samples: pd.DataFrame | None,
+    columns: Mapping[str, str] | None,
+    language: str | None,
+    splits: set[str] | None,
+) -> pd.DataFrame:
+    """Return the rows of a manifest, a path or an address, or the samples of an archive, as a table of studies."""
+    if samples is None:
+        file, folder = locate_manifest(manifest)
+        rows = rename_to_study_columns(read_manifest(file, manifest), _check_column_names(columns), manifest)
+        if "audio" in rows.columns:
+            rows["audio"] = resolve_recordings(rows["audio"].tolist(), folder)
+    else:
+        rows = rename_to_study_columns(samples, {"audio": "audio"} | _check_column_names(columns), manifest)
+    if "audio" in rows.columns:
+        rows = add_offsets(rows)
+    table = _select_splits(normalize_columns(rows, language), splits, manifest)
+    if {"audio", "offset_s"} <= set(table.columns):
+        table = replace_paths_by_segments(table)
+    _warn_of_unrecognized_columns(table, manifest)
+    return table
+
+
+def _finish_table(
+    table: pd.DataFrame,
+    transcripts: Mapping[str, str | os.PathLike[str]] | None,
+    corrections: str | os.PathLike[str] | pd.DataFrame | None,
+) -> pd.DataFrame:
     _warn_of_missing_data(table)
     for name, place in (transcripts or {}).items():
         table[name] = _match_transcripts(table, name, place)
@@ -131,7 +172,7 @@ def _match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[
     sounds = table["audio"].tolist() if "audio" in table.columns else empty
     names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
     places = [str(sound_name) if isinstance(sound_name, str | Path) else None for sound_name in names]
-    stems = [None if place_of is None else Path(place_of).stem for place_of in places]
+    stems = [None if place_of is None else Path(find_file_name(place_of)).stem for place_of in places]
     # A name that several recordings have in their folders says of none of them that the transcript is its own.
     shared = Counter(stem for stem, _ in set(zip(stems, places, strict=True)))
     matched = [
@@ -145,23 +186,43 @@ def _match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[
         raise InvalidRequestError(message, parameter="transcripts")
     if count < len(table):
         warnings.warn(
-            f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=4
+            f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=5
         )
     return pd.Series(matched, table.index, dtype="string")
 
 
+@overload
 def from_hugging_face(
-    dataset: Any, *, columns: Mapping[str, str] | None = None, language: str | None = None
-) -> pd.DataFrame:
-    """Convert a data set of Hugging Face's package ``datasets``, if that is installed.
+    dataset: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    language: str | None = None,
+    chunk_rows: None = None,
+) -> pd.DataFrame: ...
+@overload
+def from_hugging_face(
+    dataset: Any, *, columns: Mapping[str, str] | None = None, language: str | None = None, chunk_rows: int
+) -> Iterable[pd.DataFrame]: ...
+def from_hugging_face(
+    dataset: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    language: str | None = None,
+    chunk_rows: int | None = None,
+) -> pd.DataFrame | Iterable[pd.DataFrame]:
+    """Convert a data set of Hugging Face's package ``datasets``, if that is installed, also a streamed one.
 
-    Recordings are not decoded: they are the paths of files, or the bytes of files without a path. All rows are in
-    memory; select a part with ``dataset.select(range(100))`` first.
+    Recordings are not decoded, so that neither FFmpeg nor torchcodec is needed: they are the paths or addresses of
+    files, or the bytes of files without a path. All rows are in memory, unless ``chunk_rows`` is given; select a part
+    with ``dataset.select(range(100))``, or ``dataset.take(100)`` of a streamed one, first.
 
     Args:
-        dataset: A ``Dataset``, or a ``DatasetDict``, whose names become the column ``split``.
+        dataset: A ``Dataset`` or ``IterableDataset``, or a mapping of them, as ``load_dataset`` gives it without a
+            split, whose names become the column ``split``.
         columns: Names of its columns, as for :func:`read`.
         language: Language code of all rows, if there is no column of languages.
+        chunk_rows: Rows of a table. The result is then an iterable of tables, which are read one after the other;
+            batches take it.
 
     Returns:
         A table as :func:`read` returns it for a manifest; the version of a ``Dataset``, if it has one, is
@@ -177,31 +238,82 @@ def from_hugging_face(
             "this needs the package 'datasets', which is not installed; install it with: pip install datasets"
         )
         raise MissingDependencyError(message)
-    if isinstance(dataset, library.DatasetDict):
-        tables = [
-            from_hugging_face(split_rows, columns=columns, language=language).assign(split=str(name))
-            for name, split_rows in dataset.items()
-        ]
-        if not tables:
-            raise InvalidRequestError("the data set is empty; load a split of it", parameter="dataset")
-        return pd.concat(tables, ignore_index=True)
-    if not isinstance(dataset, library.Dataset):
-        kind = type(dataset).__name__
-        message = f"a {kind} is not a data set; give the result of datasets.load_dataset, not streamed"
-        raise InvalidRequestError(message, parameter="dataset")
-    sounds = [name for name, feature in dataset.features.items() if isinstance(feature, library.Audio)]
-    for name in sounds:
-        dataset = dataset.cast_column(name, library.Audio(decode=False))
-    rows = pd.DataFrame({name: list(dataset[name]) for name in dataset.column_names})
-    for name in sounds:
-        rows[name] = pd.Series(resolve_recordings(rows[name].tolist(), Path()), dtype="object")
-    audio_column = {"audio": sounds[0]} if sounds else {}
-    table = _convert_column_types(
-        rename_to_study_columns(rows, audio_column | _check_column_names(columns), "the data set"), language
-    )
-    if dataset.version is not None:
-        table.attrs["revision"] = str(dataset.version)
-    return table
+    if chunk_rows is not None and not (is_whole_number(chunk_rows) and chunk_rows > 0):
+        raise build_argument_error("chunk_rows", chunk_rows, "a whole number of at least 1, or None")
+    is_split = isinstance(dataset, Mapping)
+    splits: dict[str | None, Any] = dict(dataset.items()) if is_split else {None: dataset}
+    if not splits:
+        raise InvalidRequestError("the data set is empty; load a split of it", parameter="dataset")
+    for rows in splits.values():
+        if not isinstance(rows, library.Dataset | library.IterableDataset):
+            message = f"a {type(rows).__name__} is not a data set; give the result of datasets.load_dataset"
+            raise InvalidRequestError(message, parameter="dataset")
+    if chunk_rows is not None:
+        return _HuggingFacePieces(splits, _check_column_names(columns), language, chunk_rows)
+    pieces = list(_HuggingFacePieces(splits, _check_column_names(columns), language))
+    return pieces[0] if len(pieces) == 1 else stack_tables(pieces).reset_index(drop=True)
+
+
+@dataclass(frozen=True)
+class _HuggingFacePieces:
+    """The tables of a data set, which is read anew each time."""
+
+    splits: Mapping[str | None, Any]
+    columns: dict[str, str]
+    language: str | None
+    rows: int | None = None  # of a piece
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        for name, dataset in self.splits.items():
+            for piece in self._iterate_split(dataset):
+                yield piece if name is None else piece.assign(split=str(name))
+
+    def _iterate_split(self, dataset: Any) -> Iterator[pd.DataFrame]:
+        library = require("datasets")
+        features = (
+            dataset.features or {}
+        )  # of some streams they are not known before, and none of those is decoded
+        sounds = [name for name, feature in features.items() if isinstance(feature, library.Audio)]
+        for name in sounds:
+            dataset = dataset.cast_column(name, _build_undecoded_feature(library))
+        names = {"audio": sounds[0]} if sounds else {}
+        empty = True
+        usual = len(dataset) if isinstance(dataset, library.Dataset) else _STREAMED_ROWS
+        for batch in dataset.iter(batch_size=self.rows or max(usual, 1)):
+            empty = False
+            yield self._build_table(pd.DataFrame(batch), sounds, names | self.columns, dataset)
+        if empty:
+            yield self._build_table(
+                pd.DataFrame(columns=list(features)), sounds, names | self.columns, dataset
+            )
+
+    def _build_table(
+        self, rows: pd.DataFrame, sounds: list[str], columns: Mapping[str, str], dataset: Any
+    ) -> pd.DataFrame:
+        renamed = rename_to_study_columns(rows, columns, "the data set")
+        for name in {*sounds, "audio"} & set(renamed.columns):
+            found = resolve_recordings(renamed[name].tolist(), Path())
+            renamed[name] = pd.Series(found, renamed.index, dtype="object")
+        table = normalize_columns(renamed, self.language)
+        if dataset.version is not None:
+            table.attrs["revision"] = str(dataset.version)
+        return table
+
+
+def _build_undecoded_feature(library: Any) -> Any:
+    """Return a feature of recordings that needs no torchcodec, as that of the library does to pass them on."""
+
+    class Undecoded(library.Audio):  # type: ignore[misc]  # of a package that may be missing
+        def encode_example(self, value: Any) -> dict[str, Any]:
+            if isinstance(value, Mapping) and "array" in value:
+                clip = AudioClip(np.asarray(value["array"]).T, value["sampling_rate"])
+                return {"bytes": clip.encode("wav"), "path": None}
+            if isinstance(value, Mapping):
+                return {"bytes": value.get("bytes"), "path": value.get("path")}
+            is_data = isinstance(value, bytes | bytearray)
+            return {"bytes": value, "path": None} if is_data else {"bytes": None, "path": os.fspath(value)}
+
+    return Undecoded(decode=False)
 
 
 def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
@@ -217,51 +329,6 @@ def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
         f"(.csv, .tsv, .jsonl, .json or .parquet){hint}"
     )
     return InvalidRequestError(message, parameter="path")
-
-
-def _convert_column_types(rows: pd.DataFrame, language: str | None) -> pd.DataFrame:
-    """Columns of texts as texts, lengths as numbers."""
-    if language is not None and "language" not in rows.columns:
-        rows = rows.assign(language=language)
-    typed = rows.assign(
-        **{name: rows[name].astype("string") for name in _TEXT_COLUMNS if name in rows.columns}
-    )
-    typed = _blank_multirow_texts(typed)
-    for name, meaning in (("duration_s", "length"), ("offset_s", "offset")):
-        if name in typed.columns:
-            typed[name] = _parse_seconds(typed[name], name, meaning)
-    first = [name for name in ("id", "audio", *_TEXT_COLUMNS) if name in typed.columns]
-    return typed[[*first, *(name for name in typed.columns if name not in first)]]
-
-
-def _blank_multirow_texts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the table without texts that hold rows of a file, and warn of them."""
-    if "text" not in rows.columns:
-        return rows
-    held = [isinstance(text, str) and has_unsplit_rows(text) for text in rows["text"].tolist()]
-    if any(held):
-        first = held.index(True)
-        message = (
-            f"{sum(held):,} of {len(rows):,} texts are left out, the first in row {first + 1}: it {HELD_ROWS}"
-        )
-        warnings.warn(message, stacklevel=4)
-        rows = rows.assign(text=rows["text"].mask(pd.Series(held, rows.index)))
-    return rows
-
-
-def _parse_seconds(lengths: pd.Series[Any], name: str, meaning: str) -> pd.Series[float]:
-    """Return seconds as numbers; empty cells are missing values."""
-    numbers = pd.to_numeric(lengths, errors="coerce").astype("float64")
-    filled = lengths.notna() & (lengths.astype("string").str.strip() != "").fillna(value=False)
-    invalid = (~numbers.between(0, float("inf"), inclusive="left") & filled).to_numpy(dtype=bool)
-    if invalid.any():
-        place = int(invalid.argmax())
-        message = (
-            f"row {place + 1}: the {meaning} {str(lengths.iloc[place])!r} is not a number of seconds; "
-            "give one such as 3.25, or leave the cell empty"
-        )
-        raise InvalidRequestError(message, parameter=name)
-    return numbers
 
 
 def _check_column_names(columns: object) -> dict[str, str]:
@@ -293,7 +360,7 @@ def _select_splits(rows: pd.DataFrame, wanted: set[str] | None, path: object) ->
     return rows[rows["split"].isin(wanted)].reset_index(drop=True)
 
 
-def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path) -> None:
+def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path | str) -> None:
     """Warn of columns that may be the recordings or the texts that the manifest seems to lack."""
     candidates = guess_audio_and_text_columns(table)
     timed = bool({"offset_s", "recording_id"} & set(table.columns))  # of recordings that are not named
@@ -304,7 +371,7 @@ def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path) -> None:
                 f"{path} has no column of {kind} by a known name; if one of them is that, give "
                 f"columns={example}"
             )
-            warnings.warn(message, stacklevel=3)
+            warnings.warn(message, stacklevel=4)
 
 
 def _warn_of_missing_data(table: pd.DataFrame) -> None:
@@ -313,16 +380,16 @@ def _warn_of_missing_data(table: pd.DataFrame) -> None:
     for name, kind in (("audio", "recording"), ("text", "text")):
         cells = table[name] if name in table.columns else ()
         if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
-            warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=3)
+            warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=4)
     sounds = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
-    paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path))]
+    paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path)) and not is_remote(cell)]
     absent_files = {path for path in set(paths) if not _is_file(path)}
     absent = [path for path in paths if path in absent_files]
     if absent:
         warnings.warn(
             f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "
             "their rows will be errors",
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

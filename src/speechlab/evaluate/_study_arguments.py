@@ -19,6 +19,7 @@ from speechlab.client import Client
 from speechlab.contract import Language
 from speechlab.datasets import find_usual_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.remote import PREFETCHED_ROWS, hide_secrets, prefetch
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -83,6 +84,11 @@ def resolve_columns(frame: pd.DataFrame, **columns: str | None) -> tuple[pd.Data
             _describe_missing_columns(frame, requested, absent, names), parameter=absent[0]
         )
     check_table_and_columns(frame, *names.values())
+    if (audio := names.get("audio")) is not None:
+        cells = frame[audio].tolist()
+        bare: list[Any] = [hide_secrets(cell) for cell in cells]
+        if any(new is not old and new != old for new, old in zip(bare, cells, strict=True)):
+            frame = frame.assign(**{audio: bare})
     return frame, [names[argument] for argument in requested]
 
 
@@ -183,8 +189,17 @@ def describe_missing_language(cell: object) -> str:
     return f"{subject} no code of a language; give one, such as 'ja' or 'en'"
 
 
-def measure_duration(recording: object) -> float:
-    """Return the duration of a recording in seconds. An unreadable recording becomes an error row later, not here."""
+def measure_durations(recordings: Sequence[object]) -> list[float]:
+    """Return the durations of recordings in seconds. An unreadable one becomes an error row later, not here."""
+    durations: list[float] = []
+    for start in range(0, len(recordings), PREFETCHED_ROWS):
+        part = recordings[start : start + PREFETCHED_ROWS]
+        prefetch(part)
+        durations += map(_measure_duration, part)
+    return durations
+
+
+def _measure_duration(recording: object) -> float:
     try:
         return measure_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
     except (SpeechLabError, OSError, TypeError, ValueError):

@@ -217,20 +217,18 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
           file   text speaker
         0    a  hello    anna
     """
-    rows: list[dict[str, Any]] = []
-    for number, item in enumerate(data):
-        if not isinstance(item, Mapping):
-            raise SegmentError(f"entry {number} is {item!r:.60}, not a mapping", rows=(number,))
-        for name in ("session_id", "start_time", "end_time"):
-            if name not in item:
-                raise SegmentError(
-                    f"entry {number} has no key {name!r}", column=_SEGLST[name], rows=(number,)
-                )
-        row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
-        for name in ("start", "end"):
-            row[name] = _to_float_if_number(row[name])
-        rows.append(row)
-    return frame(rows)
+    return frame([parse_seglst_entry(number, item) for number, item in enumerate(data)])
+
+
+def parse_seglst_entry(number: int, item: object) -> dict[str, Any]:
+    """Return the row of an entry of SegLST; raises SegmentError."""
+    if not isinstance(item, Mapping):
+        raise SegmentError(f"entry {number} is {item!r:.60}, not a mapping", rows=(number,))
+    for name in ("session_id", "start_time", "end_time"):
+        if name not in item:
+            raise SegmentError(f"entry {number} has no key {name!r}", column=_SEGLST[name], rows=(number,))
+    row = {ours: item[name] for name, ours in _SEGLST.items() if name in item}
+    return row | {name: _to_float_if_number(row[name]) for name in ("start", "end")}
 
 
 def _to_float_if_number(value: Any) -> Any:

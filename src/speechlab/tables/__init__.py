@@ -23,6 +23,7 @@ from speechlab.tables._files import read_text as read_text
 from speechlab.tables._files import resolve_table_format as resolve_table_format
 from speechlab.tables._files import unescape_formula as unescape_formula
 from speechlab.tables._files import unquote_tsv_cell as unquote_tsv_cell
+from speechlab.tables._lines import split_csv_lines as split_csv_lines
 from speechlab.tables._parquet import check_parquet_unpacked_size as check_parquet_unpacked_size
 from speechlab.tables._storable import cell_to_text as cell_to_text
 from speechlab.tables._storable import read_stored_table as read_stored_table

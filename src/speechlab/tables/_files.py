@@ -17,6 +17,7 @@ import orjson
 from speechlab._pandas import pd
 from speechlab._untrusted import open_maybe_gzip
 from speechlab.errors import InvalidRequestError
+from speechlab.tables._lines import split_csv_lines
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,10 +104,53 @@ def read_text(path: Path) -> str:
     return text
 
 
-def parse_delimited(text: str, usual: str) -> pd.DataFrame:
-    """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas."""
+def parse_delimited(text: str, usual: str, faults: list[str] | None = None) -> pd.DataFrame:
+    """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas.
+
+    With ``faults``, a malformed line costs itself, and is added to them; else it costs the file.
+    """
+    try:
+        return _parse_delimited_lines(text, usual)
+    except ValueError:
+        kept = None if faults is None else _drop_malformed_lines(text, usual, faults)
+        if kept is None:
+            raise
+    return _parse_delimited_lines(kept, usual)
+
+
+def _drop_malformed_lines(text: str, usual: str, faults: list[str]) -> str | None:
+    """Return the text without lines of too many cells or with quotes out of place; None if none is left."""
+    separator = _find_separator(text, usual)
+    is_plain = separator in _PLAIN and not has_enclosing_quotes(text.split("\n"), separator)
+    found: list[tuple[int, str]] = []
+    lines: Iterable[tuple[int, list[str]]] = (
+        ((number, line.rstrip("\r").split(separator)) for number, line in enumerate(text.split("\n"), 1))
+        if is_plain
+        else split_csv_lines(text, separator, lambda message, line: found.append((line, message)))
+    )
+    kept: list[list[str]] = []
+    for number, cells in lines:
+        if kept and len(cells) > len(kept[0]):
+            found.append((number, f"it has {len(cells)} cells, and the first line names {len(kept[0])}"))
+        elif cells and (kept or any(cells)):
+            kept.append(cells)
+    if len(kept) < 2 or not found:
+        return None
+    faults += [f"line {line:,}: {message}" for line, message in sorted(found)]
+    out = StringIO()
+    if is_plain:
+        return "\n".join(separator.join(cells) for cells in kept) + "\n"
+    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(kept)
+    return out.getvalue()
+
+
+def _find_separator(text: str, usual: str) -> str:
     head = text.lstrip().splitlines()[0]
-    separator = next((character for character in (usual, ";", "\t", "|") if character in head), usual)
+    return next((character for character in (usual, ";", "\t", "|") if character in head), usual)
+
+
+def _parse_delimited_lines(text: str, usual: str) -> pd.DataFrame:
+    separator = _find_separator(text, usual)
     options: dict[str, Any] = {"sep": separator, "dtype": "string", "keep_default_na": False}
     may_be_plain = separator in _PLAIN and '"' in text
     plain = options | {"quoting": csv.QUOTE_NONE}
@@ -140,7 +184,8 @@ def _has_swallowed_lines(rows: pd.DataFrame, separator: str) -> bool:
     )
 
 
-def parse_json_lines(text: str) -> list[Any]:
+def parse_json_lines(text: str, faults: list[str] | None = None) -> list[Any]:
+    """Return the objects of JSON Lines. With ``faults``, a malformed line costs itself, and is added to them."""
     rows = []
     # not at other line separators, which texts may contain
     for number, line in enumerate(text.split("\n"), start=1):
@@ -148,11 +193,17 @@ def parse_json_lines(text: str) -> list[Any]:
             continue
         try:
             row = orjson.loads(line)
+            fault = "" if isinstance(row, dict) else f"line {number:,} is no object"
         except orjson.JSONDecodeError as error:
-            raise ValueError(f"line {number:,}: {error}") from None
-        if not isinstance(row, dict):
-            raise ValueError(f"line {number:,} is no object")  # noqa: TRY004 - what the file holds
-        rows.append(row)
+            fault = f"line {number:,}: {error}"
+        if not fault:
+            rows.append(row)
+        elif faults is None:
+            raise ValueError(fault)
+        else:
+            faults.append(fault)
+    if faults and not rows:
+        raise ValueError(faults[0])
     return rows
 
 

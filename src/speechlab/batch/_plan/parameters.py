@@ -17,6 +17,7 @@ from speechlab.audio import AudioClip, measure_length_s
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
+from speechlab.remote import hide_secrets, is_remote, locate_file
 
 if TYPE_CHECKING:
     Row = Mapping[str, Any]
@@ -295,9 +296,9 @@ def read_recording_cell(source: object, column: str) -> bytes | AudioClip:
     recording = check_recording_cell(source, column)
     if isinstance(recording, bytes | AudioClip):
         return recording
-    path = expand_user_path(recording)
+    path = hide_secrets(recording) if is_remote(recording) else expand_user_path(recording)
     try:
-        return path.read_bytes()
+        return locate_file(recording).read_bytes()
     except FileNotFoundError:
         message = f"there is no file {str(path)!r}"
     except IsADirectoryError:

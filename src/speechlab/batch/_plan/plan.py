@@ -13,6 +13,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab.batch._plan.columns import check_unique_columns, list_clashing_columns
 from speechlab.batch._store_options import KeepingOptions, StoreLike, use_store
 from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.remote import PREFETCHED_ROWS, prefetch
 from speechlab.store import Store, StoredResult
 
 if TYPE_CHECKING:
@@ -247,7 +248,9 @@ def build_chunk(
     calls: dict[str, PlannedCall] = {}
     rows: list[str | SpeechLabError] = []
     names = list(dict.fromkeys(step.needs))
-    for cells in zip(*(frame[name].tolist() for name in names), strict=True):
+    for number, cells in enumerate(zip(*(frame[name].tolist() for name in names), strict=True)):
+        if step.works_on == "audio" and number % PREFETCHED_ROWS == 0:
+            prefetch(frame[names[0]].iloc[number : number + PREFETCHED_ROWS])
         try:
             call = step.build_call(dict(zip(names, cells, strict=True)))
         except SpeechLabError as error:

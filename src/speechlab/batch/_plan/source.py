@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from speechlab._arguments import is_dask_frame
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
+from speechlab.remote import PREFETCHED_ROWS, hide_secrets, is_remote
 from speechlab.tables import FILES_ALLOWED, check_table_path, read_column_names, read_pieces
 
 # A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV,
@@ -21,6 +22,8 @@ from speechlab.tables import FILES_ALLOWED, check_table_path, read_column_names,
 # JSON Lines file or of a folder of Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts.
 Table = Any
 
+# Rows of the first piece of a table with recordings at addresses.
+_FIRST_ROWS = 32
 _TABLES_ALLOWED = (
     f"a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, {FILES_ALLOWED} or of a folder of "
     "Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts"
@@ -37,6 +40,7 @@ class TableSource:
     columns: tuple[Any, ...] = ()
     polars: Any = None
     series: bool = False
+    recordings: Any = None  # the column of recordings
 
     @property
     def is_rereadable(self) -> bool:
@@ -48,11 +52,37 @@ class TableSource:
         if self.whole is not None:
             yield self.whole
         elif self.path is not None:
-            yield from read_pieces(self.path, rows, texts)
+            yield from (self._hide_secrets(piece) for piece in read_pieces(self.path, rows, texts))
         else:
             for table in _iter_frames(iter(self.frames or ()), rows):
                 for start in range(0, max(len(table), 1), rows):
-                    yield table.iloc[start : start + rows]
+                    yield self._hide_secrets(table.iloc[start : start + rows])
+
+    def with_recordings(self, column: Any) -> TableSource:
+        """Return the table with the column of its recordings, whose addresses lose their credentials."""
+        source = replace(self, recordings=column)
+        return source if self.whole is None else replace(source, whole=source._hide_secrets(self.whole))  # noqa: SLF001 - a copy of itself
+
+    def in_pieces(self) -> TableSource:
+        """Return a table in memory with recordings at addresses as pieces, so that its first calls begin soon."""
+        if self.whole is None or not any(map(is_remote, self._list_recordings(self.whole))):
+            return self
+        return replace(self, whole=None, frames=_GrowingPieces(self.whole))
+
+    def _list_recordings(self, frame: pd.DataFrame) -> list[Any]:
+        column = self.recordings
+        is_there = column is not None and column in frame.columns and frame[column].ndim == 1
+        return frame[column].tolist() if is_there else []
+
+    def _hide_secrets(self, frame: pd.DataFrame) -> pd.DataFrame:
+        cells = self._list_recordings(frame)
+        bare = [hide_secrets(cell) for cell in cells]
+        changed = any(new is not old and new != old for new, old in zip(bare, cells, strict=True))
+        return (
+            frame.assign(**{self.recordings: pd.Series(bare, frame.index, dtype="object")})
+            if changed
+            else frame
+        )
 
 
 def open_source(source: Table, column: str) -> TableSource:
@@ -74,6 +104,19 @@ def open_source(source: Table, column: str) -> TableSource:
         return _build_iterable_source(source)
     message = f"the table is a {type(source).__name__}; give {_TABLES_ALLOWED}"
     raise InvalidRequestError(message, parameter="source")
+
+
+@dataclass(frozen=True)
+class _GrowingPieces:
+    """A table in memory as pieces, small ones first."""
+
+    frame: pd.DataFrame
+
+    def __iter__(self) -> Iterator[pd.DataFrame]:
+        start, rows = 0, _FIRST_ROWS
+        while start < len(self.frame):
+            yield self.frame.iloc[start : start + rows]
+            start, rows = start + rows, min(2 * rows, PREFETCHED_ROWS)
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
-from pathlib import Path
 from typing import IO, Any, TypeAlias, cast
 
 import orjson
 import pybase64
 
 from speechlab._arguments import is_whole_number
-from speechlab._files import expand_user_path, open_regular_file
+from speechlab._files import open_regular_file
 from speechlab.audio import AudioClip, detect_format
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
 from speechlab.errors import InvalidRequestError, UnsupportedAudioError
+from speechlab.remote import locate_file
 
 # Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either
 # order.
@@ -70,11 +70,10 @@ def build_recording(audio: AudioInput) -> Recording:
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
     if isinstance(audio, (str, os.PathLike)):
-        path = expand_user_path(audio)
-        with open_regular_file(path) as file:
+        with open_regular_file(locate_file(audio)) as file:
             head = file.read(_HEAD)
             size = file.seek(0, os.SEEK_END)
-        return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, path))
+        return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, audio))
     if isinstance(audio, tuple) and len(audio) == 2:
         samples, rate = audio
         if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
@@ -101,8 +100,8 @@ def _build_recording_from_bytes(data: bytes) -> Recording:
     return Recording(len(data), *_estimate_duration(data[:_HEAD], len(data)), open=partial(BytesIO, data))
 
 
-def _open_path(path: Path) -> IO[bytes]:
-    return path.open("rb")
+def _open_path(path: str | os.PathLike[str]) -> IO[bytes]:
+    return locate_file(path).open("rb")
 
 
 def _build_recording_from_file(file: IO[bytes]) -> Recording:

@@ -25,8 +25,8 @@ from speechlab.evaluate._recognition.conditions import (
 )
 from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
 from speechlab.evaluate._recognition.recognition_measures import (
-    add_stream_calls,
     add_stream_times,
+    add_stream_calls,
     compute_further_measures,
 )
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
@@ -37,8 +37,8 @@ from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
     add_scores,
-    check_user_functions,
     ensure_open_store,
+    check_user_functions,
 )
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
@@ -56,12 +56,12 @@ from speechlab.evaluate._speech.speed import (
     time_recognizers,
 )
 from speechlab.evaluate._study_arguments import (
-    check_count,
     check_margin_and_baseline,
+    check_count,
     check_reserved_columns,
     describe_missing_language,
     find_language_codes,
-    measure_duration,
+    measure_durations,
     parse_language_code,
     resolve_columns,
 )
@@ -375,7 +375,7 @@ def _build_recognition_rows(
         gender=frame.get("gender", ""),
         duration_s=frame["duration_s"]
         if "duration_s" in frame.columns
-        else [measure_duration(recording) for recording in frame[audio]],
+        else measure_durations(frame[audio].tolist()),
         sample_rate=frame.get("sample_rate", pd.array([pd.NA] * len(frame), dtype="Int64")),
         recording=range(len(frame)),
         **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis

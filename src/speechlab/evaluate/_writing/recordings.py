@@ -14,7 +14,8 @@ from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
 from speechlab._untrusted import find_path_inside, is_suffix
 from speechlab.audio import AudioClip, detect_format
-from speechlab.errors import AudioError
+from speechlab.errors import SpeechLabError
+from speechlab.remote import find_file_name, hide_secrets, is_remote, locate_file
 
 # Columns of recordings, and folders of their copies.
 SOUNDS = ("audio", "spoken")
@@ -31,7 +32,10 @@ def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[s
     whatever their names: a table may name any file of its reader. They are added to ``left``.
     """
     home = folder / column
-    sources = [expand_user_path(cell) if isinstance(cell, str | PathLike) else None for cell in table[column]]
+    sources = [
+        expand_user_path(cell) if isinstance(cell, str | PathLike) and not is_remote(cell) else None
+        for cell in table[column]
+    ]
     present = [
         source.name if source and source.is_file() and source.parent.resolve() == home.resolve() else None
         for source in sources
@@ -65,21 +69,21 @@ def _copy_recording(
     data, stem = b"", "clip"
     try:
         if isinstance(cell, str | PathLike):
-            source = expand_user_path(cell)
+            source, name = locate_file(cell), Path(find_file_name(cell))
             if not source.is_file():
                 return None
             with source.open("rb") as file:
-                ending, stem = f".{detect_format(file.read(12))}", source.stem
-            ending = source.suffix if source.suffix and is_suffix(source.suffix) else ending
+                ending, stem = f".{detect_format(file.read(12))}", name.stem
+            ending = name.suffix if name.suffix and is_suffix(name.suffix) else ending
         elif isinstance(cell, AudioClip):
             data, ending = cell.encode("wav"), ".wav"
         elif isinstance(cell, bytes | bytearray | memoryview):
             data, ending = bytes(cell), f".{detect_format(bytes(cell))}"
         else:
             return None
-    except (AudioError, OSError):
+    except (SpeechLabError, OSError):
         if not isinstance(cell, bytes | bytearray | memoryview):  # which have no name
-            left.append(str(cell))
+            left.append(str(hide_secrets(cell)))
         return None
     identifier = row.get("id")
     voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here

@@ -16,7 +16,7 @@ from speechlab._arguments import build_argument_error, is_missing, is_number, is
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
 from speechlab.audio import detect_format, to_clip
-from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
+from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._writing.columns import (
     escape_latex,
     escape_markdown,
@@ -26,6 +26,7 @@ from speechlab.evaluate._writing.columns import (
 from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import build_write_error, write_parquet
 from speechlab.evaluate._writing.recordings import SOUNDS
+from speechlab.remote import find_file_name, locate_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -239,9 +240,9 @@ def _to_audio_cell(cell: Any) -> dict[str, Any] | None:
     """Return the bytes of a recording as its file has them, or None if it cannot be read."""
     try:
         if isinstance(cell, str | Path):
-            file = expand_user_path(cell)
+            file = locate_file(cell)
             data = file.read_bytes() if file.is_file() else b""
-            return {"bytes": data, "path": f"{file.stem}.{detect_format(data)}"}
+            return {"bytes": data, "path": f"{Path(find_file_name(cell)).stem}.{detect_format(data)}"}
         return None if is_missing(cell) else {"bytes": to_clip(cell).encode("flac"), "path": None}
-    except (AudioError, OSError, TypeError, ValueError):
+    except (SpeechLabError, OSError, TypeError, ValueError):
         return None

@@ -184,16 +184,14 @@ def read_elan(source: SourceFile) -> Iterator[Row]:
 
 def _list_timed_annotations(tier: Element) -> list[tuple[str, str, str, int]]:
     """The annotations of a tier with times of its own: slots, text and line. Those that refer to others have none."""
-    return [
-        (
-            aligned.attributes.get("TIME_SLOT_REF1", ""),
-            aligned.attributes.get("TIME_SLOT_REF2", ""),
-            next((value.get_direct_text() for value in aligned.iterate_children("ANNOTATION_VALUE")), ""),
-            aligned.line,
-        )
-        for annotation in tier.iterate_children("ANNOTATION")
-        for aligned in annotation.iterate_children("ALIGNABLE_ANNOTATION")
-    ]
+    entries = []
+    for annotation in tier.iterate_children("ANNOTATION"):
+        for aligned in annotation.iterate_children("ALIGNABLE_ANNOTATION"):
+            value = next(aligned.iterate_children("ANNOTATION_VALUE"), None)
+            text = "" if value is None else value.get_direct_text()
+            get = aligned.attributes.get
+            entries.append((get("TIME_SLOT_REF1", ""), get("TIME_SLOT_REF2", ""), text, aligned.line))
+    return entries
 
 
 def _parse_time_unit(source: SourceFile, root: Element) -> float:

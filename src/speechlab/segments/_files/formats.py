@@ -86,26 +86,29 @@ _FORMATS = (
     Format("vtt", (".vtt",), "WebVTT subtitles", MILLISECOND, _add_time_columns("text speaker"),
            subtitles.read_vtt, subtitles.encode_vtt, shown=True, tolerant=True),
     Format("rttm", (".rttm",), "NIST: who speaks when", MICROSECOND,
-           _add_time_columns("file channel speaker confidence"), nist.read_rttm, nist.encode_rttm, joins=True),
+           _add_time_columns("file channel speaker confidence"), nist.read_rttm, nist.encode_rttm, joins=True,
+           tolerant=True),
     Format("ctm", (".ctm",), "NIST: timed words", MICROSECOND, _add_time_columns("file channel text confidence"),
-           nist.read_ctm, nist.encode_ctm, joins=True),
+           nist.read_ctm, nist.encode_ctm, joins=True, tolerant=True),
     Format("stm", (".stm",), "NIST: timed references", MICROSECOND, _add_time_columns("file channel speaker text"),
-           nist.read_stm, nist.encode_stm, own=frozenset({"labels"}), joins=True),
+           nist.read_stm, nist.encode_stm, own=frozenset({"labels"}), joins=True,
+           tolerant=True),
     Format("uem", (".uem",), "NIST: what counts", MICROSECOND, _add_time_columns("file channel"),
-           nist.read_uem, nist.encode_uem, joins=True),
+           nist.read_uem, nist.encode_uem, joins=True, tolerant=True),
     Format("audacity", (".txt",), "Audacity's labels", MICROSECOND, _add_time_columns("text"),
-           tables.read_labels, tables.encode_labels, joins=True),
+           tables.read_labels, tables.encode_labels, joins=True, tolerant=True),
     Format("nemo", (), "NeMo's manifest, JSON Lines", MICROSECOND, _add_time_columns("file text speaker confidence"),
            partial(tables.read_manifest, names=tables.NEMO, begin="offset"), tables.encode_nemo,
-           joins=True, exact=True),
+           joins=True, exact=True, tolerant=True),
     Format("lhotse", (), "Lhotse's supervisions, JSON Lines", MICROSECOND,
            _add_time_columns("file text speaker channel"),
            partial(tables.read_manifest, names=tables.LHOTSE, begin="start"), tables.encode_lhotse,
-           joins=True, exact=True),
+           joins=True, exact=True, tolerant=True),
     Format("seglst", (".json",), "SegLST, a JSON list", MICROSECOND, _add_time_columns("file text speaker"),
-           tables.read_seglst, tables.encode_seglst, joins=True, exact=True, end=tables.encode_seglst_end),
+           tables.read_seglst, tables.encode_seglst, joins=True, exact=True, end=tables.encode_seglst_end,
+           tolerant=True),
     Format("csv", (".csv", ".tsv"), "a table as text", MICROSECOND, _ALL_COLUMNS,
-           tables.read_csv, tables.encode_csv, own=None, joins=True, exact=True),
+           tables.read_csv, tables.encode_csv, own=None, joins=True, exact=True, tolerant=True),
     Format("parquet", (".parquet",), "a table, exactly", 0.0, _ALL_COLUMNS,
            tables.read_parquet, tables.write_parquet_group, own=None, joins=True, exact=True),
     Format("textgrid", (".textgrid",), "Praat's TextGrid", 1e-4, _add_time_columns("text speaker"),
@@ -191,12 +194,12 @@ def read(
             of Whisper's command, which has milliseconds: ``start``, ``end`` and ``text``, with whole numbers.
 
     Returns:
-        A segment frame, in the order of the file, without the tags of subtitles. A malformed caption or annotation
-        is left out, with a warning that names its line; so is a text that holds times of captions, or a tab and a
-        line end, since it is several.
+        A segment frame, in the order of the file, without the tags of subtitles. A malformed caption, annotation or
+        line is left out, with a warning that names its line; so is a text that holds times of captions, or a tab and
+        a line end, since it is several.
 
     Raises:
-        SegmentFileError: The format is not known, or the file is malformed: the error has the line.
+        SegmentFileError: The format is not known, or nothing of the file can be read: the error has the line.
         OSError: The file cannot be read.
 
     Example:
@@ -372,8 +375,7 @@ def _resolve_format(name: str | None, place: Path, verb: str, source: SourceFile
         if source is None:
             message = f"{place}: JSON Lines can be NeMo's or Lhotse's; give format='nemo' or format='lhotse'"
             raise SegmentFileError(message, path=str(place))
-        _, first = next(tables.parse_json_lines(source), (0, {}))
-        return _BY_NAME["lhotse" if "recording_id" in first else "nemo"]
+        return _BY_NAME["lhotse" if tables.is_lhotse(source) else "nemo"]
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     suffixes = ", ".join([*_BY_SUFFIX, *_MANIFESTS])

@@ -23,14 +23,18 @@ class Element:
     name: str
     attributes: dict[str, str]
     line: int
-    content: list[str | Element] | tuple[()] = ()
+    # A tuple while it is a single text, as of most: those cost Python's collector of garbage nothing.
+    content: list[str | Element] | tuple[()] | tuple[str] = ()
 
     def append(self, part: str | Element) -> None:
         """Add a text or an element."""
-        if isinstance(self.content, list):
-            self.content.append(part)
+        content = self.content
+        if type(content) is list:
+            content.append(part)
+        elif content or type(part) is not str:
+            self.content = [*content, part]
         else:
-            self.content = [part]
+            self.content = (part,)
 
     def iterate_children(self, *names: str) -> Iterator[Element]:
         """Yield the elements within this one that have one of these names."""
@@ -64,8 +68,10 @@ def parse_xml(source: SourceFile, *, spaces: bool = True) -> Element:
         line = parser.CurrentLineNumber
         if len(opened) > _DEEPEST:
             source.raise_fault(f"the elements are within each other more than {_DEEPEST} times", line)
-        if ":" in "".join(attributes):
-            attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+        for key in attributes:
+            if ":" in key:
+                attributes = {key.rpartition(":")[2]: value for key, value in attributes.items()}
+                break
         element = Element(name.rpartition(":")[2] if ":" in name else name, attributes, line)
         opened[-1].append(element)
         opened.append(element)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from speechlab.segments._files.source import (
@@ -36,21 +37,24 @@ _LABELS = re.compile(r"<[^\s<>]*>$")
 
 def read_rttm(source: SourceFile) -> Iterator[Row]:
     """Read the SPEAKER lines of RTTM; lines of its other types are ignored."""
-    for number, fields in _iter_line_fields(source):
-        if fields[0] in _OTHER_RTTM:
-            continue
-        if fields[0] != "SPEAKER":
-            source.raise_fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
-        if not 8 <= len(fields) <= 10:
-            source.raise_fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
-        _, file, channel, start, length, _, _, speaker, confidence = [*fields, _NONE][:9]
-        row = {
-            "file": file,
-            "channel": _parse_optional_field(channel),
-            "speaker": _parse_optional_field(speaker),
-        }
-        row |= _parse_start_and_length(source, start, length, number)
-        yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
+    return source.parse_rows(_iter_line_fields(source), partial(_parse_rttm_line, source))
+
+
+def _parse_rttm_line(source: SourceFile, number: int, fields: list[str]) -> dict[str, Any] | None:
+    if fields[0] in _OTHER_RTTM:
+        return None
+    if fields[0] != "SPEAKER":
+        source.raise_fault(f"{fields[0]!r:.40} is not a type of RTTM; expected SPEAKER", number)
+    if not 8 <= len(fields) <= 10:
+        source.raise_fault(f"the line has {len(fields)} fields; a SPEAKER line has 9 or 10", number)
+    _, file, channel, start, length, _, _, speaker, confidence = [*fields, _NONE][:9]
+    row = {
+        "file": file,
+        "channel": _parse_optional_field(channel),
+        "speaker": _parse_optional_field(speaker),
+    }
+    row |= _parse_start_and_length(source, start, length, number)
+    return row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
 def encode_rttm(table: pd.DataFrame, sink: Sink) -> str:
@@ -66,22 +70,40 @@ def encode_rttm(table: pd.DataFrame, sink: Sink) -> str:
 
 
 def read_ctm(source: SourceFile) -> Iterator[Row]:
-    """Read CTM: one word per line, with optional confidence, type and speaker."""
+    """Read CTM: one word per line, with optional confidence, type and speaker; of alternatives the first."""
+    return source.parse_rows(_take_first_alternatives(source), partial(_parse_ctm_line, source))
+
+
+def _take_first_alternatives(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of CTM without marks of alternatives, and without the words of all but the first."""
+    place: list[str] | None = None  # the file and channel of open alternatives
+    is_first = True
     for number, fields in _iter_line_fields(source):
-        if not 5 <= len(fields) <= 8:
-            source.raise_fault(
-                f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
-            )
-        file, channel, start, length, word, confidence, kind, speaker = [*fields, *[_NONE] * 3][:8]
-        if kind.lower() == "noscore":
-            continue
-        if word.startswith("<ALT"):
-            source.raise_fault(
-                "alternatives (<ALT_BEGIN>) are not supported; choose one of them first", number
-            )
-        row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional_field(speaker)}
-        row |= _parse_start_and_length(source, start, length, number)
-        yield number, row | {"confidence": _parse_confidence(source, confidence, number)}
+        mark = fields[4].upper() if len(fields) > 4 and fields[4].startswith("<") else ""
+        if mark == "<ALT_BEGIN>":
+            source.note_omission("alternatives but the first", number)
+            place, is_first = fields[:2], True
+        elif mark == "<ALT>":
+            is_first = False
+        elif mark == "<ALT_END>" or (place is not None and fields[:2] != place):
+            place, is_first = None, True
+            if not mark:
+                yield number, fields
+        elif is_first and not (place and fields[4:5] == ["@"]):
+            yield number, fields
+
+
+def _parse_ctm_line(source: SourceFile, number: int, fields: list[str]) -> dict[str, Any] | None:
+    if not 5 <= len(fields) <= 8:
+        source.raise_fault(
+            f"the line has {len(fields)} fields; expected file, channel, start, duration and word", number
+        )
+    file, channel, start, length, word, confidence, kind, speaker = [*fields, *[_NONE] * 3][:8]
+    if kind.lower() == "noscore":
+        return None
+    row = {"file": file, "channel": channel, "text": word, "speaker": _parse_optional_field(speaker)}
+    row |= _parse_start_and_length(source, start, length, number)
+    return row | {"confidence": _parse_confidence(source, confidence, number)}
 
 
 def encode_ctm(table: pd.DataFrame, sink: Sink) -> str:
@@ -102,30 +124,33 @@ def read_stm(source: SourceFile) -> Iterator[Row]:
 
     Segments that are not scored are left out; of alternatives ``{ a / b }`` the first is taken.
     """
-    for number, line in _iter_content_lines(source):
-        fields = line.split(maxsplit=5)
-        if len(fields) < 5:
-            source.raise_fault(
-                f"the line has {len(fields)} fields; expected file, channel, speaker, start and end", number
-            )
-        file, channel, speaker, start, end, text = [*fields, ""][:6]
-        row = {
-            "file": file,
-            "channel": channel,
-            "speaker": _parse_optional_field(speaker),
-            "text": text.strip(),
-            "labels": "",
-        }
-        first, _, words = row["text"].partition(" ")
-        if _LABELS.match(first):
-            row |= {"text": words.strip(), "labels": first[1:-1]}
-        times = source.parse_times(start, end, number)
-        if speaker.lower() in _GAPS or row["text"].lower() == _UNSCORED:
-            continue
-        if "{" in row["text"] and _CHOICE.search(row["text"]):
-            row["text"] = " ".join(_CHOICE.sub(_get_first_alternative, row["text"]).split())
-            source.note_omission(f"alternatives but the first, in {text.strip()!r:.60}", number)
-        yield number, row | times
+    return source.parse_rows(_iter_content_lines(source), partial(_parse_stm_line, source))
+
+
+def _parse_stm_line(source: SourceFile, number: int, line: str) -> dict[str, Any] | None:
+    fields = line.split(maxsplit=5)
+    if len(fields) < 5:
+        source.raise_fault(
+            f"the line has {len(fields)} fields; expected file, channel, speaker, start and end", number
+        )
+    file, channel, speaker, start, end, text = [*fields, ""][:6]
+    row = {
+        "file": file,
+        "channel": channel,
+        "speaker": _parse_optional_field(speaker),
+        "text": text.strip(),
+        "labels": "",
+    }
+    first, _, words = row["text"].partition(" ")
+    if _LABELS.match(first):
+        row |= {"text": words.strip(), "labels": first[1:-1]}
+    times = source.parse_times(start, end, number)
+    if speaker.lower() in _GAPS or row["text"].lower() == _UNSCORED:
+        return None
+    if "{" in row["text"] and _CHOICE.search(row["text"]):
+        row["text"] = " ".join(_CHOICE.sub(_get_first_alternative, row["text"]).split())
+        source.note_omission(f"alternatives but the first, in {text.strip()!r:.60}", number)
+    return row | times
 
 
 def _get_first_alternative(found: re.Match[str]) -> str:
@@ -157,13 +182,16 @@ def encode_stm(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_uem(source: SourceFile) -> Iterator[Row]:
     """Read UEM: the stretches to score."""
-    for number, fields in _iter_line_fields(source):
-        if len(fields) != 4:
-            source.raise_fault(
-                f"the line has {len(fields)} fields; expected file, channel, start and end", number
-            )
-        file, channel, start, end = fields
-        yield number, {"file": file, "channel": channel, **source.parse_times(start, end, number)}
+    return source.parse_rows(_iter_line_fields(source), partial(_parse_uem_line, source))
+
+
+def _parse_uem_line(source: SourceFile, number: int, fields: list[str]) -> dict[str, Any]:
+    if len(fields) != 4:
+        source.raise_fault(
+            f"the line has {len(fields)} fields; expected file, channel, start and end", number
+        )
+    file, channel, start, end = fields
+    return {"file": file, "channel": channel, **source.parse_times(start, end, number)}
 
 
 def encode_uem(table: pd.DataFrame, sink: Sink) -> str:
@@ -193,7 +221,7 @@ def _parse_start_and_length(source: SourceFile, start: str, length: str, number:
 
 
 def _parse_confidence(source: SourceFile, value: str, number: int) -> float:
-    return math.nan if value in {"NA", _NONE} else source.parse_seconds(value, number, "confidence")
+    return math.nan if value in {"NA", _NONE} else source.parse_confidence(value, number)
 
 
 def _format_row_fields(table: pd.DataFrame, sink: Sink) -> Iterator[tuple[str, str, str, str]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 # Columns that a file without a value for them does not have, unless its format names its columns.
 _OPTIONAL = ("speaker", "confidence", "labels")
+_DROPS = 20  # how often rows are left out that only the whole table shows to be malformed
 _NAMED = 3  # maximum number of parts left out that a warning names
 # A row of a file: the number of its line, or None, and its cells by column.
+T = TypeVar("T")
 Row: TypeAlias = tuple[int | None, dict[str, Any]]
 
 
@@ -63,6 +65,19 @@ class SourceFile:
         where = f"{self.path}, line {line}" if line else self.path
         raise SegmentFileError(f"{where}: {message}", path=self.path, line=line, **facts)
 
+    def parse_rows(
+        self, lines: Iterable[tuple[int, T]], parse: Callable[[int, T], dict[str, Any] | None]
+    ) -> Iterator[Row]:
+        """Yield a row for each line that has one. A line that is malformed costs itself and a note."""
+        for number, line in lines:
+            try:
+                row = parse(number, line)
+            except SegmentFileError as error:
+                self.note_omission(error.message.removeprefix(f"{self.path}, line {number}: "), number)
+                continue
+            if row is not None:
+                yield number, row
+
     def note_omission(self, message: str, line: int | None = None) -> None:
         """Note a part of the file that is left out."""
         self.notes.append((line, message))
@@ -85,6 +100,13 @@ class SourceFile:
             value = math.nan
         if not 0 <= value < math.inf or "_" in text:
             self.raise_fault(f"the {what} is {text!r:.40}; expected a number of seconds, 0 or more", line)
+        return value
+
+    def parse_confidence(self, text: str, line: int) -> float:
+        """Read a confidence."""
+        value = self.parse_seconds(text, line, "confidence")
+        if value > 1:
+            self.raise_fault(f"the confidence ({value:.10g}) is not between 0 and 1", line)
         return value
 
     def parse_times(self, start: str, end: str, line: int) -> dict[str, float]:
@@ -118,6 +140,16 @@ class SourceFile:
             unknown = {name for name in _OPTIONAL if all(_is_unknown(row.get(name)) for row in cells)}
             cells = [{name: row[name] for name in row if name not in unknown} for row in cells]
         with self.translate_faults(lines):
+            for _ in range(_DROPS if tolerant else 0):
+                try:
+                    return frame(cells, file=self.file)
+                except SegmentError as error:
+                    if not error.rows or len(error.rows) >= len(cells):
+                        raise
+                    self.note_omission(error.message, lines[error.rows[0]])
+                    bad = set(error.rows)
+                    lines = [line for at, line in enumerate(lines) if at not in bad]
+                    cells = [row for at, row in enumerate(cells) if at not in bad]
             return frame(cells, file=self.file)
 
     def drop_multirow_texts(self, table: pd.DataFrame) -> pd.DataFrame:

@@ -6,10 +6,13 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from speechlab._pandas import pd
-from speechlab.segments._convert import from_seglst, to_seglst
+from speechlab.errors import SegmentError, SegmentFileError
+from speechlab.segments._convert import parse_seglst_entry, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column_or_empty
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import to_seconds, to_ticks
@@ -17,6 +20,7 @@ from speechlab.tables import (
     check_parquet_unpacked_size,
     escape_formula,
     has_enclosing_quotes,
+    split_csv_lines,
     unescape_formula,
     unquote_tsv_cell,
 )
@@ -27,62 +31,76 @@ LHOTSE = {"recording_id": "file", "text": "text", "speaker": "speaker"}
 
 def read_csv(source: SourceFile) -> Iterator[Row]:
     """Read CSV (or TSV, by the suffix) with a line of column names. The user's own columns stay text."""
-    names: list[str] = []
-    is_asked = source.unit is None and _choose_delimiter(source.path) == "\t"
-    scale = 1_000 if source.unit == "ms" else 1
-    for line, cells in _iter_row_cells(source):
-        if not cells:
-            continue
-        if not names:
-            names = [unescape_formula(name) for name in cells]
-            if not {"start", "end"} <= set(names):
-                listed = ", ".join(names)
-                source.raise_fault(f"the columns start and end are required; the file has: {listed}", line)
-            is_asked = is_asked and names == ["start", "end", "text"]
-            continue
-        if len(cells) != len(names):
-            source.raise_fault(
-                f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
-            )
-        row: dict[str, Any] = dict(zip(names, map(unescape_formula, cells), strict=True))
-        is_asked = is_asked and row["start"].isdecimal() and row["end"].isdecimal()
-        row |= source.parse_times(row["start"], row["end"], line)
-        if scale != 1:
-            row |= {"start": row["start"] / scale, "end": row["end"] / scale}
-        if text := row.get("confidence"):
-            row["confidence"] = source.parse_seconds(text, line, "confidence")
-        elif text is not None:
-            row["confidence"] = None
-        yield line, row
-    if is_asked and names:
+    lines = _iter_row_cells(source)
+    number, cells = next(((number, cells) for number, cells in lines if cells), (0, []))
+    names = [unescape_formula(name) for name in cells]
+    if number and not {"start", "end"} <= set(names):
+        listed = ", ".join(names)
+        source.raise_fault(f"the columns start and end are required; the file has: {listed}", number)
+    is_tsv = _choose_delimiter(source.path) == "\t"
+    parser = _CsvLines(source, names, source.unit is None and is_tsv and names == ["start", "end", "text"])
+    yield from source.parse_rows(lines, parser.parse_cells)
+    if parser.lacks_unit:
         message = (
             "the times are whole numbers, in milliseconds if Whisper's command wrote the file; say their unit"
         )
         source.raise_fault(f"{message}: unit='ms' or unit='s'", 2)
 
 
+@dataclass
+class _CsvLines:
+    """The lines of a table as text."""
+
+    source: SourceFile
+    names: list[str]
+    lacks_unit: (
+        bool  # whether all times seen are whole numbers, in a table that Whisper's command may have written
+    )
+
+    def parse_cells(self, line: int, cells: list[str]) -> dict[str, Any] | None:
+        """Return the row of a line; None if it is empty."""
+        source, names = self.source, self.names
+        if not cells:
+            return None
+        if len(cells) != len(names):
+            source.raise_fault(
+                f"the line has {len(cells)} cells; the first line names {len(names)} columns", line
+            )
+        row: dict[str, Any] = dict(zip(names, map(unescape_formula, cells), strict=True))
+        start, end = row["start"], row["end"]
+        row |= source.parse_times(start, end, line)
+        self.lacks_unit = self.lacks_unit and start.isdecimal() and end.isdecimal()
+        if source.unit == "ms":
+            row |= {"start": row["start"] / 1_000, "end": row["end"] / 1_000}
+        if text := row.get("confidence"):
+            row["confidence"] = source.parse_confidence(text, line)
+        elif text is not None:
+            row["confidence"] = None
+        return row
+
+
 def _iter_row_cells(source: SourceFile) -> Iterator[tuple[int, list[str]]]:
     """The lines and cells of CSV or TSV. In TSV quotes are text, but for files that only quotes make a table."""
-    text, separator = source.decode_text(exact=True), _choose_delimiter(source.path)
-    if separator == "\t" and not has_enclosing_quotes(text.split("\n")):
+    text = source.decode_text(exact=True)
+    if _choose_delimiter(source.path) == ",":
+        try:
+            yield from split_csv_lines(text, ",", source.note_omission)
+        except ValueError as error:
+            source.raise_fault(str(error))
+        return
+    if not has_enclosing_quotes(text.split("\n")):
         yield from _split_tsv_cells(text)
         return
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     before, rows = 0, []
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
-            if separator == "\t":
-                rows.append((line, cells))
-            else:
-                yield line, cells
-    except csv.Error as error:
-        if separator == "\t":
-            yield from _split_tsv_cells(text)
-            return
-        source.raise_fault(f"this is not valid CSV: {error}", before + 1)
+            rows.append((line, cells))
+    except csv.Error:
+        rows = []
     swallowed = any("\n" in cell and "\t" in cell for _, cells in rows for cell in cells)
-    yield from _split_tsv_cells(text) if swallowed else rows
+    yield from _split_tsv_cells(text) if swallowed or not rows else rows
 
 
 def _split_tsv_cells(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -154,14 +172,17 @@ def write_parquet_group(table: pd.DataFrame, sink: Sink) -> str:
 
 def read_labels(source: SourceFile) -> Iterator[Row]:
     r"""Read Audacity's labels: start, end and text, separated by tabs. Lines of frequencies (``\``) are ignored."""
-    for number, line in source.list_lines():
-        if line.startswith("\\"):
-            continue
-        fields = line.split("\t", 2)
-        if len(fields) < 2:
-            source.raise_fault("expected a start, an end and a text, separated by tabs", number)
-        start, end, text = [*fields, ""][:3]
-        yield number, {"text": text, **source.parse_times(start, end, number)}
+    return source.parse_rows(source.list_lines(), partial(_parse_label, source))
+
+
+def _parse_label(source: SourceFile, number: int, line: str) -> dict[str, Any] | None:
+    if line.startswith("\\"):
+        return None
+    fields = line.split("\t", 2)
+    if len(fields) < 2:
+        source.raise_fault("expected a start, an end and a text, separated by tabs", number)
+    start, end, text = [*fields, ""][:3]
+    return {"text": text, **source.parse_times(start, end, number)}
 
 
 def encode_labels(table: pd.DataFrame, sink: Sink) -> str:
@@ -237,7 +258,9 @@ def _rename_filled_fields(row: Mapping[str, Any], columns: dict[str, str]) -> di
 
 def read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iterator[Row]:
     """Read JSON Lines of which these names are known; language and custom fields are left out."""
-    for number, entry in parse_json_lines(source):
+
+    def parse_line(number: int, line: str) -> dict[str, Any]:
+        entry = parse_json_line(source, number, line)
         row = {ours: entry[name] for name, ours in names.items() if entry.get(name) is not None}
         if "file" not in row:
             source.raise_fault(f"the object has no key {next(iter(names))!r}", number)
@@ -249,19 +272,30 @@ def read_manifest(source: SourceFile, names: dict[str, str], begin: str) -> Iter
         for name in TEXTS & row.keys():
             if not isinstance(row[name], (str, int)):
                 source.raise_fault(f"the {name} is {row[name]!r:.60}, not text", number)
-        yield number, row
+        return row
+
+    return source.parse_rows(source.list_lines(), parse_line)
 
 
-def parse_json_lines(source: SourceFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a JSON Lines file, with their line numbers."""
+def is_lhotse(source: SourceFile) -> bool:
+    """Return whether the first object of a JSON Lines file is a supervision of Lhotse."""
     for number, line in source.list_lines():
         try:
-            entry = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            source.raise_fault(f"this is not valid JSON: {error}", number)
-        if not isinstance(entry, dict):
-            source.raise_fault(f"{line!r:.60} is not a JSON object", number)
-        yield number, entry
+            return "recording_id" in parse_json_line(source, number, line)
+        except SegmentFileError:
+            continue
+    return False
+
+
+def parse_json_line(source: SourceFile, number: int, line: str) -> dict[str, Any]:
+    """Return the object of a line of JSON Lines."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        source.raise_fault(f"this is not valid JSON: {error}", number)
+    if not isinstance(entry, dict):
+        source.raise_fault(f"{line!r:.60} is not a JSON object", number)
+    return entry
 
 
 def _check_seconds_value(source: SourceFile, value: object, line: int, what: str) -> float:
@@ -270,16 +304,27 @@ def _check_seconds_value(source: SourceFile, value: object, line: int, what: str
     return float(value)
 
 
-def read_seglst(source: SourceFile) -> pd.DataFrame:
-    """Read SegLST: one JSON list of objects."""
+def read_seglst(source: SourceFile) -> Iterator[Row]:
+    """Read SegLST: one JSON list of objects. An entry that is malformed costs itself and a note."""
     try:
         entries = json.loads(source.decode_text())
     except (ValueError, RecursionError) as error:
         source.raise_fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
         source.raise_fault("expected a JSON list of objects")
-    with source.translate_faults():
-        return from_seglst(entries)
+    for number, entry in enumerate(entries):
+        try:
+            row = parse_seglst_entry(number, entry)
+        except SegmentError as error:
+            source.note_omission(error.message)
+            continue
+        wrong = next((name for name in ("start", "end") if not isinstance(row[name], float)), None)
+        if wrong is None:
+            yield None, row
+        else:
+            source.note_omission(
+                f"entry {number}: the {wrong} is {row[wrong]!r:.40}; expected a number of seconds"
+            )
 
 
 def encode_seglst(table: pd.DataFrame, sink: Sink) -> str:

@@ -14,10 +14,11 @@ import numpy as np
 import orjson
 import traitlets
 
-from speechlab._arguments import build_argument_error, is_number, is_pandas_frame, is_whole_number
+from speechlab._arguments import build_argument_error, is_pandas_frame, is_number, is_whole_number
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
+from speechlab.remote import hide_secrets
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
 from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
@@ -125,7 +126,7 @@ class SegmentEditor(RefreshableWidget, Player):
         tiers = {} if reference is None else reference
         super().__init__(audio, tiers, lang=lang, title=title, format=format, spectrogram=spectrogram)
         self.snap_s, self.lang = float(snap_s), self._lang
-        self._file = str(audio) if isinstance(audio, str | os.PathLike) else self.title
+        self._file = str(hide_secrets(audio)) if isinstance(audio, str | os.PathLike) else self.title
         self._rows = EditedRows(edited, self._file, self.duration)
 
     # -- segments

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_missing
-from speechlab._files import expand_user_path
 from speechlab.audio import AudioClip, DecodeLimits, build_sound_preview, detect_format
 from speechlab.contract import CONTENT_TYPES, AudioFormat
-from speechlab.errors import AudioError
+from speechlab.errors import AudioError, SpeechLabError
+from speechlab.remote import locate_file
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,10 @@ def resolve_recording(cell: Any) -> AudioClip | bytes | Path:
     if not isinstance(inner, str | os.PathLike):
         message = "is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
         raise AudioError(f"a {type(cell).__name__} {message}")
-    return expand_user_path(inner)
+    try:
+        return locate_file(inner)
+    except SpeechLabError as error:
+        raise AudioError(str(error)) from error
 
 
 def describe_error(error: Exception) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import numpy as np
 from speechlab._arguments import is_missing, is_number, require_columns, to_column_names, to_python_number
 from speechlab.audio import AudioClip, detect_format
 from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.remote import find_file_name
 from speechlab.text import language_code
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _is_sound_cell(value: Any) -> bool:
         except AudioError:
             return False
     if isinstance(value, PurePath) or (isinstance(value, str) and len(value) < 4_096):
-        return bool(_AUDIO_FILE.search(os.fspath(value)))
+        return bool(_AUDIO_FILE.search(find_file_name(value)))
     return False
 
 

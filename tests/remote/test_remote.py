@@ -1,0 +1,277 @@
+"""Files where they lie: addresses, archives, credentials, and all readers of recordings."""
+
+from __future__ import annotations
+
+import base64
+import io
+import sys
+import tarfile
+import threading
+import warnings
+import zipfile
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import datasets, remote
+from speechlab.audio import AudioClip, FileSegment, measure_length_s
+from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.remote import _copies, _fetching
+
+fsspec = pytest.importorskip("fsspec")
+CLIP = AudioClip.from_bytes(AudioClip(np.sin(np.arange(4_000) / 9) / 3, 8_000).encode("wav"))
+WAV = CLIP.encode("wav")
+
+
+@pytest.fixture
+def memory():
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    system.pseudo_dirs[:] = [""]
+    _copies.COPIES.renew()
+    yield system
+    system.store.clear()
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server of /open/… for all, and of /closed/… for the login ``ada:pa55word`` and the signature ``g00d``."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            login = self.headers.get("Authorization") == "Basic " + base64.b64encode(b"ada:pa55word").decode()
+            allowed = "/open/" in self.path or login or "X-Amz-Signature=g00d" in self.path
+            name = self.path.partition("?")[0]
+            body = b"audio,text\na%20b.wav,hello\n" if name.endswith(".csv") else WAV
+            body = body if not name.endswith("none.wav") else b""
+            self.send_response(200 if allowed and body else 404 if allowed else 403)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if self.command == "GET" else b"")
+
+        do_HEAD = do_GET  # noqa: N815 - the name that http.server calls
+
+        def log_message(self, *_):
+            pass
+
+    _copies.COPIES.renew()
+    served = HTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=served.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"127.0.0.1:{served.server_port}"
+    served.shutdown()
+    served.server_close()
+    thread.join()
+
+
+def archive(kind, files, path):
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, data in files.items():
+                packed.writestr(name, data)
+    else:
+        with tarfile.open(path, "w:gz" if path.suffix == ".gz" else "w") as packed:
+            for name, data in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                packed.addfile(info, io.BytesIO(data))
+    return path
+
+
+def test_every_reader_of_recordings_takes_an_address(memory, tmp_path):
+    memory.pipe("/set/a b.wav", WAV)
+    address = "memory://set/a b.wav"
+    assert AudioClip.from_file(address) == CLIP
+    assert AudioClip.from_file(address).title == "a b.wav"
+    assert measure_length_s(address) == 0.5
+    segment = FileSegment(address, 0.1, 0.3)
+    assert (segment.duration_s, str(segment)) == (pytest.approx(0.2), f"{address}#t=0.1,0.3")
+    lab = sl.system("length", transcribe=lambda clip, **_: f"{clip.duration_s}", version="1")
+    assert lab.transcribe(address).text == "0.5"
+    (tmp_path / "a.wav").write_bytes(WAV)
+    rows = pd.DataFrame({"audio": [address, "memory://set/none.wav", segment]})
+    table = sl.batch.transcribe(rows, lab, store=tmp_path / "store", progress=False)
+    assert table["status"].tolist() == ["ok", "error", "ok"]
+    assert table["error"].iloc[1] == "there is no file 'memory://set/none.wav'"
+    local = pd.DataFrame({"audio": [str(tmp_path / "a.wav")]})
+    again = sl.batch.transcribe(local, lab, store=tmp_path / "store", progress=False)
+    assert again["status"].tolist() == ["cached"]  # the key is that of the bytes
+    assert again["key"].tolist() == table["key"].tolist()[:1]
+    assert "data:audio" in sl.show(rows[:1]).static_html()
+    rows = rows[:1].assign(text="0.5", language="en")
+    report = sl.evaluate.recognition(lab, rows, store=tmp_path / "store", progress=False)
+    report.save(tmp_path / "report")
+    (copy,) = (tmp_path / "report" / "audio").iterdir()
+    assert copy.read_bytes() == WAV
+
+
+def test_a_manifest_at_an_address_names_its_neighbors(memory):
+    memory.pipe("/set/lists/train.csv", b"audio,text,offset,duration\n../a.wav,one,,\nb.wav,two,0.1,0.2\n")
+    memory.pipe("/set/a.wav", WAV)
+    table = datasets.read("memory://set/lists/train.csv")
+    assert [str(cell) for cell in table["audio"]] == [
+        "memory://set/a.wav",
+        "memory://set/lists/b.wav#t=0.1,0.3",
+    ]
+    assert datasets.read("memory://set/lists")["text"].tolist() == ["one", "two"]
+    with pytest.raises(InvalidRequestError, match=r"there is no file memory://set/none.csv; check"):
+        datasets.read("memory://set/none.csv")
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("a.wav", "https://strangers.example/set/a.wav"),
+        ("/etc/hosts", "https://strangers.example/etc/hosts"),
+        ("../../../../etc/hosts", "https://strangers.example/etc/hosts"),
+        ("file:///etc/hosts", "https://strangers.example/set/file:/etc/hosts"),
+        ("https://other.example/a.wav#t=1,2", "https://other.example/a.wav#t=1,2"),
+        ("zip://a.wav::https://strangers.example/a.zip", "zip://a.wav::https://strangers.example/a.zip"),
+        ("zip://a.wav::/home/me/a.zip", None),
+        ("tar://a.wav::file:///home/me/a.tar", None),
+        (
+            "simplecache::file:///home/me/a.wav",
+            "https://strangers.example/set/simplecache::file:/home/me/a.wav",
+        ),
+        ("s3://my-bucket/a.wav", None),
+        ("memory://a.wav", None),
+        ("http://localhost/a.wav", None),
+        ("http://127.0.0.1:8000/a.wav", None),
+        ("http://169.254.169.254/latest/a.wav", None),
+        ("http://0x7f000001/a.wav", None),
+        ("http://[::1]/a.wav", None),
+        ("http://10.0.0.7/a.wav#t=1", None),
+        ("http://printer.local/a.wav", None),
+    ],
+)
+def test_a_strangers_manifest_reads_no_files_of_ours(cell, found):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (place,) = datasets._places.resolve_recordings([cell], "https://strangers.example/set")
+    assert (None if place is None else str(place)) == found
+    assert bool(caught) is (found is None)
+
+
+@pytest.mark.parametrize("name", ["set.zip", "set.tar", "set.tar.gz"])
+def test_archives_are_data_sets(name, tmp_path):
+    kind = "zip" if name.endswith("zip") else "tar"
+    shard = {
+        "x/1.wav": WAV,
+        "x/1.txt": b"one\n",
+        "x/2.wav": WAV,
+        "x/2.json": b'{"text": "two", "speaker": "b"}',
+    }
+    path = archive(kind, shard, tmp_path / name)
+    table = datasets.read(path, language="en")
+    assert table["text"].tolist() == ["one", "two"]
+    assert table["id"].tolist() == ["x/1", "x/2"]
+    assert table["audio"].tolist() == [f"{kind}://x/{number}.wav::{path}" for number in (1, 2)]
+    assert [AudioClip.from_file(cell) for cell in table["audio"]] == [CLIP, CLIP]
+    listed = {"lists/train.csv": b"audio,text\n../x/1.wav,uno\n", "x/1.wav": WAV}
+    path = archive(kind, listed, tmp_path / f"other-{name}")
+    table = datasets.read(path)
+    assert table["audio"].tolist() == [f"{kind}://x/1.wav::{path}"]
+    assert datasets.row_keys(table) == ["1.wav"]
+    with pytest.raises(FileNotFoundError, match="the archive has no such file"):
+        AudioClip.from_file(f"{kind}://none.wav::{path}")
+
+
+def test_archives_of_strangers_have_limits(tmp_path):
+    path = archive("zip", {"a.wav": bytes(64 << 20)}, tmp_path / "bomb.zip")
+    with pytest.raises(InvalidRequestError, match="unpacks to more than 17 MB"):
+        AudioClip.from_file(f"zip://a.wav::{path}")
+    (tmp_path / "no.zip").write_bytes(b"PK nothing")
+    with pytest.raises(OSError, match="the archive cannot be read"):
+        AudioClip.from_file(f"zip://a.wav::{tmp_path / 'no.zip'}")
+    with pytest.warns(UserWarning, match=r"left out: 1.json"):
+        table = datasets.read(
+            archive("tar", {"1.wav": WAV, "1.json": b"[", "2.wav": WAV}, tmp_path / "a.tar")
+        )
+    assert len(table) == 2
+
+
+def test_a_changed_file_is_read_anew(memory, monkeypatch):
+    monkeypatch.setattr(_copies, "_FRESH_S", 0.0)
+    memory.pipe("/a.wav", WAV)
+    assert AudioClip.from_file("memory://a.wav").duration_s == 0.5
+    memory.pipe("/a.wav", CLIP.crop(0, 0.25).encode("wav"))
+    assert AudioClip.from_file("memory://a.wav").duration_s == 0.25
+
+
+def test_copies_do_not_fill_the_disk(memory, monkeypatch):
+    monkeypatch.setattr(_copies, "_MAX_BYTES", 3 * len(WAV))
+    monkeypatch.setattr(_copies, "_IDLE_S", 0.0)
+    for number in range(8):
+        memory.pipe(f"/{number}.wav", WAV)
+        assert AudioClip.from_file(f"memory://{number}.wav") == CLIP
+    folder = remote.locate_file("memory://7.wav").parents[1]
+    assert len(list(folder.iterdir())) == 3
+    monkeypatch.setattr(_fetching, "_MAX_BYTES", 100)
+    memory.pipe("/long.wav", WAV)
+    with pytest.raises(InvalidRequestError, match=r"memory://long.wav has more than"):
+        AudioClip.from_file("memory://long.wav")
+    assert len(list(folder.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("https://ada:pw@a.example/x.wav", "https://a.example/x.wav"),
+        ("https://a.example/x.wav?id=5&part=2", "https://a.example/x.wav?id=5&part=2"),
+        ("https://a.example/x.wav?st=5&se=6&expires=7", "https://a.example/x.wav?st=5&se=6&expires=7"),
+        ("https://b.s3.example/x.wav?versionId=3&X-Amz-Credential=A&X-Amz-Signature=0f", "https://b.s3.example/x.wav?versionId=3"),
+        ("https://a.example/x.wav?AWSAccessKeyId=A&Signature=0f&Expires=1", "https://a.example/x.wav"),
+        ("https://c.blob.example/x.wav?sv=2024&se=2027&sr=b&sp=r&sig=0f%3D", "https://c.blob.example/x.wav"),
+        ("zip://a.wav::https://ada:pw@a.example/x.zip", "zip://a.wav::https://a.example/x.zip"),
+        ("abfs://box@account.example/x.wav", "abfs://box@account.example/x.wav"),
+        ("/home/ada:pw@x/a.wav", "/home/ada:pw@x/a.wav"),
+    ],
+)  # fmt: skip
+def test_addresses_are_shown_without_credentials(address, shown):
+    assert remote.hide_secrets(address) == shown
+
+
+def test_addresses_with_tokens_stay_apart():
+    one, other = (remote.hide_secrets(f"https://a.example/get?id=1&access_token={token}") for token in "ab")
+    assert one != other
+    assert one.startswith("https://a.example/get?id=1&access_token=hidden-")
+
+
+def test_credentials_are_in_no_file_and_no_error(server, tmp_path):
+    table = datasets.read(f"http://ada:pa55word@{server}/closed/list.csv")
+    assert table["audio"].tolist() == [f"http://{server}/closed/a%20b.wav"]
+    signed = f"http://{server}/closed/signed.wav?X-Amz-Signature=g00d"
+    rows = pd.DataFrame(
+        {"audio": [table["audio"][0], signed, f"http://ada:pa55word@{server}/closed/none.wav"]}
+    )
+    lab = sl.system("length", transcribe=lambda clip, **_: f"{clip.duration_s}", version="1")
+    done = sl.batch.transcribe(rows, lab, store=tmp_path / "store", progress=False)
+    assert done["hypothesis"].tolist()[:2] == ["0.5", "0.5"]
+    assert done["status"].iloc[2] == "error"
+    rows = rows[:2].assign(text="0.5", language="en")
+    sl.evaluate.recognition(lab, rows, store=tmp_path / "store", progress=False).save(tmp_path / "report")
+    written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    said = "".join(done["error"].dropna())
+    with pytest.raises(FileNotFoundError) as caught:
+        AudioClip.from_file(rows["audio"][1].replace("signed", "none"))
+    said += str(caught.value)
+    for secret in ("pa55word", "g00d"):
+        assert secret.encode() not in written
+        assert secret not in said
+
+
+def test_servers_that_refuse_say_so(server):
+    with pytest.raises(
+        PermissionError, match=r"the server refuses the credentials, or wants some: 'http://localhost"
+    ):
+        AudioClip.from_file(f"http://{server}/closed/x.wav".replace("127.0.0.1", "localhost"))
+
+
+def test_without_the_extra_one_sentence_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'speechlab\[remote\]'"):
+        AudioClip.from_file("s3://bucket/none.wav")
