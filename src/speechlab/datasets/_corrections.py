@@ -7,7 +7,7 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from speechlab._arguments import is_pandas_frame, is_missing, require_columns
+from speechlab._arguments import is_missing, is_pandas_frame, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment

@@ -20,11 +20,11 @@ from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
     add_offsets,
-    replace_paths_by_segments,
     guess_audio_and_text_columns,
     normalize_columns,
     read_manifest,
     rename_to_study_columns,
+    replace_paths_by_segments,
 )
 from speechlab.datasets._places import (
     find_manifest,

@@ -14,7 +14,7 @@ import numpy as np
 import orjson
 import traitlets
 
-from speechlab._arguments import build_argument_error, is_pandas_frame, is_number, is_whole_number
+from speechlab._arguments import build_argument_error, is_number, is_pandas_frame, is_whole_number
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
