@@ -24,7 +24,8 @@ import pandas as pd
 from rapidfuzz.distance import Levenshtein, Opcodes
 from rapidfuzz.process import cpdist
 
-from speechlab.metrics import ErrorRate, error_rate, score
+from speechlab.audio import AudioClip
+from speechlab.metrics import ErrorRate, error_rate, score, speech_measures
 from speechlab.text import normalizer
 
 Texts = list[str]
@@ -293,6 +294,16 @@ def measure_tables(share: int) -> None:
         print(f"  {'the same sentences read by OpenJTalk alone':44}{time.process_time() - start:8.2f}")
 
 
+def measure_sounds(count: int) -> None:
+    """Print the processor time of the measures of one sound of 4 s."""
+    chance = np.random.default_rng(0)
+    sounds = [AudioClip(0.1 * chance.normal(size=96_000).astype(np.float32), 24_000) for _ in range(count)]
+    speech_measures(sounds[:1])
+    start = time.process_time()
+    speech_measures(sounds)
+    print(f"\nmeasures of a sound of 4 s: {1000 * (time.process_time() - start) / count:.1f} ms")
+
+
 def with_installed(candidates: dict[str, tuple[str, Candidate]]) -> dict[str, Candidate]:
     """The candidates whose package is there."""
     return {name: run for name, (package, run) in candidates.items() if find_spec(package) is not None}
@@ -388,6 +399,7 @@ def main() -> int:
         ("5,000 Japanese sentences", "char", letters),
     )
     measure_tables(share)
+    measure_sounds(100 // share)
     print("\nmemory of one pair, bytes for each reference word (a constant means linear):")
     for size in (5_000 // share, 20_000 // share, 80_000 // share):
         print(f"  {size:7} words: {memory(size):8.0f}")

@@ -9,6 +9,8 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
+from speechlab.batch._caller import TableRequest as TableRequest
+from speechlab.batch._caller import process_in_turns as process_in_turns
 from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from speechlab.batch._history import Run
 from speechlab.batch._options import CallingOptions, WaitingOptions, check_and_sort_options
 from speechlab.batch._outcome import add_advice
 from speechlab.batch._plan.plan import Plan, build_plan, check_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
+from speechlab.batch._plan.steps import RowStep, SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, choose_progress, show_progress
+from speechlab.batch._run.turns import BatchTurns, Turns
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
 from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
@@ -25,10 +27,11 @@ from speechlab.client import (
     Client,
     VoiceCatalogue,
     adapt_for_client,
-    check_and_save_service,
+    replace_store_if_replaying,
     copy_with_group,
     identify_service_and_voices,
-    replace_store_if_replaying,
+    list_operations_and_places,
+    check_and_save_service,
     start_work,
     wait_for_result,
 )
@@ -37,7 +40,6 @@ from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._plan.steps import RowStep
     from speechlab.store import Store
 
 T = TypeVar("T")
@@ -47,6 +49,9 @@ _POLL_S = 0.05
 _MAX_END_S = 10.0
 # Seconds of reading recordings before a bar shows it.
 _BAR_DELAY_S = 2.0
+_STEPS: dict[str, type[RowStep]] = {
+    step.operation: step for step in (SynthesisStep, TranscriptionStep, TranslationStep)
+}
 
 
 class BlockingCaller:
@@ -63,9 +68,8 @@ class BlockingCaller:
         self.lab = lab
         self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
-        self._progress = cache(
-            partial(choose_progress, options["progress"])
-        )  # made when there is something to show
+        # made when there is something to show
+        self.progress = cache(partial(choose_progress, options["progress"]))
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +83,8 @@ class BlockingCaller:
         if self._grouped is None:
             options = {name: self._options[name] for name in ("concurrency", "rate", "give_up_after_s")}
             self._grouped = copy_with_group(lab, **options)
-        tally.paused = self._grouped[1].find_pause
+        if self._grouped[1].find_pause not in tally.pauses:
+            tally.pauses.append(self._grouped[1].find_pause)
         return self._grouped
 
     def ask_with_progress(
@@ -87,54 +92,41 @@ class BlockingCaller:
     ) -> T:
         """Request something from the service, and show the wait for it."""
         tally = Tally()
-        display = ProgressDisplay(tally, self._progress, label)
+        display = ProgressDisplay(tally, self.progress, label)
         try:
             return self._run_in_loop(lambda lab: question(lab, tally), display)
         finally:
-            if not self._admitted.cancel():
-                self._future.cancel()
+            if not self.cancel_unbegun():
+                self.future.cancel()
             display.close()
 
     def _run_in_loop(
         self, question: Callable[[AsyncClient], Coroutine[Any, Any, T]], display: ProgressDisplay
     ) -> T:
         """Have the client's loop answer a question, which begins once it is admitted, and show the wait."""
-        self._admitted: Future[None] = Future()
-        self._future: Future[Any] = start_work(self.lab, question, self._admitted)
-        self._admitted.set_result(None)
-        while wait([self._future], _POLL_S).not_done:
+        self.start(question)
+        self.admit()
+        while wait([self.future], _POLL_S).not_done:
             display.show()
-        answer: T = wait_for_result(self._future)
+        answer: T = wait_for_result(self.future)
         return answer
 
-    def make_calls(self, execution: Execution, store: Store) -> None:
-        """Make the calls of an execution."""
-        display = ProgressDisplay(execution.tally, self._progress, execution.plan.step.operation)
-        try:
-            self._run_in_loop(lambda lab: self._make_calls(execution, store, lab), display)
-        except BaseException as error:
-            # an interrupt, or an error of the user's progress function: no call may continue in the background
-            interrupted = isinstance(error, KeyboardInterrupt)
-            if self._admitted.cancel():
-                if interrupted:
-                    error.args = (
-                        "the batch was interrupted before its first call; the same call again makes it",
-                    )
-                raise
-            reason = "the user interrupted it" if interrupted else "the progress display failed"
-            try:
-                if _await_interrupted_run(self._future, execution, display, reason) and interrupted:
-                    wait_for_result(self._future)  # an error at the end of the run replaces the interrupt
-            finally:
-                self._future.cancel()
-            with suppress(Exception):
-                display.close()
-            if interrupted:
-                error.args = (execution.describe_interruption(),)
-            raise
-        display.close()
+    def start(self, question: Callable[[AsyncClient], Coroutine[Any, Any, Any]]) -> None:
+        """Give the client's loop a question, which begins once it is admitted."""
+        self._admitted: Future[None] = Future()
+        self.future: Future[Any] = start_work(self.lab, question, self._admitted)
 
-    async def _make_calls(self, execution: Execution, store: Store, lab: AsyncClient) -> None:
+    def admit(self) -> None:
+        """Let the question begin."""
+        self._admitted.set_result(None)
+
+    def cancel_unbegun(self) -> bool:
+        """Cancel a question that has not begun. Return False if it has."""
+        return self._admitted.cancel()
+
+    async def make_calls(
+        self, execution: Execution, store: Store, turns: BatchTurns | None, lab: AsyncClient
+    ) -> None:
         """Make the calls of an execution in this process, or in the workers of a cluster."""
         options, step = execution.options, execution.plan.step
         if store.read_only and not execution.keep:
@@ -147,10 +139,19 @@ class BlockingCaller:
 
         tally, ready = execution.tally, partial(check_and_save_service, mine, store, execution.plan.service)
         if options["executor"] is None:
-            send = partial(step.send, lab=mine)
-            await execution.run(
-                store, partial(CallWindow, send, ResultWriter(store, step.operation), tally, group), ready
-            )
+            writer = ResultWriter(store, step.operation)
+            window = partial(CallWindow, partial(step.send, lab=mine), writer, tally, group, turns=turns)
+
+            async def prepare() -> None:
+                await ready()
+                if turns is not None:
+                    turns.begin(group)
+
+            try:
+                await execution.run(store, window, prepare)
+            finally:
+                if turns is not None:
+                    turns.end()
             return
         from speechlab.batch._run.cluster import LeaseWindow, open_workers
 
@@ -158,8 +159,77 @@ class BlockingCaller:
         async with open_workers(
             options["executor"], step, replaying, store, execution.record.id, options
         ) as workers:
-            tally.paused = workers.find_pause
+            tally.pauses[:] = [workers.find_pause]
             await execution.run(store, partial(LeaseWindow, workers, store, step.operation, tally), ready)
+
+
+class BatchPart(NamedTuple):
+    """A batch whose calls are made at the same time as those of others."""
+
+    caller: BlockingCaller
+    execution: Execution
+    store: Store
+    turns: BatchTurns | None = None
+
+    def start(self) -> None:
+        """Start the calls, which begin once they are admitted."""
+        self.caller.start(partial(self.caller.make_calls, self.execution, self.store, self.turns))
+
+
+def make_calls(
+    parts: Sequence[BatchPart], lost: tuple[type[SpeechLabError], ...] = ()
+) -> list[SpeechLabError | None]:
+    """Make the calls of batches. Return the error of each, if it is one of those that end a batch alone."""
+    execution = parts[0].execution
+    display = ProgressDisplay(execution.tally, parts[0].caller.progress, execution.plan.step.operation)
+    started: list[BatchPart] = []
+    try:
+        for part in parts:
+            part.start()
+            started.append(part)
+        for part in parts:
+            part.caller.admit()
+        errors = _await_ends(parts, display, lost)
+    except BaseException as error:
+        # an interrupt, or an error of the user's progress function: no call may continue in the background
+        interrupted = isinstance(error, KeyboardInterrupt)
+        begun = [part for part in started if not part.caller.cancel_unbegun()]
+        if not begun:
+            if interrupted:
+                text = "the batch was interrupted before its first call; the same call again makes it"
+                error.args = (text,)
+            raise
+        reason = "the user interrupted it" if interrupted else "the progress display failed"
+        try:
+            if _await_interrupted_runs(begun, display, reason) and interrupted:
+                _await_ends(begun, display, lost)  # an error at the end of the run replaces the interrupt
+        finally:
+            for part in begun:
+                part.caller.future.cancel()
+        with suppress(Exception):
+            display.close()
+        if interrupted:
+            error.args = (execution.describe_interruption(),)
+        raise
+    display.close()
+    return errors
+
+
+def _await_ends(
+    parts: Sequence[BatchPart], display: ProgressDisplay, lost: tuple[type[SpeechLabError], ...]
+) -> list[SpeechLabError | None]:
+    """Show the wait until all batches have ended, or until one has an error that ends them all, and raise it."""
+    errors: dict[int, SpeechLabError] = {}
+    left = dict(enumerate(part.caller.future for part in parts))
+    while left:
+        if wait(left.values(), _POLL_S).not_done:
+            display.show()
+        for number in [number for number, future in left.items() if future.done()]:
+            try:
+                wait_for_result(left.pop(number))
+            except lost as error:
+                errors[number] = error
+    return [errors.get(number) for number in range(len(parts))]
 
 
 def plan_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping[str, Any]) -> Plan:
@@ -182,7 +252,7 @@ def run_plan(lab: Client, plan: Plan, given: Mapping[str, Any]) -> Run:
     with BlockingCaller(lab, options) as caller:
         execution = Execution(check_plan(plan), options, keep=False)
         with use_store(plan.store) as store:
-            caller.make_calls(execution, store)
+            make_calls([BatchPart(caller, execution, store)])
     execution.warn_or_raise_failures()
     return Run(execution.record, plan.store)
 
@@ -196,15 +266,76 @@ def process_table(lab: Client, kind: type[RowStep], table: Table, given: Mapping
     ) as (caller, plan, store):
         of_dask = isinstance(plan.source.frames, Partitions)
         execution = Execution(plan, options, keep=not of_dask)
-        caller.make_calls(execution, store)
+        make_calls([BatchPart(caller, execution, store)])
     execution.warn_or_raise_failures()
     if of_dask:
         frame: pd.DataFrame = Run(execution.record, store.path).dask(columns=keeping["columns"])
         return frame
-    joined = join_frames(execution.frames, kind, plan.prefix)
+    return _join_table(execution)
+
+
+def _join_table(execution: Execution) -> pd.DataFrame:
+    """Join the pieces of a batch to a table in the user's form."""
+    plan = execution.plan
+    joined = join_frames(execution.frames, type(plan.step), plan.prefix)
     if execution.recorded:
         joined.attrs[RUN_ATTRIBUTE] = execution.record.id
     return to_requested_form(joined, plan)
+
+
+class TableRequest(NamedTuple):
+    """What an operation of a batch gets for one of several tables."""
+
+    operation: str  # synthesize, transcribe or translate
+    lab: Client
+    frame: pd.DataFrame
+    options: Mapping[str, Any]
+
+
+def process_in_turns(
+    requests: Mapping[str, TableRequest], lost: tuple[type[SpeechLabError], ...]
+) -> tuple[dict[str, pd.DataFrame], dict[str, SpeechLabError]]:
+    """Process tables in memory at the same time, the calls of their first rows first.
+
+    So a service that changes meanwhile changes for all of them. Workers of a cluster process one after the other.
+
+    Returns:
+        The tables, and the errors that end a batch alone; a client that has one is asked for no further table.
+    """
+    tables: dict[str, pd.DataFrame] = {}
+    errors: dict[str, SpeechLabError] = {}
+    of_clients: dict[int, SpeechLabError] = {}
+    parts: dict[str, BatchPart] = {}
+    tally, turns = Tally(), None
+    with ExitStack() as stack:
+        for name, (operation, lab, frame, given) in requests.items():
+            kind = _STEPS[operation]
+            lists = kind.parameters, KeepingOptions, CallingOptions
+            parameters, keeping, options = check_and_sort_options(kind.operation, given, *lists)
+            try:
+                if (known := of_clients.get(id(lab))) is not None:
+                    raise known
+                if options["executor"] is not None:
+                    tables[name] = process_table(lab, kind, frame, given)
+                    continue
+                opening = _open_plan_and_store(lab, kind, frame, parameters, keeping, options)
+                caller, plan, store = stack.enter_context(opening)
+            except lost as error:
+                errors[name] = of_clients[id(lab)] = error
+                continue
+            turns = turns or Turns(options["concurrency"])
+            parts[name] = BatchPart(
+                caller,
+                Execution(plan, options, tally=tally),
+                store,
+                turns.add_batch(plan, list_operations_and_places(lab)[1]),
+            )
+        ends = make_calls(list(parts.values()), lost) if parts else []
+        errors |= {name: error for name, error in zip(parts, ends, strict=True) if error is not None}
+    for name in parts.keys() - errors.keys():
+        parts[name].execution.warn_or_raise_failures()
+    tables |= {name: _join_table(part.execution) for name, part in parts.items() if name not in errors}
+    return {name: tables[name] for name in requests if name in tables}, errors
 
 
 @contextmanager
@@ -254,20 +385,21 @@ def _open_plan_and_store(
         yield caller, plan, store
 
 
-def _await_interrupted_run(
-    future: Future[None], execution: Execution, display: ProgressDisplay, reason: str
-) -> bool:
-    """Wait for an interrupted run to end, for calls in progress are paid for; another interrupt shortens it."""
+def _await_interrupted_runs(parts: Sequence[BatchPart], display: ProgressDisplay, reason: str) -> bool:
+    """Wait for interrupted runs to end, for calls in progress are paid for; another interrupt shortens it."""
     until = time.monotonic() + GRACE_S
-    execution.tally.paused = lambda: ("calls under way", max(0.0, until - time.monotonic()))
+    parts[0].execution.tally.pauses[:] = [lambda: ("calls under way", max(0.0, until - time.monotonic()))]
+    futures = [part.caller.future for part in parts]
     while True:
         try:
-            while not future.done() and time.monotonic() < until + _MAX_END_S:
-                execution.stop.set(reason, "interrupted")
-                wait([future], _POLL_S)
+            while not all(future.done() for future in futures) and time.monotonic() < until + _MAX_END_S:
+                for part in parts:
+                    part.execution.stop.set(reason, "interrupted")
+                wait(futures, _POLL_S)
                 with suppress(Exception):
                     display.show()
-            return future.done()
+            return all(future.done() for future in futures)
         except KeyboardInterrupt:
             until = min(until, time.monotonic() + SECOND_GRACE_S)
-            execution.stop.hurry()
+            for part in parts:
+                part.execution.stop.hurry()

@@ -10,7 +10,7 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.speech_report import build_speech_report
-from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_pair_voices
+from speechlab.evaluate._cast import Cast, request_and_pair_voices, build_recordings_client
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
@@ -18,7 +18,7 @@ from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     recognize_with_first_available,
     score_rows,
-    synthesize_rows,
+    synthesize_rows_in_turns,
 )
 from speechlab.evaluate._speech.speed import (
     TimingPlan,
@@ -28,7 +28,7 @@ from speechlab.evaluate._speech.speed import (
     time_voices,
 )
 from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
-from speechlab.evaluate._systems import ask_each_service, describe_unreachable_services, resolve_services
+from speechlab.evaluate._systems import describe_unreachable_services, resolve_services
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
@@ -196,16 +196,9 @@ def _synthesize_takes(
             "temperature": temperature,
             **run.to_batch_arguments("synthesize", detail),
         }
-        speak = partial(_synthesize_service_rows, take_cast, text, arguments)
-        spoken_tables, unreachable = ask_each_service(cast.services, speak, needed=not sounds)
+        tables = {name: (lab, take_cast.select_service_rows(name)) for name, lab in cast.services.items()}
+        spoken_tables, unreachable = synthesize_rows_in_turns(tables, text, needed=not sounds, **arguments)
         cast = cast.mark_services_unreachable(unreachable)
         sounds += list(spoken_tables.values())
         pairs.append(take_cast.mark_services_unreachable(unreachable).pairs)
     return cast._replace(pairs=pd.concat(pairs, ignore_index=True)), sounds
-
-
-def _synthesize_service_rows(
-    cast: Cast, text: str, how: dict[str, Any], name: str, client: Client
-) -> pd.DataFrame:
-    """Have one service speak its texts."""
-    return synthesize_rows(client, cast.select_service_rows(name), text, **how)

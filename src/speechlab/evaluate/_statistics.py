@@ -1,17 +1,18 @@
-"""Student's t, ratios of paired times, and quantiles of times."""
+"""Ratios of paired times, and quantiles of times."""
 
 from __future__ import annotations
 
 import math
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab.metrics import compute_student_p, compute_student_quantile
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_STEPS = 4_000
 # Probability of all intervals of studies.
 CONFIDENCE = 0.95
 # Pairs, recordings, listeners or items below which nothing is shown: an exact test has 2 ** (1 - n) at best.
@@ -33,36 +34,6 @@ def estimate_paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]
     half = compute_student_quantile(1 - CONFIDENCE, count - 1) * deviation
     bounds = {"low": math.exp(mean - half), "high": math.exp(mean + half)}
     return {"difference": math.exp(mean), **bounds, "p": compute_student_p(t, count - 1)}
-
-
-def compute_student_p(t: float, freedom: float) -> float:
-    """Return the two-sided p-value of Student's t: the integral of both tails of its density from ``abs(t)`` on.
-
-    With t = sqrt(freedom) tan(angle) the density becomes cos(angle) ** (freedom - 1), up to a factor (Abramowitz and
-    Stegun 1964, 26.7). The midpoint rule integrates it to eight digits.
-    """
-    place = math.atan(abs(t) / math.sqrt(freedom))
-    return _integrate_tail(place, freedom) / _integrate_tail(0.0, freedom)
-
-
-@lru_cache
-def _integrate_tail(start: float, freedom: float) -> float:
-    """Return the integral of the density from an angle on."""
-    steps = (np.arange(_STEPS) + 0.5) / _STEPS
-    width = math.pi / 2 - start
-    return float((np.cos(start + width * steps) ** (freedom - 1)).mean()) * width
-
-
-@cache
-def compute_student_quantile(p: float, freedom: float) -> float:
-    """Return the t with the two-sided p-value ``p``."""
-    low, high = 0.0, 1.0
-    while compute_student_p(high, freedom) > p:
-        low, high = high, 2 * high
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if compute_student_p(middle, freedom) > p else (low, middle)
-    return (low + high) / 2
 
 
 # The quantiles of a summary, by their names.

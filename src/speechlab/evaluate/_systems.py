@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from speechlab import batch
 from speechlab._arguments import build_argument_error, is_bool, require_columns
 from speechlab.client import Client, list_operations_and_places
 from speechlab.errors import (
@@ -50,6 +51,17 @@ def ask_each_service(
     if needed and errors and not answers:
         raise next(iter(errors.values()))
     return answers, {name: str(errors[id(client)]) for name, client in clients.items() if name not in answers}
+
+
+def process_in_turns(
+    requests: Mapping[str, batch.TableRequest], *, needed: bool = True
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Have systems process tables row by row in turns. If a service cannot be asked, the others continue."""
+    with batch.suppress_failure_warnings():
+        tables, errors = batch.process_in_turns(requests, UNUSABLE_ERRORS)
+    if needed and errors and not tables:
+        raise next(iter(errors.values()))
+    return tables, {name: str(errors[name]) for name in requests if name in errors}
 
 
 def describe_unreachable_services(unreachable: Mapping[str, str]) -> list[str]:

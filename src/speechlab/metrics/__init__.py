@@ -36,9 +36,10 @@ from speechlab.metrics._statistics.significance import (
     format_difference,
     format_value,
     holm,
-    judge,
     mark_significant,
+    judge,
 )
+from speechlab.metrics._statistics.student import compute_student_p, compute_student_quantile
 from speechlab.metrics._systems.attribution import Attribution, attribute
 from speechlab.metrics._systems.ranking import Ranking, compute_utterances_needed, rank
 from speechlab.metrics._timed.stability import partial_stability

@@ -10,6 +10,7 @@ import pytest
 from speechlab.audio import AudioClip
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.metrics import dnsmos, loudness, speech_measures
+from speechlab.metrics._sound import signal
 from speechlab.metrics._sound.signal import measure_f0
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
@@ -221,6 +222,25 @@ def test_looped_and_cut_endings_are_detected():
     assert speech_measures(clips[1:2], ["Bye bye!"])["repeated_ending"].tolist() == [False]
     steady = np.sin(2 * np.pi * 200 * np.arange(3 * RATE) / RATE).astype(np.float32) * np.float32(0.3)
     assert not measured(steady, silence(0.1))["repeated_ending"]
+
+
+def test_ends_are_compared_as_by_the_correlation_of_their_frames():
+    chance, found = np.random.default_rng(0), set()
+    for noise in np.linspace(0.4, 0.8, 12):
+        features = chance.normal(size=(120, 24))
+        features[-33:] = features[-73:-40] + noise * chance.normal(size=(33, 24))
+        lags = np.arange(15, 61)
+        alike = []
+        for lag in lags:
+            correlations = []
+            for length in (lag, max(round(0.75 * lag), 15)):
+                end, before = features[-length:], features[-lag - length : len(features) - lag]
+                shapes = (end - end.mean(axis=0), before - before.mean(axis=0))
+                correlations.append(np.corrcoef(*(shape.ravel() for shape in shapes))[0, 1])
+            alike.append(max(correlations) > 0.85)
+        assert signal._are_ends_alike(features, lags, 15).tolist() == alike
+        found.update(alike)
+    assert found == {True, False}
 
 
 @pytest.mark.slow

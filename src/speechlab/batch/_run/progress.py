@@ -71,7 +71,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.started = False
-        self.paused: Callable[[], tuple[str, float] | None] = lambda: None
+        self.pauses: list[Callable[[], tuple[str, float] | None]] = []
         self.total = 0
         self.done = 0
         self.invalid = 0
@@ -107,9 +107,11 @@ class Tally:
 
     def describe_wait(self) -> str:
         """Reason for which the whole run waits, and the time left; empty while calls are made."""
-        if (paused := self.paused()) is None:
+        pauses = [pause for find_pause in self.pauses if (pause := find_pause()) is not None]
+        if not pauses:
             return ""
-        what, seconds = paused[0], math.ceil(paused[1])
+        what, left_s = max(pauses, key=lambda pause: pause[1])
+        seconds = math.ceil(left_s)
         time_left = f"{seconds // 60} min {seconds % 60} s" if seconds >= 60 else f"{seconds} s"
         return f"waiting for {what}, {time_left}" if seconds > 0 else f"waiting for {what}"
 
@@ -145,7 +147,7 @@ class ProgressDisplay:
 
     def __init__(self, tally: Tally, progress: Callable[[], Progress], label: str) -> None:
         self._tally, self._progress, self._label = tally, progress, label
-        self._told = -1
+        self._told, self._told_total = -1, 0
         self._waiting = ""
         self._bar: Any = None
         self._watched = False
@@ -165,7 +167,7 @@ class ProgressDisplay:
                 return
             total, ended = self._tally.total, self._tally.done
             while self._told < ended:
-                self._told += 1
+                self._told, self._told_total = self._told + 1, total
                 progress(self._told, total)
         elif self._tally.total or not self._tally.started:
             self._update_bar()
@@ -194,6 +196,9 @@ class ProgressDisplay:
         """Show the last state, and end the display."""
         try:
             self.show()
+            progress = self._progress() if self._told >= 0 else False
+            if callable(progress) and self._told_total > self._tally.total >= self._told:
+                progress(self._told, self._tally.total)  # others have made calls that were planned here
         finally:
             if self._bar is not None:
                 self._bar.close()

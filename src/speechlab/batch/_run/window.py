@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
@@ -15,6 +15,7 @@ from speechlab.store import Attempt, Blob, Store, StoredResult
 if TYPE_CHECKING:
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import RunRules
+    from speechlab.batch._run.turns import BatchTurns
     from speechlab.client import CallGroup
 
 SendCall = Callable[["PlannedCall"], Awaitable["CallResult"]]
@@ -144,9 +145,16 @@ class CallWindow(CallsUnderWay):
     """A sliding window of calls: as soon as one ends, the next begins; attempts and retries are the scheduler's."""
 
     def __init__(
-        self, send: SendCall, writer: ResultWriter, tally: Tally, group: CallGroup, rules: RunRules
+        self,
+        send: SendCall,
+        writer: ResultWriter,
+        tally: Tally,
+        group: CallGroup,
+        rules: RunRules,
+        turns: BatchTurns | None = None,
     ) -> None:
         super().__init__(tally, rules)
+        self._turns = turns
         self._send, self._writer = send, writer
         self._group, self._width = group, group.concurrency
         self._feed: Iterator[PlannedCall] = iter(())
@@ -206,32 +214,38 @@ class CallWindow(CallsUnderWay):
             if call is None:
                 self._dry = True
                 return
-            while (reserved := self._rules.reserve_or_stop(call)) is None:
-                if self._rules.stop.reason:
+            async with nullcontext() if self._turns is None else self._turns.take_turn(call.key):
+                if self._rules.stop.reason or not await self._try_call(call):
                     return
-                await self._an_end.wait()
-            outcome = None
-            try:
-                outcome = await self._make_call(call)
-            except RunStoppedError as error:
-                if error.timing is not None and error.timing.attempts:  # which will not be made again
-                    text = (
-                        f"not asked again after {error.timing.attempts} attempts that failed: {stop.reason}"
-                    )
-                    self.outcomes[call.key] = Outcome(
-                        "cancelled", error_text=text, attempts=error.timing.attempts
-                    )
-                return
-            except asyncio.CancelledError:
-                return
-            except Exception as error:  # noqa: BLE001 - raised by run, once the other calls have ended
-                outcome = self._handle_fatal_error(error)
-            finally:
-                self._rules.count_outcome(call, outcome, reserved)
-                self._an_end.set()  # wakes the tasks that wait now
-                self._an_end.clear()
-            self.outcomes[call.key] = outcome
-            self._tally.add_outcome(outcome)
+
+    async def _try_call(self, call: PlannedCall) -> bool:
+        """Make a call once the rules admit it. Return whether more calls may follow."""
+        stop = self._rules.stop
+        while (reserved := self._rules.reserve_or_stop(call)) is None:
+            if stop.reason:
+                return False
+            await self._an_end.wait()
+        outcome = None
+        try:
+            outcome = await self._make_call(call)
+        except RunStoppedError as error:
+            if error.timing is not None and error.timing.attempts:  # which will not be made again
+                text = f"not asked again after {error.timing.attempts} attempts that failed: {stop.reason}"
+                self.outcomes[call.key] = Outcome(
+                    "cancelled", error_text=text, attempts=error.timing.attempts
+                )
+            return False
+        except asyncio.CancelledError:
+            return False
+        except Exception as error:  # noqa: BLE001 - raised by run, once the other calls have ended
+            outcome = self._handle_fatal_error(error)
+        finally:
+            self._rules.count_outcome(call, outcome, reserved)
+            self._an_end.set()  # wakes the tasks that wait now
+            self._an_end.clear()
+        self.outcomes[call.key] = outcome
+        self._tally.add_outcome(outcome)
+        return True
 
     def _handle_fatal_error(self, error: Exception) -> Outcome:
         """Stop the run, and return the outcome of the call at which that became clear."""

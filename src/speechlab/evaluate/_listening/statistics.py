@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from speechlab.evaluate._statistics import CONFIDENCE, MIN_PAIRS, compute_student_p, compute_student_quantile
+from speechlab.evaluate._statistics import CONFIDENCE, MIN_PAIRS
+from speechlab.metrics import compute_student_p, compute_student_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

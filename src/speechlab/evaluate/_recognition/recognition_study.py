@@ -25,8 +25,8 @@ from speechlab.evaluate._recognition.conditions import (
 )
 from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
 from speechlab.evaluate._recognition.recognition_measures import (
-    add_stream_calls,
     add_stream_times,
+    add_stream_calls,
     compute_further_measures,
 )
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
@@ -37,15 +37,15 @@ from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
     add_scores,
-    check_user_functions,
     ensure_open_store,
+    check_user_functions,
 )
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     build_existing_rows,
     build_failed_rows,
     is_only_punctuation,
-    recognize_rows,
+    recognize_rows_in_turns,
     score_rows,
 )
 from speechlab.evaluate._speech.speed import (
@@ -56,8 +56,8 @@ from speechlab.evaluate._speech.speed import (
     time_recognizers,
 )
 from speechlab.evaluate._study_arguments import (
-    check_count,
     check_margin_and_baseline,
+    check_count,
     check_reserved_columns,
     describe_missing_language,
     find_language_codes,
@@ -68,7 +68,6 @@ from speechlab.evaluate._study_arguments import (
 from speechlab.evaluate._systems import (
     EXISTING_PREFIX,
     System,
-    ask_each_service,
     build_systems,
     describe_unreachable_services,
     resolve_existing_outputs,
@@ -180,7 +179,7 @@ def recognition(
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
         give_up_after_s: As for :func:`speechlab.batch.run`.
-        progress: As for :func:`round_trip`; systems run one after the other.
+        progress: As for :func:`round_trip`.
         title: Title of the report.
         **options: Parameters of ``Client.transcribe`` for all settings that do not override them.
 
@@ -276,22 +275,16 @@ def _request_transcripts(
     needed: bool = True,
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Return the transcripts of each system by its name, and the reasons of systems that could not be asked."""
-    by_name = {system.name: system for system in systems}
-
-    def recognize(name: str, client: Client) -> pd.DataFrame:
-        system = by_name[name]
-        return recognize_rows(
-            client, rows, language, **run.to_batch_arguments("transcribe"), **system.options
-        )
-
-    clients = {system.name: system.lab for system in systems if system.lab is not None}
-    transcripts, unreachable = ask_each_service(clients, recognize, needed=needed)
+    asked = {system.name: (system.lab, system.options) for system in systems if system.lab is not None}
+    transcripts, unreachable = recognize_rows_in_turns(
+        asked, rows, language, needed=needed, **run.to_batch_arguments("transcribe")
+    )
     for system in systems:
         if system.had:
             transcripts[system.name] = build_existing_rows(rows, system.had, language)
         elif system.name in unreachable:
             transcripts[system.name] = build_failed_rows(rows, unreachable[system.name])
-    return {name: transcripts[name] for name in by_name}, unreachable
+    return {system.name: transcripts[system.name] for system in systems}, unreachable
 
 
 def _drop_earlier_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:

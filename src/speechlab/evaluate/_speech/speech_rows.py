@@ -20,7 +20,7 @@ from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import REASON
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
-from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_output_status
+from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_output_status, process_in_turns
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
@@ -36,23 +36,45 @@ SPEAK, HEAR = "speechlab: spoken ", "speechlab: heard "
 _NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language", "confidence")}
 
 
-def synthesize_rows(lab: Client, pairs: pd.DataFrame, text: str, **how: Any) -> pd.DataFrame:
-    """Speak each row's text with its voice."""
-    with batch.suppress_failure_warnings():
-        out = batch.synthesize(pairs, lab, text=text, prefix=SPEAK, **how)
-    return out.assign(**{name: out[SPEAK + name] for name in ("audio", "duration_s", "sample_rate")})
+def synthesize_rows_in_turns(
+    tables: Mapping[str, tuple[Client, pd.DataFrame]], text: str, *, needed: bool, **how: Any
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Have each service speak the texts of its table with their voices; and why those could not that were lost."""
+    options = {**how, "text": text, "prefix": SPEAK}
+    spoken, unreachable = process_in_turns(
+        {
+            name: batch.TableRequest("synthesize", lab, pairs, options)
+            for name, (lab, pairs) in tables.items()
+        },
+        needed=needed,
+    )
+    names = ("audio", "duration_s", "sample_rate")
+    return {
+        system: out.assign(**{name: out[SPEAK + name] for name in names}) for system, out in spoken.items()
+    }, unreachable
 
 
-def recognize_rows(lab: Client, rows: pd.DataFrame, codes_of: str, **how: Any) -> pd.DataFrame:
-    """Recognize rows. Where ``codes_of``, a column, has several languages the recognizer identifies the language."""
-    codes = rows[codes_of].map(parse_language_code)
-    # a single code, if all rows have the same language
-    language = how.pop("language", batch.Column(_CODES))
-    with batch.suppress_failure_warnings():
-        table = batch.transcribe(
-            rows.assign(**{_CODES: codes}), lab, audio="audio", language=language, prefix=HEAR, **how
-        )
-    return table.drop(columns=_CODES)
+def recognize_rows_in_turns(
+    systems: Mapping[str, tuple[Client, Mapping[str, Any]]],
+    rows: pd.DataFrame,
+    codes_of: str,
+    *,
+    needed: bool = True,
+    **how: Any,
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Have systems recognize rows; where ``codes_of``, a column, has several languages they identify the language.
+
+    Returns:
+        The tables of the systems, and why others could not be asked.
+    """
+    coded = rows.assign(**{_CODES: rows[codes_of].map(parse_language_code)})
+    requests = {}
+    for name, (lab, options) in systems.items():
+        # an option may be a single code, if all rows have the same language
+        asked = {"language": batch.Column(_CODES), **how, **options, "audio": "audio", "prefix": HEAR}
+        requests[name] = batch.TableRequest("transcribe", lab, coded, asked)
+    tables, unreachable = process_in_turns(requests, needed=needed)
+    return {name: table.drop(columns=_CODES) for name, table in tables.items()}, unreachable
 
 
 def build_failed_rows(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
@@ -105,9 +127,10 @@ def _request_hypotheses(
 ) -> tuple[pd.DataFrame, str | None]:
     """Return the hypotheses of a recognizer, and the reason if it could not be asked at all or until the end."""
     try:
-        table = recognize_rows(lab, rows, language, store=store, **how)
+        tables, _ = recognize_rows_in_turns({"": (lab, {})}, rows, language, store=store, **how)
     except UNUSABLE_ERRORS as error:
         return build_failed_rows(rows, f"not recognized: {error}"), str(error)
+    table = tables[""]
     try:
         run = batch.load(table, store)
     except (StoreError, InvalidRequestError):  # the run was not recorded

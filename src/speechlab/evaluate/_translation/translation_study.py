@@ -21,11 +21,10 @@ from speechlab.evaluate._speech.speed import (
 )
 from speechlab.evaluate._study_arguments import check_reserved_columns, resolve_columns
 from speechlab.evaluate._systems import (
-    UNUSABLE_ERRORS,
-    ask_each_service,
     build_output_status,
     combine_services_and_settings,
     describe_unreachable_services,
+    process_in_turns,
     resolve_existing_outputs,
 )
 from speechlab.evaluate._translation.translation_measures import (
@@ -155,19 +154,17 @@ def translation(
         name: frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
         for name, why in unreachable.items()
     }
-    tables, without_back = [], []
-    for name, translated in by_system.items():
-        rows = measure_translations(translated.reset_index(drop=True), columns, terms)
+    measured = {
+        name: measure_translations(translated.reset_index(drop=True), columns, terms)
+        for name, translated in by_system.items()
+    }
+    returned, lost = _translate_back_in_turns(reached if back else {}, measured, columns, run)
+    tables = []
+    for name, rows in measured.items():
         if back and name in reached:
-            client, arguments = systems[name]
-            model = {"model": arguments["model"]} if "model" in arguments else {}
-            asked = {**run.to_batch_arguments("translate", "back"), **model}
-            returned, why = _translate_rows_back(client, rows, columns, asked)
-            label = f" of {name}" if name else ""
-            without_back += [f"Translations{label} were not translated back: {why}"] if why else []
-            batches.append(returned)
-            rows = add_back_translations(rows, returned, columns)
-        tables.append(rows.assign(system=name) if several else rows.set_axis(translated.index))
+            batches.append(returned.get(name, pd.DataFrame()))
+            rows = add_back_translations(rows, batches[-1], columns)  # noqa: PLW2901 - the same rows
+        tables.append(rows.assign(system=name) if several else rows.set_axis(by_system[name].index))
     table = pd.concat(tables, ignore_index=True) if several else tables[0]
     table, unscored = add_translation_scores(table, own_scores, columns, store)
     calls, untimed = time_or_explain(
@@ -175,7 +172,9 @@ def translation(
     )
     notes = [*unscored, *describe_unreachable_services(unreachable)]
     notes += [] if reference else _list_missing_reference_notes(systems, back=back)
-    notes += [*without_back, *untimed]
+    for name, why in lost.items():
+        notes.append(f"Translations{f' of {name}' if name else ''} were not translated back: {why}")
+    notes += untimed
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
     warn_failures(table, "The report's table has them, with status 'error'")
     return Report.of(
@@ -218,39 +217,37 @@ def _request_translations(
     ]
     if plans:
         announce_estimate(run.progress, "translate", plans)
-    return ask_each_service(
-        {name: client for name, (client, _) in systems.items()},
-        lambda name, client: _translate_rows(
-            client, rows, columns, {**run.to_batch_arguments("translate"), **systems[name][1]}
-        ),
+    how = run.to_batch_arguments("translate")
+    return process_in_turns(
+        {
+            name: _build_request(client, rows, columns, {**how, **arguments})
+            for name, (client, arguments) in systems.items()
+        }
     )
 
 
-def _translate_rows(
+def _build_request(
     lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
-) -> pd.DataFrame:
+) -> batch.TableRequest:
+    """Return the request for the translations of a table."""
     text, _, source, target = columns
-    with batch.suppress_failure_warnings():
-        return batch.translate(
-            rows,
-            lab,
-            text=text,
-            source_lang=batch.Column(source),
-            target_lang=batch.Column(target),
-            **options,
-        )
+    languages = {"source_lang": batch.Column(source), "target_lang": batch.Column(target)}
+    return batch.TableRequest("translate", lab, rows, {"text": text, **languages, **options})
 
 
-def _translate_rows_back(
-    lab: Client, rows: pd.DataFrame, columns: Columns, options: Mapping[str, Any]
-) -> tuple[pd.DataFrame, str]:
-    """Return the back-translations of translated rows, and the reason if the service could not be asked."""
-    translated = rows[rows["translation"].notna()]
+def _translate_back_in_turns(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]],
+    translated: Mapping[str, pd.DataFrame],
+    columns: Columns,
+    run: RunOptions,
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Return the back-translations of each system, and why others could not be asked."""
     _, _, source, target = columns
-    reversed_columns = Columns("translation", "", target, source)
-    try:
-        if len(translated):
-            return _translate_rows(lab, translated, reversed_columns, {**options, "prefix": "back_"}), ""
-    except UNUSABLE_ERRORS as error:
-        return pd.DataFrame(), str(error)
-    return pd.DataFrame(), ""
+    requests = {}
+    for name, (client, arguments) in systems.items():
+        rows = translated[name][translated[name]["translation"].notna()]
+        model = {"model": arguments["model"]} if "model" in arguments else {}
+        options = {**run.to_batch_arguments("translate", "back"), **model, "prefix": "back_"}
+        if len(rows):
+            requests[name] = _build_request(client, rows, Columns("translation", "", target, source), options)
+    return process_in_turns(requests, needed=False)

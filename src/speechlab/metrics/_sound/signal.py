@@ -10,8 +10,7 @@ Source: A. de Cheveigné, H. Kawahara, YIN, a fundamental frequency estimator fo
 from __future__ import annotations
 
 import math
-import warnings
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -114,17 +113,18 @@ def _apply_k_weighting(column: NDArray[np.float32], sample_rate: int) -> NDArray
     # samples before and of zeros after removes the seams between chunks (below 1e-9).
     roll = min(sample_rate // 2, _FFT_SIZE // 4)
     chunk = _FFT_SIZE - 2 * roll
-    response = _compute_k_weighting_response(_FFT_SIZE, sample_rate)
+    size = min(_FFT_SIZE, 1 << (len(column) + roll).bit_length())
+    response = _compute_k_weighting_response(size, sample_rate)
     weighted = np.empty(len(column))
     for start in range(0, len(column), chunk):
         first = max(start - roll, 0)
         piece = column[first : start + chunk].astype(np.float64)
-        filtered = np.fft.irfft(np.fft.rfft(piece, _FFT_SIZE) * response, _FFT_SIZE)
+        filtered = np.fft.irfft(np.fft.rfft(piece, size) * response, size)
         weighted[start : start + chunk] = filtered[start - first : len(piece)]
     return weighted
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=16)
 def _compute_k_weighting_response(size: int, sample_rate: int) -> NDArray[np.complex128]:
     z = np.exp(-2j * np.pi * np.arange(size // 2 + 1) / size)
     shelf_k = math.tan(math.pi * 1681.974450955533 / sample_rate)
@@ -192,14 +192,33 @@ def has_repeated_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence
     features = _measure_band_levels(sound, sample_rate)
     features = features - features.mean(axis=1, keepdims=True)
     shortest, longest = round(_SHORTEST_REPEAT_S / _HOP_S), round(_LONGEST_REPEAT_S / _HOP_S)
-    for lag in range(shortest, min(longest, len(features) // 2) + 1):
-        for length in {lag, max(round(_PART * lag), shortest)}:
-            end, before = features[-length:], features[-lag - length : len(features) - lag]
-            end_shape, earlier_shape = end - end.mean(axis=0), before - before.mean(axis=0)
-            spread = math.sqrt(float(np.square(end_shape).mean() * np.square(earlier_shape).mean()))
-            if spread > _CONTRAST**2 and float((end_shape * earlier_shape).mean()) > _ALIKE * spread:
-                return True
-    return False
+    lags = np.arange(shortest, min(longest, len(features) // 2) + 1)
+    return bool(len(lags)) and bool(_are_ends_alike(features, lags, shortest).any())
+
+
+def _are_ends_alike(
+    features: NDArray[np.float64], lags: NDArray[np.int64], shortest: int
+) -> NDArray[np.bool_]:
+    """Return for each lag whether as many last frames, or most of them, are like those ``lag`` frames before."""
+    backward, most = np.ascontiguousarray(features[::-1]), int(lags[-1])
+    # Sums over the last k frames: of each band, of squares, and of products with the frames a lag before.
+    sums = np.concatenate([np.zeros((1, _BANDS)), backward.cumsum(axis=0)])
+    squares = np.concatenate([[0.0], np.square(backward).sum(axis=1).cumsum()])
+    # not ``@``: the threads of a linear algebra library take longer to start than this sum takes
+    products = np.einsum("kb,bl->kl", backward[:most], np.ascontiguousarray(backward[: 2 * most].T))
+    row, column = products.strides
+    diagonals = np.lib.stride_tricks.as_strided(
+        products[:, lags[0] :], (len(lags), most), (column, row + column), writeable=False
+    )
+    lengths = np.stack([lags, np.maximum(np.rint(_PART * lags).astype(np.int64), shortest)])
+    together = diagonals.cumsum(axis=1)[np.arange(len(lags)), lengths - 1]
+    end, before = sums[lengths], sums[lags + lengths] - sums[lags]
+    end_spread = squares[lengths] - np.square(end).sum(axis=-1) / lengths
+    spread_before = squares[lags + lengths] - squares[lags] - np.square(before).sum(axis=-1) / lengths
+    alike = (together - (end * before).sum(axis=-1) / lengths) / (lengths * _BANDS)
+    spread = np.sqrt(np.maximum(end_spread * spread_before, 0)) / (lengths * _BANDS)
+    is_alike: NDArray[np.bool_] = ((spread > _CONTRAST**2) & (alike > _ALIKE * spread)).any(axis=0)
+    return is_alike
 
 
 def _measure_band_levels(sound: NDArray[np.float32], sample_rate: int) -> NDArray[np.float64]:
@@ -240,12 +259,17 @@ def measure_f0(
         return np.full(0, np.nan)
     frames = np.lib.stride_tricks.sliding_window_view(samples, size)[::step][:count]
     power = np.empty(count)
-    pitch = np.full(count, np.nan)
     for start in range(0, count, _FRAMES_AT_ONCE):
-        batch = frames[start : start + _FRAMES_AT_ONCE].astype(np.float64)
-        power[start : start + len(batch)] = np.square(batch).mean(axis=1)
-        pitch[start : start + len(batch)] = _estimate_pitch(batch, window, longest, sample_rate, high_hz)
-    pitch[power <= power.max() * _QUIET] = np.nan
+        power[start : start + _FRAMES_AT_ONCE] = np.square(
+            frames[start : start + _FRAMES_AT_ONCE], dtype=np.float64
+        ).mean(axis=1)
+    pitch = np.full(count, np.nan)
+    loud = np.flatnonzero(power > power.max() * _QUIET)
+    for start in range(0, len(loud), _FRAMES_AT_ONCE):
+        chosen = loud[start : start + _FRAMES_AT_ONCE]
+        pitch[chosen] = _estimate_pitch(
+            frames[chosen].astype(np.float64), window, longest, sample_rate, high_hz
+        )
     return _mask_pitch_jumps(pitch)
 
 
@@ -264,10 +288,11 @@ def check_pitch_range(f0_range_hz: object, sample_rate: int) -> None:
 def _estimate_pitch(
     frames: NDArray[np.float64], window: int, longest: int, sample_rate: int, high_hz: float
 ) -> NDArray[np.float64]:
-    size = 1 << (frames.shape[1] + window - 1).bit_length()
+    # A frame is as long as the window and all lags, so that no product wraps around.
+    size = _find_fast_size(frames.shape[1])
     spectrum = np.fft.rfft(frames, size)
-    head = np.fft.rfft(frames[:, :window], size)
-    products = np.fft.irfft(spectrum * head.conj(), size)[:, :longest]
+    spectrum *= np.fft.rfft(frames[:, :window], size).conj()
+    products = np.fft.irfft(spectrum, size)[:, :longest]
     energy = np.concatenate([np.zeros((len(frames), 1)), np.square(frames).cumsum(axis=1)], axis=1)
     shifted = energy[:, window : window + longest] - energy[:, :longest]
     difference = np.maximum(shifted[:, :1] + shifted - 2 * products, 0)
@@ -292,13 +317,21 @@ def _estimate_pitch(
     return np.where(dips.any(axis=1), sample_rate / (lags + fine), np.nan)
 
 
+@cache
+def _find_fast_size(least: int) -> int:
+    """Return the smallest size of at least ``least`` whose transform is fast: 8 times factors of at most 5."""
+    sizes = [8 << i for i in range(40)]
+    sizes = [size * 3**j * 5**k for size in sizes for j in range(8) for k in range(6)]
+    return min(size for size in sizes if size >= least)
+
+
 def _mask_pitch_jumps(pitch: NDArray[np.float64]) -> NDArray[np.float64]:
     """Drop frames that differ from the frames around them: octave errors, and single frames."""
     padded = np.pad(pitch, 2, constant_values=np.nan)
     around = np.lib.stride_tricks.sliding_window_view(padded, 5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # windows without any voice
-        median = np.nanmedian(around, axis=1)
+    ordered, voiced = np.sort(around, axis=1), (~np.isnan(around)).sum(axis=1)  # NaN is last
+    rows = np.arange(len(pitch))
+    median = (ordered[rows, np.maximum(voiced - 1, 0) // 2] + ordered[rows, voiced // 2]) / 2
     ratio = pitch / median
-    plausible = (ratio < _OCTAVE) & (ratio > 1 / _OCTAVE) & ((~np.isnan(around)).sum(axis=1) >= 3)
+    plausible = (ratio < _OCTAVE) & (ratio > 1 / _OCTAVE) & (voiced >= 3)
     return np.where(plausible, pitch, np.nan)

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_missing, is_number, is_pandas_frame, is_whole_number, require_columns
+from speechlab._arguments import is_pandas_frame, is_missing, is_number, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE
 from speechlab.metrics._inputs import check_same_index
+from speechlab.metrics._statistics.student import compute_student_quantile
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,21 +235,7 @@ class Bootstrap:
 def _compute_tail_share(tail: float, blocks: int) -> float:
     """Return the share of draws outside the interval on each side, for a nominal share and a number of blocks."""
     freedom = blocks - 1
-    normal = NormalDist()
-    z = -normal.inv_cdf(tail)
-    # Student's quantile: exact for one and two degrees of freedom, else by Fisher and Cornish (1960).
-    if freedom == 1:
-        t = math.tan(math.pi * (0.5 - tail))
-    elif freedom == 2:
-        t = (1 - 2 * tail) * math.sqrt(2 / (4 * tail * (1 - tail)))
-    else:
-        t = (
-            z
-            + (z**3 + z) / (4 * freedom)
-            + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-            + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
-        )
-    return normal.cdf(-t * math.sqrt(blocks / freedom))
+    return NormalDist().cdf(-compute_student_quantile(2 * tail, freedom) * math.sqrt(blocks / freedom))
 
 
 def _check_block_names(groups: object, count: int) -> list[Any]:
