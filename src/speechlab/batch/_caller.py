@@ -27,11 +27,11 @@ from speechlab.client import (
     Client,
     VoiceCatalogue,
     adapt_for_client,
-    replace_store_if_replaying,
+    check_and_save_service,
     copy_with_group,
     identify_service_and_voices,
     list_operations_and_places,
-    check_and_save_service,
+    replace_store_if_replaying,
     start_work,
     wait_for_result,
 )

@@ -10,7 +10,7 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.speech_report import build_speech_report
-from speechlab.evaluate._cast import Cast, request_and_pair_voices, build_recordings_client
+from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_pair_voices
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report

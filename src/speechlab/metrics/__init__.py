@@ -36,8 +36,8 @@ from speechlab.metrics._statistics.significance import (
     format_difference,
     format_value,
     holm,
-    mark_significant,
     judge,
+    mark_significant,
 )
 from speechlab.metrics._statistics.student import compute_student_p, compute_student_quantile
 from speechlab.metrics._systems.attribution import Attribution, attribute

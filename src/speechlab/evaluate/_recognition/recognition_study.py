@@ -25,8 +25,8 @@ from speechlab.evaluate._recognition.conditions import (
 )
 from speechlab.evaluate._recognition.hallucinations import build_speechless_rows, collect_silence_transcripts
 from speechlab.evaluate._recognition.recognition_measures import (
-    add_stream_times,
     add_stream_calls,
+    add_stream_times,
     compute_further_measures,
 )
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
@@ -37,8 +37,8 @@ from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
     add_scores,
-    ensure_open_store,
     check_user_functions,
+    ensure_open_store,
 )
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
@@ -56,8 +56,8 @@ from speechlab.evaluate._speech.speed import (
     time_recognizers,
 )
 from speechlab.evaluate._study_arguments import (
-    check_margin_and_baseline,
     check_count,
+    check_margin_and_baseline,
     check_reserved_columns,
     describe_missing_language,
     find_language_codes,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab._arguments import is_pandas_frame, is_missing, is_number, is_whole_number, require_columns
+from speechlab._arguments import is_missing, is_number, is_pandas_frame, is_whole_number, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import COUNTS, RATE
 from speechlab.metrics._inputs import check_same_index
