@@ -81,6 +81,36 @@ def write_atomically(path: Path) -> Iterator[Path]:
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
+@contextmanager
+def write_together(folder: Path, last: str) -> Iterator[Path]:
+    """Write files to a folder, all or none: the block gets a draft of it, whose files are moved when all are there.
+
+    Args:
+        folder: The folder; it is created, and removed again if the block fails.
+        last: The name of the file that is moved last.
+    """
+    created = [place for place in (folder, *folder.parents) if not place.exists()]
+    draft = folder / f".{secrets.token_hex(4)}.part"
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        _move_files(draft, folder, last)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        for place in created:
+            with suppress(OSError):  # it has files
+                place.rmdir()
+
+
+def _move_files(source: Path, target: Path, last: str) -> None:
+    for item in sorted(source.iterdir(), key=lambda item: (item.name == last, item.name)):
+        place = target / item.name
+        if item.is_dir() and place.is_dir():
+            _move_files(item, place, last)
+        else:
+            item.replace(place)
+
+
 def open_regular_file(path: Path) -> BinaryIO:
     """Open a file to read it; one that is no regular file, which may wait or have no end, raises OSError."""
     if path.exists() and not path.is_file() and not path.is_dir():

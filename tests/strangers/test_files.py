@@ -16,7 +16,14 @@ import soundfile
 from speechlab import Store, datasets, segments
 from speechlab.audio import AudioClip, FileSegment
 from speechlab.batch._run.lease import adopt_results_of_lost_runs, parse_part
-from speechlab.errors import AudioError, AudioLimitError, SegmentFileError, SpeechLabError, StoreError
+from speechlab.errors import (
+    AudioDecodeError,
+    AudioError,
+    AudioLimitError,
+    SegmentFileError,
+    SpeechLabError,
+    StoreError,
+)
 from speechlab.metrics import classify_differences
 from speechlab.tables import read_stored_table
 from support.memory import grown_mib
@@ -55,16 +62,36 @@ def test_tables_of_parquet_have_a_limit(tmp_path, kind):
         assert grown() < 100
 
 
-def test_silence_does_not_fill_the_memory(tmp_path):
-    path = tmp_path / "silence.flac"
-    with soundfile.SoundFile(path, "w", 48_000, 8, "PCM_16") as file:
-        for _ in range(60):
-            file.write(np.zeros((480_000, 8), np.int16))
+@pytest.fixture(scope="module")
+def silence(tmp_path_factory):
+    """Minutes of silence: FLAC that says how long it is, FLAC that does not, and OGG of many streams."""
+    folder = tmp_path_factory.mktemp("silence")
+    for name, blocks, channels in (("known.flac", 60, 8), ("a.ogg", 3, 1)):
+        with soundfile.SoundFile(folder / name, "w", 48_000, channels) as file:
+            for _ in range(blocks):
+                file.write(np.zeros((480_000, channels), np.int16))
+    data = bytearray((folder / "known.flac").read_bytes())
+    data[21:26] = bytes([data[21] & 0xF0, 0, 0, 0, 0])  # of the number of frames in its header
+    (folder / "unknown.flac").write_bytes(data + bytes(70_000))  # more than a frame behind the last one
+    (folder / "chained.ogg").write_bytes((folder / "a.ogg").read_bytes() * 14)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["known.flac", "unknown.flac", "chained.ogg"])
+def test_silence_does_not_fill_the_memory(silence, name):
     for read in (AudioClip.from_file, lambda path: FileSegment(path, 1).samples):
         with grown_mib() as grown, pytest.raises(AudioError, match=r"too large") as caught:
-            read(path)
-        assert grown() < 100
+            read(silence / name)
+        assert grown() < 40
         assert isinstance(caught.value, AudioLimitError)
+
+
+def test_an_ogg_whose_time_goes_back_is_damaged(silence):
+    data = bytearray((silence / "a.ogg").read_bytes())
+    last = data.rindex(b"OggS")
+    data[last + 6 : last + 14] = (10).to_bytes(8, "little")
+    with pytest.raises(AudioDecodeError, match="time goes back"):
+        AudioClip.from_bytes(bytes(data))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes with names are of POSIX")

@@ -191,17 +191,20 @@ def test_a_record_has_no_arguments_of_one_place(saved, name):
         evaluate.Report.load(saved).rerun(None)
 
 
-def test_a_file_that_grows_too_large_leaves_no_half_page(tmp_path, saved, monkeypatch):
+@pytest.mark.parametrize("name", ["page.html", "a/new", "theirs"])
+def test_a_full_disk_leaves_the_whole_report_or_none(tmp_path, saved, monkeypatch, name):
     resource = pytest.importorskip("resource")
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a module half written would stay
+    earlier = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     report, before = evaluate.Report.load(saved), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
     try:
         with pytest.raises(StoreError, match=r"cannot write .*free space"):
-            report.save(tmp_path / "page.html")
+            report.save(tmp_path / name)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert not [*tmp_path.glob("*page.html*")]
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()} == earlier
+    assert (tmp_path / name).exists() == (name == "theirs")
 
 
 FORGERIES = [

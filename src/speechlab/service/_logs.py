@@ -17,8 +17,15 @@ _logger = logging.getLogger("speechlab.service")
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def log(event: str, *, level: str = "info", once_a_minute: bool = False, **fields: Any) -> None:
-    """Log an event; pass only fields that are safe to keep."""
+def log(event: str, *, level: str = "info", once_a_minute: bool | str = False, **fields: Any) -> None:
+    """Log an event; pass only fields that are safe to keep.
+
+    Args:
+        event: What happened.
+        level: Its level.
+        once_a_minute: Whether events of this text are logged once a minute; a text: those of this text too.
+        **fields: Facts of it.
+    """
     _logger.log(_LEVELS[level], event, extra={"fields": fields, "once_a_minute": once_a_minute})
 
 
@@ -30,12 +37,13 @@ class OnceAMinuteFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+        self._seen: dict[tuple[str, str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not getattr(record, "once_a_minute", not record.name.startswith("speechlab")):
+        group = getattr(record, "once_a_minute", not record.name.startswith("speechlab"))
+        if not group:
             return True
-        name = (record.name, str(record.msg).partition("\n")[0])
+        name = (record.name, str(record.msg).partition("\n")[0], str(group))
         since, held = self._seen.get(name, (float("-inf"), 0))
         now = time.monotonic()
         if now - since < 60.0:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.audio._codec.containers import Bytes, SoundPart
+    from speechlab.audio._codec.layout import SoundLayout
 else:
     np = import_lazily("numpy")
 
@@ -70,6 +71,7 @@ class DecodeLimits:
 
 
 _FREE_BYTES = 64 << 20
+_UNRESERVED_BYTES = 8 << 20
 
 
 def check_expansion(decoded_bytes: int, file_bytes: int, limits: DecodeLimits | None = None) -> None:
@@ -103,11 +105,44 @@ class _Blocks:
         self.frames = 0
         self._full_scale = full_scale
         self._blocks: list[NDArray[Any]] = []
+        self._reserved: Samples | None = None  # in place of the blocks, where the total is known
 
     def add(self, block: NDArray[Any]) -> None:
-        self.frames += len(block)
-        self.check(self.frames)
-        self._blocks.append(block)
+        end = self.frames + len(block)
+        self.check(end)
+        if self._reserved is None:
+            self._blocks.append(block)
+        else:
+            self._to_rows(self._reserved)[self.frames : end] = block
+        self.frames = end
+
+    def has_room(self, frames: int) -> bool:
+        """Return whether so many frames more need no new memory, or little."""
+        if self._reserved is not None:
+            return self.frames + frames <= len(self._reserved)
+        return (self.frames + frames) * self.channels * 4 <= _UNRESERVED_BYTES
+
+    def reserve(self, frames: int) -> None:
+        """Move the samples to memory for a number of frames, so that at the end they are not there twice."""
+        self.check(frames)
+        self._reserved = self._move_to(self._allocate(frames))
+
+    def _allocate(self, frames: int) -> Samples:
+        return np.empty((frames,) if self.channels == 1 else (frames, self.channels), dtype=np.float32)
+
+    def _to_rows(self, samples: Samples) -> Samples:
+        return samples.reshape(-1, self.channels)
+
+    def _move_to(self, samples: Samples) -> Samples:
+        """Return an array, filled with what was collected."""
+        if self._reserved is not None:
+            self._blocks, self._reserved = [self._to_rows(self._reserved)[: self.frames]], None
+        rows, end = self._to_rows(samples), self.frames
+        while self._blocks:  # from the last one on, so that the memory of each is free for the next ones
+            block = self._blocks.pop()
+            rows[end - len(block) : end] = block
+            end -= len(block)
+        return samples
 
     def check(self, frames: int) -> None:
         """Refuse a number of frames above the limits."""
@@ -118,13 +153,9 @@ class _Blocks:
 
     def join(self) -> Samples:
         """Return all blocks as one new array, which has no other owner, so that a clip need not copy it."""
-        shape = (self.frames,) if self.channels == 1 else (self.frames, self.channels)
-        samples = np.empty(shape, dtype=np.float32)
-        rows, end = samples.reshape(-1, self.channels), self.frames
-        while self._blocks:  # from the last one on, so that the memory of each is free for the next ones
-            block = self._blocks.pop()
-            rows[end - len(block) : end] = block
-            end -= len(block)
+        samples = self._reserved
+        if samples is None or len(samples) > self.frames:
+            samples = self._move_to(self._allocate(self.frames))
         if self._full_scale != 1:
             samples /= np.float32(self._full_scale)
         samples.flags.writeable = False
@@ -133,7 +164,7 @@ class _Blocks:
 
 def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, AudioFormat]:
     """Samples, their rate in Hz, and the detected format of the file; see :func:`speechlab.audio.decode`."""
-    source_format, parts = detect_sound_layout(data)
+    layout = source_format, parts = detect_sound_layout(data)
     is_plain = all(part.pcm for part in parts)
     blocks: _Blocks | None = None
     for part in parts:
@@ -145,6 +176,8 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
                 blocks = _Blocks(limits, *found, len(data), full_scale=32_768 if is_plain else 1)
                 blocks.check(sum(part.frames or 0 for part in parts))  # before it takes memory
             check_same_layout(part.start, found, (blocks.sample_rate, blocks.channels))
+            if not is_plain and not blocks.has_room(len(block)):
+                blocks.reserve(_find_total(layout, data, blocks, blocks.frames + len(block)))
             blocks.add(block)
     assert blocks is not None
     try:
@@ -152,6 +185,38 @@ def decode_samples(data: bytes, limits: DecodeLimits) -> tuple[Samples, int, Aud
     except AudioError as error:
         raise AudioDecodeError(f"the {source_format.upper()} file has no usable audio: {error}") from error
     return samples, blocks.sample_rate, source_format
+
+
+def _find_total(layout: SoundLayout, data: bytes, blocks: _Blocks, least: int) -> int:
+    """Return the number of all frames, as headers say, or counted where they say less than there are.
+
+    Raises:
+        AudioLimitError: They exceed the limits; so a file of unknown length does not take the memory up to them.
+    """
+    total = sum(_read_frame_count(part, data, layout.format) or 0 for part in layout.parts)
+    if total >= least:
+        with suppress(AudioLimitError):
+            blocks.check(total)
+            return total
+    total = 0
+    for part in layout.parts:
+        for _, block in read_part_blocks(part, data, layout.format):
+            total += len(block)
+            blocks.check(total)
+    return total
+
+
+def _read_frame_count(part: SoundPart, data: bytes, source_format: AudioFormat) -> int | None:
+    """Return the number of frames of a stream by its headers; it may be wrong."""
+    import soundfile
+
+    if part.frames is None and source_format is not AudioFormat.MP3:
+        with (
+            suppress(soundfile.LibsndfileError),
+            soundfile.SoundFile(BytesIO(part.read_for_decoder(data))) as file,
+        ):
+            return int(file.frames)
+    return part.frames
 
 
 def _read_plain_wav(part: SoundPart, data: bytes) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -186,7 +251,7 @@ def read_part_blocks(
 
 
 def read_file_blocks(file: soundfile.SoundFile, part: SoundPart) -> Iterator[tuple[int, NDArray[np.float32]]]:
-    """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part_blocks`."""
+    """Yield the rate and a block of a stream that libsndfile reads, as :func:`read_part`."""
     yield from _iter_and_check_frame_count(_read_blocks(file), part, file.format)
 
 

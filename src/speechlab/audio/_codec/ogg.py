@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import SoundPart, check_stream_count, find_format_at, skip_tags
+from speechlab.audio._codec.containers import SoundPart, check_stream_count, skip_tags, find_format_at
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
     starts = [position]
     is_in_sound = False
     following: dict[int, int] = {}  # number of the next page of each logical stream
+    times: dict[int, int] = {}  # and the place in time up to which it is heard
     at, size = position, len(data)
     while at < size:
         if at + _PAGE.size > size:
@@ -46,6 +47,7 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
                 starts.append(at)
                 check_stream_count(len(starts), at)
                 following.clear()
+                times.clear()
                 is_in_sound = False
         else:
             is_in_sound = True
@@ -61,6 +63,9 @@ def find_ogg_streams(data: Bytes, position: int) -> list[SoundPart]:
             following.pop(serial, None)
         else:
             following[serial] = (number + 1) & 0xFFFF_FFFF
+            if granule < times.get(serial, 0):  # decoders would end the sound here, as if it were complete
+                raise AudioDecodeError(f"the OGG file is damaged at byte {at:,}: its time goes back there")
+            times[serial] = granule
         at = end
     return [
         SoundPart(start, ((start, end),), is_file=len(starts) == 1 and start == 0)

@@ -17,7 +17,7 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from speechlab._arguments import build_argument_error, is_missing
-from speechlab._files import expand_user_path, write_atomically
+from speechlab._files import expand_user_path, write_atomically, write_together
 from speechlab._pandas import pd
 from speechlab._untrusted import find_path_inside, is_valid_name
 from speechlab.errors import InvalidRequestError, StoreError
@@ -28,8 +28,8 @@ from speechlab.evaluate._writing.recordings import (
     SOUNDS,
     UNSAFE,
     copy_recordings,
-    replace_with_copies,
     resolve_recording_paths,
+    replace_with_copies,
 )
 from speechlab.metrics import judge
 from speechlab.tables import check_parquet_unpacked_size, escape_frame_formulas
@@ -86,46 +86,16 @@ def write_folder(
     path: Path, report: Contents, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]
 ) -> None:
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies."""
+    left: list[str] = []
     try:
-        path.mkdir(parents=True, exist_ok=True)
         _check_table_names(report.tables, path)
-        earlier, written, left = _list_report_files(path), set(), list[str]()
-        if not (path / _RECORD).is_file():  # marks an incomplete folder as that of a report
-            with write_atomically(path / _RECORD) as draft:
-                draft.touch()
-        names_of_sounds = [name for name in SOUNDS if name in report.table.columns]
-        copies = {name: copy_recordings(report.table, path, name, left) for name in names_of_sounds}
-        frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
-        for name, frame in frames.items():
-            _write_table(
-                replace_with_copies(frame, report.table, copies, rows=name == _NAMES["table"]), path / name
-            )
-            written.add(f"{name}.parquet")
-        for name, (vectors, _) in figures.items():
-            (path / "figures").mkdir(exist_ok=True)
-            label = UNSAFE.sub("-", name.lower()).strip("-")
-            with write_atomically(path / "figures" / f"{label}.svg") as draft:
-                draft.write_bytes(vectors)
-            written.add(f"figures/{label}.svg")
-        with write_atomically(path / "report.html") as draft:
-            draft.write_text(html, encoding="utf-8")
-        names = {*written, "report.html", *(f"{name}.csv" for name in _CSV_TABLES)}
-        names |= {place for places in copies.values() for place in places.dropna()}
-        values = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
-        record = {
-            "format": _FORMAT,
-            "study": report.study,
-            "fields": {
-                name: value for name, value in values.items() if name not in {*_FRAMES, "tables", "record"}
-            },
-            "tables": list(report.tables),
-            "record": dict(report.record),
-            "files": sorted(written),
-            "sha256": {name: _hash_file(path / name) for name in sorted(names) if (path / name).is_file()},
-        }
-        with write_atomically(path / _RECORD) as draft:
-            draft.write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=to_json_value))
-        for stale in earlier - written:
+        earlier = _list_report_files(path)
+        with write_together(path, _RECORD) as draft:
+            written = _write_files(path, draft, report, html, figures, left)
+            if not (path / _RECORD).is_file():  # marks an incomplete folder as that of a report
+                (path / _RECORD).touch()
+        tables = {f"{_NAMES.get(name, name)}.parquet" for name in (*_FRAMES, *report.tables)}
+        for stale in (earlier | tables) - written:
             (path / stale).unlink(missing_ok=True)
     except OSError as error:
         raise build_write_error(path, error) from error
@@ -135,6 +105,55 @@ def write_folder(
             "is no recording (WAV, OGG, MP3 or FLAC) and was not copied",
             "are no recordings (WAV, OGG, MP3 or FLAC) and were not copied",
         )
+
+
+def _write_files(
+    path: Path,
+    draft: Path,
+    report: Contents,
+    html: str,
+    figures: Mapping[str, tuple[bytes, bytes]],
+    left: list[str],
+) -> set[str]:
+    """Write a report to the draft of its folder; return the names of its tables and figures."""
+    written = set()
+    names_of_sounds = [name for name in SOUNDS if name in report.table.columns]
+    copies = {name: copy_recordings(report.table, path, draft, name, left) for name in names_of_sounds}
+    frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
+    for name, frame in frames.items():
+        table = replace_with_copies(frame, report.table, copies, rows=name == _NAMES["table"])
+        if name in _CSV_TABLES or len(table):
+            write_parquet(table, draft / f"{name}.parquet")
+            written.add(f"{name}.parquet")
+        if name in _CSV_TABLES:
+            escape_frame_formulas(table).to_csv(draft / f"{name}.csv", index=False)
+    for name, (vectors, _) in figures.items():
+        (draft / "figures").mkdir(exist_ok=True)
+        label = UNSAFE.sub("-", name.lower()).strip("-")
+        (draft / "figures" / f"{label}.svg").write_bytes(vectors)
+        written.add(f"figures/{label}.svg")
+    (draft / "report.html").write_text(html, encoding="utf-8")
+    names = {*written, "report.html", *(f"{name}.csv" for name in _CSV_TABLES)}
+    names |= {place for places in copies.values() for place in places.dropna()}
+    values = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
+    record = {
+        "format": _FORMAT,
+        "study": report.study,
+        "fields": {
+            name: value for name, value in values.items() if name not in {*_FRAMES, "tables", "record"}
+        },
+        "tables": list(report.tables),
+        "record": dict(report.record),
+        "files": sorted(written),
+        "sha256": {name: _hash_file(_find_written(path, draft, name)) for name in sorted(names)},
+    }
+    (draft / _RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=to_json_value))
+    return written
+
+
+def _find_written(path: Path, draft: Path, name: str) -> Path:
+    """Return the file of a report that is written; recordings that were in its folder already are not in the draft."""
+    return draft / name if (draft / name).exists() else path / name
 
 
 def _check_table_names(tables: Mapping[str, object], folder: Path) -> None:
@@ -322,15 +341,3 @@ def _read_table(folder: Path, name: str, outside: list[str], *, empty: bool = Fa
     except FileNotFoundError as error:
         raise ValueError(f"{file.name} is missing") from error
     return resolve_recording_paths(frame, folder, outside)
-
-
-def _write_table(frame: pd.DataFrame, path: Path) -> None:
-    file = path.with_suffix(".parquet")
-    if path.name in _CSV_TABLES:
-        write_parquet(frame, file)
-        with write_atomically(path.with_suffix(".csv")) as draft:
-            escape_frame_formulas(frame).to_csv(draft, index=False)
-    elif len(frame):
-        write_parquet(frame, file)
-    else:
-        file.unlink(missing_ok=True)  # of an earlier report

@@ -24,8 +24,10 @@ UNSAFE = re.compile(r"[^\w.-]+")
 _MAX_NAME_BYTES = 120
 
 
-def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[str]) -> pd.Series[str]:
-    """Copy the recordings of a column to the folder; return their relative paths.
+def copy_recordings(
+    table: pd.DataFrame, folder: Path, draft: Path, column: str, left: list[str]
+) -> pd.Series[str]:
+    """Copy the recordings of a column to the draft of the folder; return their relative paths.
 
     Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
     rows, such as rows of several systems, is copied once. Files that are no recordings by their bytes are not copied,
@@ -47,7 +49,7 @@ def copy_recordings(table: pd.DataFrame, folder: Path, column: str, left: list[s
         cell = row[column]
         key = _to_recording_key(cell)
         if name is None and key not in copied:
-            copied[key] = _copy_recording(number, cell, row, home, names_taken, left)
+            copied[key] = _copy_recording(number, cell, row, draft / column, names_taken, left)
         names.append(name or copied[key])
     places = [name and f"{column}/{name}" for name in names]
     return pd.Series(places, index=table.index, dtype="object")

@@ -56,9 +56,15 @@ class Turn:
         if not isinstance(error, Exception) or isinstance(error, (Fault, ClientGone)):
             return
         # A client's mistake is not logged as an error.
-        level = "info" if isinstance(error, InvalidRequestError) else "error"
+        refused = isinstance(error, InvalidRequestError)
         operation, engine = self.meter.row.operation, self.lane.entry.name
-        log(f"{OPERATION_NAMES[operation]} failed", level=level, engine=engine, **build_error_fields(error))
+        log(
+            f"{OPERATION_NAMES[operation]} failed",
+            level="info" if refused else "error",
+            once_a_minute=refused,
+            engine=engine,
+            **build_error_fields(error),
+        )
         raise build_engine_fault(error, operation) from error
 
     async def run_task(self, task: Callable[[], T]) -> T:

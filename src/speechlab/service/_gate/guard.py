@@ -173,15 +173,18 @@ class Guard:
         self._service.counters.count_request(
             _mask_unknown_path(scope), _mask_unknown_method(scope), status, seconds
         )
+        path, key = _mask_unknown_path(scope), record.principal.key_id if record.principal else None
+        # Any number of requests can be sent that are refused: without a key, and with one beyond its limits.
+        refused = f"{status} {path} {key}" if 400 <= status < 499 else False
         log(
             "request",
             level="debug" if scope["path"] in _QUIET_PATHS else "info",
-            once_a_minute=record.principal is None,  # a stranger can send any number
+            once_a_minute=key is None or refused,
             request_id=record.id,
             method=_mask_unknown_method(scope),
-            path=_mask_unknown_path(scope),
+            path=path,
             status=status,
-            key=record.principal.key_id if record.principal else None,
+            key=key,
             seconds=round(seconds, 4),
             **more,
         )
