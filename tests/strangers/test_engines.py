@@ -1,7 +1,6 @@
 """Engines and texts as they come: whatever an engine raises ends its own request, and ordinary texts are read."""
 
 import asyncio
-import logging
 import math
 
 import numpy as np

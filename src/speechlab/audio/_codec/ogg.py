@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from speechlab.audio._codec.containers import SoundPart, check_stream_count, skip_tags, find_format_at
+from speechlab.audio._codec.containers import SoundPart, check_stream_count, find_format_at, skip_tags
 from speechlab.errors import AudioDecodeError
 
 if TYPE_CHECKING:

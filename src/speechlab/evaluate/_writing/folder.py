@@ -28,8 +28,8 @@ from speechlab.evaluate._writing.recordings import (
     SOUNDS,
     UNSAFE,
     copy_recordings,
-    resolve_recording_paths,
     replace_with_copies,
+    resolve_recording_paths,
 )
 from speechlab.metrics import judge
 from speechlab.tables import check_parquet_unpacked_size, escape_frame_formulas
@@ -152,7 +152,7 @@ def _write_files(
 
 
 def _find_written(path: Path, draft: Path, name: str) -> Path:
-    """Return the file of a report that is written; recordings that were in its folder already are not in the draft."""
+    """Return a file of a report that is written; recordings that were in its folder are not in the draft."""
     return draft / name if (draft / name).exists() else path / name
 
 
