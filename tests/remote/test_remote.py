@@ -183,6 +183,8 @@ def test_archives_of_strangers_have_limits(tmp_path):
     path = archive("zip", {"a.wav": bytes(64 << 20)}, tmp_path / "bomb.zip")
     with pytest.raises(InvalidRequestError, match="unpacks to more than 17 MB"):
         AudioClip.from_file(f"zip://a.wav::{path}")
+    with pytest.raises(InvalidRequestError, match="names a file in no archive; give both"):
+        AudioClip.from_file("zip://a.wav")
     (tmp_path / "no.zip").write_bytes(b"PK nothing")
     with pytest.raises(OSError, match="the archive cannot be read"):
         AudioClip.from_file(f"zip://a.wav::{tmp_path / 'no.zip'}")

@@ -18,8 +18,9 @@ from threading import Lock
 
 from speechlab._platform import register_after_fork
 
-# Bytes on disk above which the copies that were not used for a while go.
+# Bytes on disk, and copies, above which those go that were not used for a while.
 _MAX_BYTES = 1 << 30
+_MAX_COPIES = 20_000
 _IDLE_S = 60.0
 # Seconds in which a copy is used again without asking whether the original has changed.
 _FRESH_S = 5.0
@@ -47,20 +48,27 @@ class Copies:
         self._lock = Lock()
         self._turns: dict[str, Lock] = {}
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
+        self._size = 0  # of all copies, in bytes
         self._numbers = count(1)
         self._folder: Path | None = None
 
     def keep(
-        self, address: str, name: str, find_stamp: Callable[[], Hashable], fetch: Callable[[Path], None]
+        self,
+        address: str,
+        name: str,
+        find_stamp: Callable[[], Hashable],
+        fetch: Callable[[Path], None],
+        fresh_s: float | None = None,
     ) -> Path:
         """Return the copy of a file, which ``fetch`` writes; a stamp of None says that it may have changed."""
+        fresh_s = _FRESH_S if fresh_s is None else fresh_s
         with self._lock:
             turn = self._turns.setdefault(address, Lock())
         with turn:
             now = time.monotonic()
             known = self._copies.get(address)
             stamp: Hashable = None
-            if known is not None and now - known.checked > _FRESH_S:
+            if known is not None and now - known.checked >= fresh_s:
                 stamp = find_stamp()
                 if stamp is not None and stamp == known.stamp:
                     known.checked = now
@@ -93,17 +101,19 @@ class Copies:
         now = time.monotonic()
         with self._lock:
             if (old := self._copies.pop(address, None)) is not None:
+                self._size -= old.size
                 shutil.rmtree(old.path.parent, ignore_errors=True)
+            self._size += size
             copy = self._copies[address] = _Copy(path, size, stamp, now, now)
         return copy
 
     def _drop_idle(self) -> None:
-        """Remove the copies that were not used for the longest time, as far as there are too many bytes."""
-        total = sum(copy.size for copy in self._copies.values())
-        for address, copy in list(self._copies.items()):
-            if total <= _MAX_BYTES or time.monotonic() - copy.used < _IDLE_S:
+        """Remove the copies that were not used for the longest time, as far as there are too many."""
+        while self._size > _MAX_BYTES or len(self._copies) > _MAX_COPIES:
+            address, copy = next(iter(self._copies.items()))
+            if time.monotonic() - copy.used < _IDLE_S:
                 return
-            total -= copy.size
+            self._size -= copy.size
             del self._copies[address]
             self._turns.pop(address, None)
             shutil.rmtree(copy.path.parent, ignore_errors=True)

@@ -55,10 +55,14 @@ def locate_file(path: str | os.PathLike[str]) -> Path:
         return expand_user_path(path)
     address = str(hide_secrets(path))
     kind, member, target = split_chain(address)
+    if not kind and address.lower().startswith(("zip://", "tar://")):
+        raise InvalidRequestError(
+            f"{address:.200} names a file in no archive; give both, as in zip://a.wav::shard.zip"
+        )
     if kind:
         archive = locate_archive(target, kind)
         fetch: Callable[[Path], None] = partial(extract_file, archive, kind, member, address)
-        return COPIES.keep(address, find_file_name(address), partial(_stamp_local, archive), fetch)
+        return COPIES.keep(address, find_file_name(address), partial(_stamp_local, archive), fetch, 0.0)
     return COPIES.keep(
         address, find_file_name(address), partial(_stamp_remote, address), partial(_fetch, address)
     )
@@ -70,7 +74,7 @@ def locate_archive(target: str, kind: str) -> Path:
     if kind != "tar" or not is_packed(archive):
         return archive
     unpack = partial(unpack_tar, archive, target)
-    return COPIES.keep(f"tar::{target}", "unpacked.tar", partial(_stamp_local, archive), unpack)
+    return COPIES.keep(f"tar::{target}", "unpacked.tar", partial(_stamp_local, archive), unpack, 0.0)
 
 
 def list_archive(target: str, kind: str) -> list[str]:

@@ -95,6 +95,12 @@ def open_source(source: Table, column: str) -> TableSource:
         polars = source if _is_polars_frame(source) else None
         return TableSource(whole=frame, columns=_list_column_labels(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
+        if is_remote(source):
+            message = (
+                f"{hide_secrets(source)} is an address; give sl.datasets.read(…) of it, which knows where the "
+                "files lie that it names"
+            )
+            raise InvalidRequestError(message, parameter="source")
         path = expand_user_path(source)
         check_table_path(path)
         return TableSource(path=path, columns=read_column_names(path))
