@@ -546,7 +546,7 @@ def of_translation_study(systems: int, n: int, repeats: int) -> Callable[[int], 
                     )
                 yield {
                     "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
-                    "answer": "better than" in report.answer and report.answer.startswith("Take"),
+                    "answer": report.answer.startswith("Take"),
                 }
 
     return run
@@ -598,6 +598,20 @@ def of_listening(
                 or "told apart" in report.answer
                 or " hear a" in report.answer.replace("not shown to hear", ""),
             }
+
+    return run
+
+
+def of_accusations(method: str, share: float) -> Callable[[int], Iterator[Found]]:
+    """Tests of listeners who all prefer one system, or hear it, and press buttons that are drawn by chance."""
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            scores = np.where(random.random((12, 20)) < share, 1.0, 0.0 if method == "abx" else -1.0)
+            table = answers(method, scores).assign(position=random.integers(1, 3, scores.size))
+            told = evaluate.listening(table, draws=100).answer
+            yield {"accused": "same button" in told or "same rating" in told or "turned" in told}
 
     return run
 
@@ -706,6 +720,9 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "listening test, MOS of 4 systems, 8 listeners, 12 items": of_listening("mos", 8, 12, 4),
     "listening test, A/B, 12 listeners, 20 items": of_listening("ab", 12, 20),
     "listening test, ABX, 12 listeners, 20 items": of_listening("abx", 12, 20),
+    "listeners of A/B who choose one system in 92% of 20 items": of_accusations("ab", 0.92),
+    "listeners of A/B who choose either system": of_accusations("ab", 0.5),
+    "listeners of ABX who are right in 95% of 20 items": of_accusations("abx", 0.95),
 }
 TABLES = {
     "studies": ("study of ", "conditions, ", "best and worst ", "changes of ", "listening test, "),

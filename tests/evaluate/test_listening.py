@@ -373,14 +373,18 @@ def test_preference_counts_no_preference_as_half():
 
 @pytest.mark.parametrize(("method", "most"), [("ab", 1), ("mos", 4)])
 def test_intervals_of_differences_stay_within_what_is_possible(method, most):
-    """Two listeners: Student's t has one degree of freedom, and an interval of many times the scale."""
+    """Of three listeners; two have none, since Student's t has one degree of freedom."""
     other = ("two",) if method == "ab" else ()
-    scores = {(n, item, "one", *other): [5, 1, 4][(n + item) % 3] for n in range(2) for item in range(3)}
-    scores |= {} if other else {(n, item, "two"): [1, 2][n] for n in range(2) for item in range(3)}
+    scores = {(n, item, "one", *other): [5, 1, 3][n] for n in range(3) for item in range(3)}
+    scores |= {} if other else {(n, item, "two"): [1, 5, 3][n] for n in range(3) for item in range(3)}
     if other:
-        scores = {names: [1, -1, 1][value % 3] for names, value in scores.items()}
-    pair = evaluate.listening(rows_of(scores, method), draws=200).differences.iloc[0]
-    assert (pair["low"], pair["high"]) == (-most, most)
+        scores = {names: value - 3 > 0 or -1 for names, value in scores.items()}
+    for listeners, ends in ((3, (-most, most)), (2, (math.nan, math.nan))):
+        kept = {names: score for names, score in scores.items() if names[0] < listeners}
+        report = evaluate.listening(rows_of(kept, method), draws=200)
+        pair = report.differences.iloc[0]
+        assert (pair["low"], pair["high"]) == pytest.approx(ends, nan_ok=True)
+        assert report.summary["low"].isna().all() == (listeners == 2)
 
 
 # -- chance

@@ -60,7 +60,17 @@ VOICES = SPEECH | {
 }
 TRANSLATION = frozenset(
     {
-        *("system", "translation", "chrf", "length_ratio", "copied", "loop", "terms_expected", "terms_found"),
+        *(
+            "system",
+            "translation",
+            "chrf",
+            "length_ratio",
+            "empty",
+            "copied",
+            "loop",
+            "terms_expected",
+            "terms_found",
+        ),
         *("back_translation", "back_chrf", "back_error", "prompt_tokens", "completion_tokens"),
         *("model", "key", "status", "error", "error_type", "http_status", "attempts"),
         *("processing_s", "latency_s", "first_byte_s"),

@@ -36,6 +36,13 @@ def estimate_paired_ratio(now: NDArray[np.float64], earlier: NDArray[np.float64]
     return {"difference": math.exp(mean), **bounds, "p": compute_student_p(t, count - 1)}
 
 
+def compute_sign_p(more: int, fewer: int) -> float:
+    """Return the exact two-sided p-value of a sign test: also that of McNemar (1947), of pairs that differ."""
+    count = more + fewer
+    tail = sum(math.comb(count, number) for number in range(min(more, fewer) + 1))
+    return float(min(1.0, 2 * tail / 2**count))
+
+
 # The quantiles of a summary, by their names.
 QUANTILES = {50: 0.50, 95: 0.95, 99: 0.99}
 _TAIL = 0.025

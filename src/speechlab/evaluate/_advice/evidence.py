@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import comb
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._statistics import compute_sign_p
 from speechlab.metrics import BETTER, WORSE, rank
 
 if TYPE_CHECKING:
@@ -72,9 +72,10 @@ class AnswerEvidence:
     blocks: tuple[int, str] = (0, "")
     about: str = ""
 
-    def get_share_failed(self, name: str) -> float:
-        """Return the share of the rows with a reference on which a system failed."""
-        return self.failed.get(name, 0) / max(self.counts.get(name, 0), 1)
+    def qualify_verdicts(self, differences: pd.DataFrame) -> pd.DataFrame:
+        """Return differences of these systems without verdicts that failures or few speakers would overturn."""
+        shares = {name: self.failed.get(name, 0) / max(count, 1) for name, count in self.counts.items()}
+        return replace_uncertain_verdicts(differences, self.lacking, shares, self.about)
 
 
 def mark_failures(scores: pd.DataFrame, text: str) -> pd.Series[bool]:
@@ -128,18 +129,18 @@ def build_answer_evidence(
     )
 
 
-def replace_uncertain_verdicts(differences: pd.DataFrame, evidence: AnswerEvidence) -> pd.DataFrame:
+def replace_uncertain_verdicts(
+    differences: pd.DataFrame, lacking: Sequence[str], shares_failed: Mapping[str, float], about: str = ""
+) -> pd.DataFrame:
     """Return differences without verdicts that failures or few speakers would overturn."""
     verdicts = []
     for row in differences.to_dict("records"):
         verdict = str(row["verdict"])
         if verdict in {WORSE, BETTER}:
             better, other = (row["a"], row["b"]) if verdict == WORSE else (row["b"], row["a"])
-            if better in evidence.lacking and evidence.get_share_failed(better) > evidence.get_share_failed(
-                other
-            ):
+            if better in lacking and shares_failed.get(better, 0) > shares_failed.get(other, 0):
                 verdict = LACKING
-            elif evidence.about:
+            elif about:
                 verdict = FEW_SPEAKERS
         verdicts.append(verdict)
     return differences.assign(verdict=pd.array(verdicts, dtype="string"))
@@ -175,10 +176,7 @@ def list_systems_failing_more(rows: pd.DataFrame, system: str, item: str) -> tup
 
 def _compute_failure_p_value(one: pd.Series[float], other: pd.Series[float]) -> float:
     """Return the p-value of the exact test of McNemar (1947), two-sided."""
-    more, fewer = int((one > other).sum()), int((one < other).sum())
-    count = more + fewer
-    tail = sum(comb(count, number) for number in range(min(more, fewer) + 1))
-    return float(min(1.0, 2 * tail / 2**count))
+    return compute_sign_p(int((one > other).sum()), int((one < other).sum()))
 
 
 def _score_failures_as_wrong(rows: pd.DataFrame, item: str) -> pd.DataFrame:

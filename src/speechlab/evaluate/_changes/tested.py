@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from math import comb, isnan
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
@@ -12,7 +12,7 @@ from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, merge_labels_by_keys
 from speechlab.evaluate._speech.ranking import READINGS, has_error_counts
-from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._statistics import MIN_PAIRS, compute_sign_p
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, build_study_differences
 from speechlab.metrics import (
     BETTER,
@@ -227,8 +227,6 @@ def _compare_failures(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     if not (now | before).any():
         return []
     broken, mended = int((now & ~before).sum()), int((before & ~now).sum())
-    count = broken + mended
-    tail = sum(comb(count, k) for k in range(min(broken, mended) + 1)) / 2**count
     return [
         {
             "group": _FAILURES_MEASURE,
@@ -238,7 +236,7 @@ def _compare_failures(pairs: pd.DataFrame) -> list[dict[str, Any]]:
             "value_a": float(before.mean()),
             "value_b": float(now.mean()),
             "difference": float(now.mean() - before.mean()),
-            "p": min(1.0, 2 * tail),
+            "p": compute_sign_p(broken, mended),
             "test": "exact test of McNemar",
             "only_now": 0,
             "only_earlier": 0,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import get_package_version
-from speechlab.display import format_count, join_with_and
+from speechlab.display import format_count
+from speechlab.evaluate._listening.listening_answer import build_listening_conclusion
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
     compare_systems,
@@ -16,7 +17,6 @@ from speechlab.evaluate._listening.summary import (
     summarize_listeners,
     summarize_systems,
 )
-from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
@@ -24,11 +24,10 @@ from speechlab.evaluate._writing.columns import (
     build_interval_column,
     build_number_column,
     build_p_value_column,
-    build_text_column,
-    capitalize_sentence,
     format_p_value,
+    build_text_column,
 )
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
+from speechlab.evaluate._writing.contents import Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods
 from speechlab.listening import METHODS, estimate_pair_scale
 from speechlab.metrics import ALIKE, BETTER
@@ -58,15 +57,8 @@ def build_listening_report(
     agreement = compute_agreement(answers, method)
     simulated = "session" in table and table["session"].astype(str).str.startswith(SIMULATED).any()
     who = "simulated listener" if simulated else "listener"
-    conclusion = _build_conclusion(method, summary, differences, who, smallest)
-    if len(differences) and (unusual := _find_unusual_listeners(listeners)):
-        clauses = [f"{_format_listener_names(names)} {what}" for what, names in unusual.items()]
-        remark = f" {'; '.join(clauses)}."
-        typical = answers[~answers["listener"].isin([name for names in unusual.values() for name in names])]
-        without = compare_systems(typical, method, smallest) if len(typical) else differences[:0]
-        if len(without):
-            remark += f" Without them: {_build_conclusion(method, summary, without, who, smallest).text}"
-        conclusion = Conclusion(conclusion.text, f"{conclusion.certainty}{remark}".strip())
+    facts = (answers, method, summary, differences, who, smallest)
+    conclusion = build_listening_conclusion(table, listeners, *facts)
     shown_columns = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
     shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
     agreements = listeners.set_index("listener")["agreement"].dropna()
@@ -209,107 +201,3 @@ def _format_additions_needed(row: Mapping[Any, Any]) -> str:
     further = {"listener": listeners, "item": items}
     options = [format_count(round(value), name) for name, value in further.items() if value < math.inf]
     return " or ".join(options) or "more listeners and more items"
-
-
-# Share of the commonest answer from which a listener is named, with enough answers.
-_MONOTONOUS_SHARE = 0.9
-_MIN_ANSWERS = 8
-
-
-def _build_conclusion(
-    method: str, summary: pd.DataFrame, pairs: pd.DataFrame, noun: str, smallest: float
-) -> Conclusion:
-    """Return which system the listeners (``noun``) prefer to the next one, or hear, and how sure that is."""
-    if not len(pairs):
-        return Conclusion("One system has nothing to be compared with.", "Give two or more.")
-    if method == "abx":
-        return _build_abx_conclusion(pairs, noun, smallest)
-    best, second, *further = (str(name) for name in summary[summary["role"] == "test"]["system"])
-    rows = pairs.to_dict("records")
-    of_both = [row for row in rows if {row["a"], row["b"]} == {best, second}]
-    if not of_both:  # pairs that no question had together
-        return Conclusion(
-            f"{best} and {second} were not compared with each other.", "Their means are in the table."
-        )
-    pair = of_both[0]
-    who = format_count(int(pair["listeners"]), noun, in_words=True)
-    sign = 1 if pair["b"] == best else -1
-    ends = sorted((sign * pair["low"], sign * pair["high"]))
-    gap, low, high = (_format_difference(method, value) for value in (sign * pair["difference"], *ends))
-    points = "of preferences" if method == "ab" else "points"
-    margin = f"{gap} {points}" if math.isnan(ends[0]) else f"{gap} {points}, {low} to {high}"
-    if pair["verdict"] != ALIKE:
-        comparisons = pairs[(pairs["a"] == best) | (pairs["b"] == best)]
-        open_count = int((comparisons["verdict"] == ALIKE).sum())
-        more = f" Against {open_count} of the others it is not shown to be better." if open_count else ""
-        return Conclusion(
-            f"{best} is preferred to {second} by {who} ({margin}).", f"That is beyond chance.{more}"
-        )
-    verdict = f"{capitalize_sentence(who)} cannot tell {best} from {second}."
-    if min(pair["listeners"], pair["items"]) < MIN_PAIRS:
-        return Conclusion(
-            verdict, f"No difference, however clear, shows with fewer than {MIN_PAIRS} listeners or items."
-        )
-    sought = _format_difference(method, smallest) if method == "ab" else f"a difference of {smallest:g}"
-    needed = _describe_listeners_needed(pair, f"{sought} {points}")
-    certainty = f"{best} is ahead ({margin}), which may be chance.{needed}"
-    behind = [name for name in further if _is_beaten_by_leaders(name, (best, second), rows)]
-    return Conclusion(
-        verdict, f"Both are preferred to {join_with_and(behind)}. {certainty}" if behind else certainty
-    )
-
-
-def _format_difference(method: str, difference: float) -> str:
-    """How much better a system is: in points, in A/B by its part of the preferences."""
-    return f"{0.5 + difference / 2:.0%}" if method == "ab" else f"{difference:.{METHODS[method].digits}f}"
-
-
-def _is_beaten_by_leaders(name: str, leaders: tuple[str, str], rows: list[dict[Hashable, Any]]) -> bool:
-    """Return whether each of two systems is significantly better than a third one."""
-    verdicts = [row["verdict"] for row in rows for first in leaders if {row["a"], row["b"]} == {name, first}]
-    return len(verdicts) == len(leaders) and ALIKE not in verdicts
-
-
-def _build_abx_conclusion(pairs: pd.DataFrame, noun: str, smallest: float) -> Conclusion:
-    rows = sorted(pairs.to_dict("records"), key=lambda row: float(row["p_holm"]))
-    first = rows[0]
-    names = f"{first['a']} and {first['b']}"
-    right = f"{0.5 + first['difference']:.0%} right, guesses are 50%"
-    who = format_count(int(first["listeners"]), noun, in_words=True)
-    if first["verdict"] != ALIKE:
-        told_apart = sum(row["verdict"] != ALIKE for row in rows)
-        more = f" Of {len(rows)} pairs, {told_apart} are told apart." if len(rows) > 1 else ""
-        hear = "hears" if first["listeners"] == 1 else "hear"
-        return Conclusion(
-            f"{capitalize_sentence(who)} {hear} a difference between {names} ({right}).", more.strip()
-        )
-    are = "is" if first["listeners"] == 1 else "are"
-    return Conclusion(
-        f"{capitalize_sentence(who)} {are} not shown to hear a difference between {names}.",
-        f"The answers were {right}.{_describe_listeners_needed(first, f'{0.5 + smallest:.0%} right')}",
-    )
-
-
-def _describe_listeners_needed(row: Mapping[Hashable, Any], difference: str) -> str:
-    """Return how many more listeners it takes for a difference that matters to show."""
-    more = row["more_listeners"]
-    if math.isnan(more) or math.isinf(more) or more <= 0:
-        return ""
-    listeners = format_count(round(more), "more listener")
-    return f" About {listeners} {'is' if round(more) == 1 else 'are'} needed for {difference} to show."
-
-
-def _find_unusual_listeners(listeners: pd.DataFrame) -> dict[str, list[str]]:
-    """Listeners who gave nearly always the same answer, or turned the scale around, by what they did."""
-    enough = listeners[(listeners["excluded"] == "") & (listeners["answers"] >= _MIN_ANSWERS)]
-    straight, turned = enough["same_answer"] >= _MONOTONOUS_SHARE, enough["agreement"] <= -0.5
-    reasons = {
-        "gave nearly always the same answer": enough.loc[straight, "listener"].tolist(),
-        "answered as if the scale were turned": enough.loc[turned & ~straight, "listener"].tolist(),
-    }
-    return {what: names for what, names in reasons.items() if names}
-
-
-def _format_listener_names(listeners: list[str]) -> str:
-    more = f" and {len(listeners) - 3} more" if len(listeners) > 3 else ""
-    return ", ".join(map(str, listeners[:3])) + more

@@ -21,12 +21,17 @@ from speechlab.evaluate._listening.statistics import (
     estimate_two_way_mean,
     krippendorff_alpha,
 )
+from speechlab.evaluate._listening.unusual import compute_same_share
 from speechlab.listening import HIDDEN_REFERENCE_LEAST, METHODS, to_answers_by_system
 from speechlab.metrics import BETTER, POINTS, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# Reason of an exclusion that leaves the first answers of a listener.
+LATER_SESSION = "a later session of the same listener"
+# Listeners or items below which there is no interval.
+_MIN_FOR_INTERVAL = 3
 # What the session of a simulated listener begins with; the model of the answers follows.
 SIMULATED = "simulated: "
 _SUMMARY_COLUMNS = (
@@ -69,6 +74,8 @@ def summarize_systems(table: pd.DataFrame, method: str, draws: int, seed: int) -
         )
         low, high = bootstrap_two_way(values, listeners, items, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()
+        if min(counts[1:]) < _MIN_FOR_INTERVAL:
+            low = high = math.nan
         facts = (system, group["role"].iloc[0], METHODS[method].measure, values.mean(), low, high)
         rows.append((*facts, float(np.median(values)), *counts))
     table = pd.DataFrame(rows, columns=list(_SUMMARY_COLUMNS))
@@ -118,11 +125,12 @@ def _run_pair_test(
     codes = _encode_names(answers["listener"]), _encode_names(answers["item"])
     estimate = estimate_two_way_mean(mean - guessed, shares, *codes)
     largest = METHODS[method].largest
+    known = min(estimate.listeners, estimate.items) >= _MIN_FOR_INTERVAL
     facts = {
         "n": count,
         "difference": estimate.mean,
-        "low": float(np.maximum(estimate.low, -largest)),
-        "high": float(np.minimum(estimate.high, largest)),
+        "low": float(np.maximum(estimate.low, -largest)) if known else math.nan,
+        "high": float(np.minimum(estimate.high, largest)) if known else math.nan,
         "listeners": estimate.listeners,
         "items": estimate.items,
     }
@@ -163,7 +171,6 @@ def summarize_listeners(table: pd.DataFrame) -> pd.DataFrame:
         varies = len(pairs) >= 3 and pairs.std(0).min() >= 1e-12
         attention = own_answers["attention"].dropna().astype(bool)
         questions = own_answers[own_answers["role"] != "check"]
-        shares = questions["score"].value_counts(normalize=True)
         rows.append(
             {
                 "listener": listener,
@@ -174,7 +181,7 @@ def summarize_listeners(table: pd.DataFrame) -> pd.DataFrame:
                 "checks_failed": int((~attention).sum()),
                 "mean": questions["score"].mean(),
                 "agreement": float(np.corrcoef(pairs.T)[0, 1]) if varies else math.nan,
-                "same_answer": shares.max() if len(questions) else math.nan,
+                "same_answer": compute_same_share(questions, str(own_answers["method"].iloc[0])),
                 "minutes": own_answers.drop_duplicates("trial")["time_s"].sum() / 60,
             }
         )
@@ -236,7 +243,7 @@ def _exclude_later_sessions(table: pd.DataFrame, sentences: list[str]) -> None:
     first = table.groupby("listener")["session"].transform("min")
     later = table["session"] != first
     if later.any():
-        _set_exclusion_reason(table, later, "a later session of the same listener")
+        _set_exclusion_reason(table, later, LATER_SESSION)
         who = _format_listener_names(table.loc[later, "listener"])
         sentences.append(
             f"later sessions of listeners who had answered before are excluded: {who}; if they are other "

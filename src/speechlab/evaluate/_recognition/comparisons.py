@@ -15,9 +15,8 @@ from speechlab.evaluate._advice.choice import FAR, LEVEL, MARGIN, recommend_syst
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import (
     AnswerEvidence,
-    build_answer_evidence,
     list_mostly_failing_systems,
-    replace_uncertain_verdicts,
+    build_answer_evidence,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -78,7 +77,7 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
             where = str(facts.get(_CONDITION, ""))
             weighed = _build_condition_evidence(by_condition[name], ranking, text, block, about)
             evidence[str(code), where] = weighed
-            pairs.append(replace_uncertain_verdicts(build_study_differences(ranking.pairs, **facts), weighed))
+            pairs.append(weighed.qualify_verdicts(build_study_differences(ranking.pairs, **facts)))
             label = ", ".join(map(str, facts.values()))
             words = f"{label}: {ranking.sentence}{_describe_ranking_limits(ranking)}{only}"
             names = tuple(ranking.systems["system"].tolist())

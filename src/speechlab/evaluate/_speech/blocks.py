@@ -48,7 +48,7 @@ def group_rows_into_blocks(
     keys.append(
         speakers
         + "\n"
-        + _to_text_column(frame[text]).map(_fold_case_and_spaces, na_action="ignore").astype("string")
+        + _to_text_column(frame[text]).map(fold_case_and_spaces, na_action="ignore").astype("string")
     )
     alone = labels = merge_labels_by_keys(labels, keys)
     notes, about, used = [], "", None
@@ -86,7 +86,7 @@ def _to_text_column(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
 
 
-def _fold_case_and_spaces(text: object) -> str:
+def fold_case_and_spaces(text: object) -> str:
     """Return a text without differences of capitals and spaces."""
     return " ".join(str(text).split()).casefold()
 

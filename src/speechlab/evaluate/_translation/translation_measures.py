@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NO_REFERENCE = "speechlab: no reference"
 _TERMS = ("terms_expected", "terms_found")
 # Counts of the summary, and the columns of rows that they count.
-_FLAGS = {"copies": "copied", "loops": "loop"}
+_FLAGS = {"empties": "empty", "copies": "copied", "loops": "loop"}
 
 
 class Columns(NamedTuple):
@@ -45,7 +45,7 @@ def to_glossary(glossary: object) -> dict[str, Any]:
 
 def measure_translations(rows: pd.DataFrame, columns: Columns, glossary: Mapping[str, Any]) -> pd.DataFrame:
     """Return rows with scores, length ratios, flags for copies and loops, and counts of kept terms."""
-    types = {"chrf": "float64", "length_ratio": "float64", "copied": "boolean", "loop": "boolean"}
+    types = {"chrf": "float64", "length_ratio": "float64"} | dict.fromkeys(_FLAGS.values(), "boolean")
     types |= dict.fromkeys(_TERMS, "Int64") if glossary else {}
     measures = [_measure_row(row, columns, glossary) for row in rows.to_dict("records")]
     table = pd.DataFrame(measures, columns=list(types), index=rows.index, dtype=object).astype(types)
@@ -63,6 +63,7 @@ def _measure_row(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str
     measures: dict[str, Any] = {
         "chrf": _compute_chrf(expected, translated, row[columns.target_lang]),
         "length_ratio": len(translated.strip()) / len(source.strip()) if source.strip() else None,
+        "empty": bool(source.strip()) and not translated.strip(),
         "copied": normalize(source) == normalize(translated) and any(map(str.isalpha, source)),
         "loop": loops(translated, reference) and not loops(source),
     }
@@ -115,17 +116,17 @@ def summarize_translations(table: pd.DataFrame, columns: Columns, speed: pd.Data
     for values, group in table.groupby(keys, observed=True, sort=False):
         texts = group[group["translation"].notna()]
         *system, source, target = map(str, values)
-        score, signature = _score_corpus(texts.dropna(subset=["chrf"]), reference, "translation", target)
+        score, signature = score_corpus(texts.dropna(subset=["chrf"]), reference, "translation", target)
         figures: dict[str, Any] = {"utterances": len(texts), "texts": len(group), "chrf": score}
         if on_common:
             shared = on_common.get((*system, source, target), (None, None))
             figures |= dict(zip(("common_chrf", "common_utterances"), shared, strict=True))
         if "back_chrf" in texts.columns:
             returned = texts.dropna(subset=["back_chrf"])
-            figures["back_chrf"], back_signature = _score_corpus(returned, text, "back_translation", source)
+            figures["back_chrf"], back_signature = score_corpus(returned, text, "back_translation", source)
             signature = signature or back_signature
         figures["length_ratio"] = texts["length_ratio"].median()
-        figures |= {name: int(texts[flag].sum()) for name, flag in _FLAGS.items()}
+        figures |= {name: int(texts[flag].sum()) for name, flag in _FLAGS.items() if flag in texts}
         if set(_TERMS) <= set(texts.columns):
             expected, matched = (int(texts[name].sum()) for name in _TERMS)
             share = matched / expected if expected else None
@@ -164,7 +165,7 @@ def _score_common_texts(table: pd.DataFrame, columns: Columns) -> dict[tuple[str
             continue
         shared_rows = group[group["_place"].isin(shared.index[shared])]
         for name, texts in shared_rows.groupby("system", sort=False):
-            chrf, _ = _score_corpus(texts, expected, output, str(target if reference else source))
+            chrf, _ = score_corpus(texts, expected, output, str(target if reference else source))
             scores[str(name), str(source), str(target)] = chrf, len(texts)
     return scores
 
@@ -199,7 +200,7 @@ def _compute_chrf(reference: object, output: object, language: object) -> float 
     return score_translations([reference], [output], language=str(language), metrics=["chrf"]).chrf
 
 
-def _score_corpus(
+def score_corpus(
     texts: pd.DataFrame, reference: str, output: str, language: str
 ) -> tuple[float | None, str | None]:
     """Return the score of all texts together and its signature; None without a text."""

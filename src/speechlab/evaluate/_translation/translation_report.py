@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
+from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
-from speechlab.evaluate._statistics import MIN_PAIRS
-from speechlab.evaluate._translation.translation_measures import Columns
+from speechlab.evaluate._translation.translation_choice import build_systems_conclusion
+from speechlab.evaluate._translation.translation_differences import build_difference_findings, compare_systems
+from speechlab.evaluate._translation.translation_measures import Columns, score_corpus
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
-    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_text_column,
-    capitalize_sentence,
+    build_count_of_total_column,
     format_language,
+    build_text_column,
 )
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import (
-    BACK,
-    CHRF,
     build_differences_view,
-    build_study_differences,
-    describe_difference,
 )
 from speechlab.evaluate._writing.methods import describe_methods
-from speechlab.metrics import BETTER, WORSE, compare_translations, format_value, judge
+from speechlab.evaluate._writing.sentences import capitalize_unless_name, join_fitting_clauses, quote_name
 
+# Share of empty translations from which on the first sentence has them.
+_EMPTY_SHARE = 0.1
 _NAMES = Columns("text", "reference", "source_lang", "target_lang")
 
 
@@ -62,9 +60,9 @@ def build_translation_report(
     drawings = [] if score is None else [Drawing("Scores", "translation_scores", ("scores",), options)]
     views = [_build_scores_view(summary, columns, score)]
     if len(differences):
-        note = "Each system against the first, on the texts that all of them translated, by paired randomization."
-        views.append(build_differences_view(differences, "Differences from the first system", note))
-        drawings.append(Drawing("Differences from the first system", "differences", ("differences",)))
+        note = "Each pair on the texts that both translated, by paired randomization."
+        views.append(build_differences_view(differences, "Differences of systems", note))
+        drawings.append(Drawing("Differences of systems", "differences", ("differences",)))
     views += [_build_terms_view(terms_table)] if len(terms_table) else []
     if len(calls):
         by = [*(["system"] if (calls["system"] != "").any() else []), "source_lang", "target_lang"]
@@ -85,7 +83,7 @@ def build_translation_report(
         title,
         table,
         summary,
-        build_translation_conclusion(summary, differences, table, columns),
+        build_translation_conclusion(summary, differences, table, columns, record or {}),
         "translation",
         findings=build_difference_findings(differences),
         notes=tuple(notes),
@@ -123,6 +121,7 @@ def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | Non
             if str(name).startswith(SCORE_PREFIX)
         ),
         build_number_column("length", "length_ratio"),
+        build_count_column("empty", "empties", optional=True),
         build_count_column("copies", "copies", optional=True),
         build_count_column("loops", "loops", optional=True),
         build_rate_column("terms kept", "terms_kept", optional=True),
@@ -181,195 +180,76 @@ def _format_direction(
 
 
 def build_translation_conclusion(
-    summary: pd.DataFrame, differences: pd.DataFrame, table: pd.DataFrame, columns: Columns
+    summary: pd.DataFrame,
+    differences: pd.DataFrame,
+    table: pd.DataFrame,
+    columns: Columns,
+    record: Mapping[str, Any],
 ) -> Conclusion:
     """Return which system to take for each direction; for one system, how close its translations are."""
-    untranslated = int(table["translation"].isna().sum())
-    untranslated_words = (
-        f" {untranslated:,} of {format_count(len(table), 'text')} "
-        f"{'has' if untranslated == 1 else 'have'} no translation."
-        if untranslated
-        else ""
-    )
-    if len(differences):
-        answer = _build_choice_conclusion(differences)
-    elif len(summary):
-        answer = _build_scores_conclusion(summary, columns)
-    else:
-        answer = Conclusion("Nothing was translated.")
-    return Conclusion(answer.text, f"{answer.certainty}{untranslated_words}".strip())
+    if "system" in table.columns and table["system"].nunique() > 1 and len(differences):
+        settings = record.get("settings", {})
+        claims = settings.get("margin", MARGIN), settings.get("baseline", "")
+        return build_systems_conclusion(differences, table, columns, *claims)
+    if not len(summary):
+        return Conclusion("Nothing was translated.")
+    return _build_scores_conclusion(summary, table, columns)
 
 
-def _build_choice_conclusion(differences: pd.DataFrame) -> Conclusion:
-    leads, certainties = [], []
-    directions = differences.groupby("language", sort=False)
-    for direction, rows in directions:
-        for_direction = f" for {direction}" if directions.ngroups > 1 else ""
-        baseline = str(rows["a"].iloc[0])
-        verdicts = rows.groupby("b", sort=False)["verdict"].agg(set)
-        names = [name for name, each in verdicts.items() if BETTER in each and WORSE not in each]
-        better = {str(name): rows[rows["b"] == name] for name in names}
-        if better:
-            best = max(better, key=lambda name: float(better[name]["difference"].max()))
-            leads.append(f"take {best}{for_direction}")
-            subject = best if directions.ngroups > 1 else "it"
-            certainties.append(
-                _describe_advantage(subject, baseline, better[best]) + _describe_runner_up(best, better)
-            )
-            continue
-        leads.append(f"keep {baseline}{for_direction}")
-        count = int(rows["n"].max())
-        texts = format_count(count, "text")
-        scope = f" on {texts}"
-        if count < MIN_PAIRS:
-            scope = f"; {texts} {'is' if count == 1 else 'are'} too few to show any"
-        worse = [str(name) for name, each in verdicts.items() if WORSE in each]
-        harm = f", and {join_with_and(worse)} {'is' if len(worse) == 1 else 'are'} worse" if worse else ""
-        certainties.append(f"nothing is shown to be better than {baseline}{scope}{harm}")
-    lead = join_with_and(leads)
-    certainty = "; ".join(certainties)
-    return Conclusion(f"{capitalize_sentence(lead)}.", f"{capitalize_sentence(certainty)}.")
-
-
-def _describe_runner_up(best: str, good: Mapping[str, pd.DataFrame]) -> str:
-    """Return the runner-up of the systems that are better than the first."""
-    runners_up = {name: rows for name, rows in good.items() if name != best}
-    if not runners_up:
-        return ""
-    name = max(runners_up, key=lambda system: float(runners_up[system]["difference"].max()))
-    row = runners_up[name].sort_values("difference").to_dict("records")[-1]
-    score = format_value(row["value_b"], row["unit"])
-    return f", and so is {name} ({score}); these two were not tested against each other"
-
-
-def _describe_advantage(system: str, baseline: str, rows: pd.DataFrame) -> str:
-    better = rows[rows["verdict"] == BETTER].to_dict("records")
-    clauses = [
-        f"{row['measure']} ({format_value(row['value_b'], row['unit'])} against "
-        f"{format_value(row['value_a'], row['unit'])}, {format_count(int(row['n']), 'text')})"
-        for row in better
-    ]
-    elsewhere = "" if (rows["verdict"] == BETTER).all() else ", and no loss is shown elsewhere"
-    return f"{system} is better than {baseline} in {join_with_and(clauses)}{elsewhere}"
-
-
-def _build_scores_conclusion(summary: pd.DataFrame, columns: Columns) -> Conclusion:
+def _build_scores_conclusion(summary: pd.DataFrame, table: pd.DataFrame, columns: Columns) -> Conclusion:
+    """Return how close the translations are, with a line for each direction or system."""
     column, what = ("chrf", "chrF") if columns.reference else ("back_chrf", "when translated back chrF")
-    clauses, counts = [], []
-    for row in summary.to_dict("records"):
-        system = f"{row['system']}: " if row.get("system") else ""
-        source, target = (
-            format_language(str(row.get(name))) for name in (columns.source_lang, columns.target_lang)
-        )
-        subject = f"{system}translations from {source} to {target}"
-        counts.append(int(row.get("utterances", 0)))
-        if not is_missing(row.get(column)):
-            clauses.append(f"{subject} reach {what} {row[column]:.1f} of 100")
-    if not clauses:
-        texts = format_count(sum(counts), "text")
+    rows = summary.to_dict("records")
+    scored = [row for row in rows if not is_missing(row.get(column))]
+    if not scored:
+        texts = format_count(sum(int(row.get("utterances", 0)) for row in rows), "text")
+        why = "Give references, or have them translated back."
+        return Conclusion(f"{texts} were translated, and nothing was scored.", why)
+    scores = list(dict.fromkeys(f"{score:.1f}" for score in sorted(row[column] for row in scored)))
+    span = scores[0] if len(scores) == 1 else f"{scores[0]} to {scores[-1]}"
+    labels = [_name_line(row, columns) for row in rows]
+    if len(rows) > 1:
+        lines = [
+            ["" if is_missing(row.get(column)) else f"{what} {row[column]:.1f}", *_list_counts(row)]
+            for row in rows
+        ]
+        words = [f"{label}: {join_fitting_clauses(line)}." for label, line in zip(labels, lines, strict=True)]
+        return Conclusion(f"Translations reach {what} {span} of 100.", "\n".join(words))
+    (row,), counts = rows, _list_counts(rows[0])
+    if columns.reference and row["empties"] > _EMPTY_SHARE * row["utterances"]:
+        others = table[table["chrf"].notna() & ~table["empty"].fillna(value=False).astype(bool)]
+        score, _ = score_corpus(others, columns.reference, "translation", str(row[columns.target_lang]))
+        rest = "" if score is None else f"the others reach chrF {score:.1f} of 100, all together {span}"
+        lead = f"{row['empties']} of {format_count(int(row['texts']), 'translation')} came back empty."
         return Conclusion(
-            f"{texts} were translated, and nothing was scored.",
-            "Give references, or have them translated back.",
+            lead,
+            f"{capitalize_unless_name(join_fitting_clauses([rest, *(one for one in counts[1:] if 'empty' not in one)]))}.",
         )
-    flags = {name: int(summary[name].sum()) for name in ("copies", "loops") if name in summary}
-    oddities = [f"{count_of} {name}" for name, count_of in flags.items() if count_of]
-    among = f", among them {join_with_and(oddities)}" if oddities else ""
     return Conclusion(
-        capitalize_sentence(f"{'; '.join(clauses)}."),
-        f"{format_count(sum(counts), 'text')}{among}; 100 is the same text.",
+        f"Translations from {labels[0]} reach {what} {span} of 100.",
+        f"{join_fitting_clauses(counts)}; 100 is the same text.",
     )
 
 
-KEPT_TERMS = "terms kept"
-WITH, WITHOUT = "texts with terms", "texts without terms"
+def _name_line(row: Mapping[Any, Any], columns: Columns) -> str:
+    """Return the direction of a line of the summary, after its system if there are several."""
+    source, target = (
+        format_language(str(row.get(name))) for name in (columns.source_lang, columns.target_lang)
+    )
+    return (
+        f"{quote_name(row['system'])}, {source} to {target}" if row.get("system") else f"{source} to {target}"
+    )
 
 
-def compare_systems(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
-    """Compare each system with the first one, on the texts that all of them translated.
-
-    Returns:
-        A row for each further system, direction (``language``), set of texts (``condition``: those with and without
-        terms of the glossary, if there is one) and measure (chrF; chrF of the back-translation, without references;
-        terms kept, a fraction, the mean of the texts), as from :func:`speechlab.metrics.judge`. Without rows for one
-        system.
-    """
-    if "system" not in table.columns:
-        return judge([])
-    comparisons: list[dict[str, Any]] = []
-    measure, output = (CHRF, "translation") if columns.reference else (BACK, "back_translation")
-    placed = table.assign(_place=table.groupby("system", sort=False).cumcount())
-    for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
-        systems = {str(name): rows.set_index("_place") for name, rows in group.groupby("system", sort=False)}
-        shared = _find_common_positions(systems, ["translation"])
-        scored = (
-            _find_common_positions(systems, [output, columns.reference or columns.text])
-            if output in group
-            else shared[:0]
+def _list_counts(row: Mapping[Any, Any]) -> list[str]:
+    """Return how many texts were translated, and how many failed, were empty, copied or loops."""
+    count, total = int(row.get("utterances", 0)), int(row.get("texts", 0))
+    clauses = [format_count(count, "text")]
+    if total > count:
+        clauses.append(
+            f"{total - count} of {total} failed and {'is' if total - count == 1 else 'are'} left out"
         )
-        sets = {"": shared}
-        tests = []
-        if "terms_expected" in table.columns:
-            has_terms = next(iter(systems.values())).loc[shared, "terms_expected"] > 0
-            sets = {WITH: shared[has_terms], WITHOUT: shared[~has_terms]}
-            tests = [(WITH, KEPT_TERMS, sets[WITH])]
-        tests += [(texts, measure, places.intersection(scored)) for texts, places in sets.items()]
-        comparisons += [
-            {**row, "language": f"{source} → {target}", "condition": texts}
-            for texts, measured, places in tests
-            for row in _compare_systems_with_first(systems, places, measured, columns)
-        ]
-    return build_study_differences(judge(comparisons, more=BETTER))
-
-
-def build_difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
-    """Return a finding for each system and direction."""
-    findings = []
-    for (system, baseline, direction), rows in differences.groupby(["b", "a", "language"], sort=False):
-        clauses = [
-            f"{row['condition']}{', ' if row['condition'] else ''}{describe_difference(row)}: {row['verdict']}"
-            for row in rows.to_dict("records")
-        ]
-        words = f"{system} instead of {baseline}, {direction}: {'; '.join(clauses)}."
-        code = str(direction).rpartition(" ")[2]
-        findings.append(Finding(words, code, systems=(str(system), str(baseline)), shown="method"))
-    return tuple(findings)
-
-
-def _find_common_positions(systems: Mapping[str, pd.DataFrame], names: Sequence[str]) -> pd.Index[int]:
-    """Positions of the texts for which all systems have a result."""
-    answered = [rows.index[rows[list(names)].notna().all(axis=1)] for rows in systems.values()]
-    return reduce(lambda places, others: places.intersection(others), answered).sort_values()
-
-
-def _compare_systems_with_first(
-    systems: Mapping[str, pd.DataFrame], places: pd.Index[int], measure: str, columns: Columns
-) -> list[dict[Any, Any]]:
-    """Return the tests of each system against the first one, on the texts at some positions."""
-    if not len(places) or len(systems) < 2:
-        return []
-    shared = {name: rows.loc[places] for name, rows in systems.items()}
-    first = next(iter(shared.values()))
-    sources = [str(cell) for cell in first[columns.text]]  # translations that exist may be of no text
-    # A repeated text counts as one text: its translations are swapped together.
-    groups = None if len(set(sources)) == len(sources) else sources
-    column = "back_translation" if measure == BACK else "translation"
-    references = first[columns.reference].tolist() if measure == CHRF else sources
-    texts = {name: rows[column].tolist() for name, rows in shared.items()}
-    scorers = {}
-    if measure == KEPT_TERMS:
-        cells = [columns.text, "translation", "terms_found", "terms_expected"]
-        shares = {
-            (source, translated): matched / expected
-            for rows in shared.values()
-            for source, translated, matched, expected in rows[cells].itertuples(index=False, name=None)
-        }
-        scorers = {
-            KEPT_TERMS: lambda said, translated, _: [
-                shares[pair] for pair in zip(said, translated, strict=True)
-            ]
-        }
-    comparison = compare_translations(
-        references, texts, sources=sources, groups=groups, metrics=["chrf"], scorers=scorers
-    )
-    rows = comparison[comparison["measure"] == (KEPT_TERMS if scorers else "chrf")]
-    return rows.assign(measure=measure, **({"unit": "term"} if scorers else {})).to_dict("records")
+    if row.get("empties"):
+        clauses.append(f"{row['empties']} of {total} came back empty")
+    oddities = [f"{row[name]} {name}" for name in ("copies", "loops") if row.get(name)]
+    return clauses + ([f"among them {join_with_and(oddities)}"] if oddities else [])

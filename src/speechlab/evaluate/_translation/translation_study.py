@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
@@ -19,7 +20,11 @@ from speechlab.evaluate._speech.speed import (
     time_or_explain,
     time_translations,
 )
-from speechlab.evaluate._study_arguments import check_reserved_columns, resolve_columns
+from speechlab.evaluate._study_arguments import (
+    check_margin_and_baseline,
+    check_reserved_columns,
+    resolve_columns,
+)
 from speechlab.evaluate._systems import (
     build_output_status,
     combine_services_and_settings,
@@ -74,6 +79,8 @@ def translation(
     glossary: Mapping[str, str | Sequence[str]] | Sequence[str] = (),
     back: bool = False,
     scorers: Mapping[str, Scorer] | None = None,
+    margin: float = MARGIN,
+    baseline: str | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
@@ -89,11 +96,11 @@ def translation(
     With references, translations are scored by chrF. Without, ``back=True`` translates them back and compares the
     result with the source. Content that comes back was not lost, but the translation may still be wrong or clumsy;
     content that does not come back may have been lost on the way back. Length ratios and copies are always reported,
-    and with a glossary the terms that were kept. Several services or settings are compared with the first, text by
-    text. If a service cannot be asked, its rows fail, the notes give the reason, and the other services continue.
+    and with a glossary the terms that were kept. Several services or settings are compared in pairs, text by text. If
+    a service cannot be asked, its rows fail, the notes give the reason, and the other services continue.
 
     Args:
-        lab: The client; or several by name, the one to compare with first, as in ``{"ours": lab, "theirs": other}``.
+        lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``.
             None scores the translations of ``hypotheses`` alone.
         frame: One row for each text, with the columns named below.
         hypotheses: Columns with translations that exist, by the names of their systems, as in ``{"old":
@@ -103,7 +110,7 @@ def translation(
             no references.
         source_lang: Column of the languages of the texts, or a code for all of them.
         target_lang: Column of the languages of the translations, or a code for all of them.
-        settings: Parameters of ``Client.translate`` by the name of the setting, the one to compare with first, as in
+        settings: Parameters of ``Client.translate`` by the name of the setting, as in
             ``{"plain": {}, "keywords": {"keywords": ["API"]}, "context": {"context": "A manual."}}``; each service
             translates with each of them.
         glossary: Terms that must be kept: a list of terms that stay unchanged, or for each source term its accepted
@@ -113,6 +120,9 @@ def translation(
             COMET. ``{"comet": f}`` gives the column ``score_comet``, and its mean in the summary. Without references,
             the third list is empty texts. Answers are kept in the store by the name and the texts: give a changed
             function another name.
+        margin: Difference of chrF, in points, within which systems are level: the answer says so if the 95% interval
+            is inside.
+        baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
         speed: Number of texts of each direction and system for the time to the first word of a stream, warmed up, one
             call at a time; 0 measures none.
         speed_concurrency: As for :func:`round_trip`.
@@ -143,6 +153,7 @@ def translation(
     clock = build_timing_plan(speed, speed_concurrency, "texts, or 0 for none", progress)
     systems = combine_services_and_settings(lab, settings, options, _SETTINGS, existing, back=back)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
+    claims = check_margin_and_baseline(margin, baseline, [*systems, *existing])
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     by_system, unreachable = _request_translations(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
@@ -175,7 +186,7 @@ def translation(
     for name, why in lost.items():
         notes.append(f"Translations{f' of {name}' if name else ''} were not translated back: {why}")
     notes += untimed
-    recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms}
+    recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms, **claims}
     warn_failures(table, "The report's table has them, with status 'error'")
     return Report.of(
         build_translation_report(

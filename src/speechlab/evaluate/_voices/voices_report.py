@@ -14,9 +14,8 @@ from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import (
     AnswerEvidence,
-    build_answer_evidence,
     list_mostly_failing_systems,
-    replace_uncertain_verdicts,
+    build_answer_evidence,
 )
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
@@ -28,19 +27,19 @@ from speechlab.evaluate._speech.summary import (
     build_name_columns,
     build_rate_interval_column,
     choose_start_time_column,
-    summarize_speech,
     to_rate_rows,
+    summarize_speech,
 )
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
-    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_text_column,
+    build_count_of_total_column,
     format_language,
+    build_text_column,
 )
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import build_study_differences
@@ -217,9 +216,7 @@ def build_voices_report(
     settings = (facts.get("record") or {}).get("settings", {})
     choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
     pairs = [
-        replace_uncertain_verdicts(
-            build_study_differences(ranking.pairs, language=code), order.evidence[code]
-        )
+        order.evidence[code].qualify_verdicts(build_study_differences(ranking.pairs, language=code))
         for code, ranking in order.rankings.items()
     ]
     attribution = order.attribution

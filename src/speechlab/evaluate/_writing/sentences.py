@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from speechlab.display import join_with_and
@@ -29,7 +30,9 @@ def join_names(names: Sequence[object], last: str = "and", most: int = _MAX_NAME
 
 def capitalize_unless_name(words: str, names: Sequence[object] = ()) -> str:
     """Return words as the beginning of a sentence; a name that they begin with stays as it is."""
-    if any(words.startswith((str(name), quote_name(name))) for name in names):
+    if any(
+        re.match(rf"(?:{re.escape(str(name))}|{re.escape(quote_name(name))})(?!\w)", words) for name in names
+    ):
         return words
     return f"{words[:1].upper()}{words[1:]}"
 
