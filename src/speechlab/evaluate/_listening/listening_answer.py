@@ -194,7 +194,8 @@ def _conclude_abx(test: _Test) -> tuple[str, str]:
     names = join_names([first["a"], first["b"]])
     count = int(first["listeners"])
     who = format_count(count, test.noun)
-    right = f"{0.5 + first['difference']:.0%} right where guesses are 50% ({describe_p_value(first['p_holm'])}, {who})"
+    chance = describe_p_value(first["p_holm"])
+    right = f"{0.5 + first['difference']:.0%} right where guesses are 50% ({chance}, {who})"
     answers = select_pair(test.answers, "abx", first["a"], first["b"])
     hearers = find_single_hearers(answers)
     alone = f"{len(hearers)} of {count} {_agree('hear', len(hearers))} it for sure" if hearers else ""

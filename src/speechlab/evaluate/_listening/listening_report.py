@@ -24,8 +24,8 @@ from speechlab.evaluate._writing.columns import (
     build_interval_column,
     build_number_column,
     build_p_value_column,
-    format_p_value,
     build_text_column,
+    format_p_value,
 )
 from speechlab.evaluate._writing.contents import Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods

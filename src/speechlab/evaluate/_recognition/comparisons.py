@@ -15,8 +15,8 @@ from speechlab.evaluate._advice.choice import FAR, LEVEL, MARGIN, recommend_syst
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import (
     AnswerEvidence,
-    list_mostly_failing_systems,
     build_answer_evidence,
+    list_mostly_failing_systems,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.blocks import BLOCK

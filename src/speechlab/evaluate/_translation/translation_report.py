@@ -20,11 +20,11 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_count_of_total_column,
-    format_language,
     build_text_column,
+    format_language,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import (
@@ -221,10 +221,8 @@ def _build_scores_conclusion(summary: pd.DataFrame, table: pd.DataFrame, columns
         score, _ = score_corpus(others, columns.reference, "translation", str(row[columns.target_lang]))
         rest = "" if score is None else f"the others reach chrF {score:.1f} of 100, all together {span}"
         lead = f"{row['empties']} of {format_count(int(row['texts']), 'translation')} came back empty."
-        return Conclusion(
-            lead,
-            f"{capitalize_unless_name(join_fitting_clauses([rest, *(one for one in counts[1:] if 'empty' not in one)]))}.",
-        )
+        line = join_fitting_clauses([rest, *(count for count in counts[1:] if "empty" not in count)])
+        return Conclusion(lead, f"{capitalize_unless_name(line)}.")
     return Conclusion(
         f"Translations from {labels[0]} reach {what} {span} of 100.",
         f"{join_fitting_clauses(counts)}; 100 is the same text.",

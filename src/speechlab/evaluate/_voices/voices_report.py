@@ -14,8 +14,8 @@ from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import (
     AnswerEvidence,
-    list_mostly_failing_systems,
     build_answer_evidence,
+    list_mostly_failing_systems,
 )
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
@@ -27,19 +27,19 @@ from speechlab.evaluate._speech.summary import (
     build_name_columns,
     build_rate_interval_column,
     choose_start_time_column,
-    to_rate_rows,
     summarize_speech,
+    to_rate_rows,
 )
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_count_of_total_column,
     build_number_column,
     build_rate_column,
-    build_count_of_total_column,
-    format_language,
     build_text_column,
+    format_language,
 )
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import build_study_differences
