@@ -240,6 +240,28 @@ def test_an_empty_reply_is_an_empty_transcript():
         assert datasets.transcript_of(empty)["text"] == ""
 
 
+def test_results_that_are_not_googles():
+    def item(content, start, **more):
+        return {"start_time": start, "end_time": start + 1, "alternatives": [{"content": content}], **more}
+
+    words = [item("Hello", 0, type="word"), item(".", 1, type="punctuation", attaches_to="previous")]
+    reply = datasets.transcript_of({"results": [*words, item("you", 1, type="word")]})
+    assert reply["text"] == "Hello. you"
+    assert [word["word"] for word in reply["words"]] == ["Hello", "you"]
+    with pytest.raises(InvalidRequestError, match="a part of it has no field 'transcript'"):
+        datasets.transcript_of({"results": [{"alternatives": [{"said": "hello"}]}]})
+    interim = [{"alternatives": [{"transcript": "he"}], "final": False}]
+    with pytest.raises(InvalidRequestError, match="all of its results are interim ones"):
+        datasets.transcript_of({"results": interim})
+    final = [{"alternatives": [{"transcript": "hello"}], "final": True}]
+    assert datasets.transcript_of({"results": [*final, *interim]}) == {"text": "hello"}
+    laughs = [
+        {"text": "hi", "start": 0, "end": 1, "type": "word"},
+        {"text": "(laughs)", "type": "audio_event"},
+    ]
+    assert len(datasets.transcript_of({"text": "hi", "words": laughs})["words"]) == 1
+
+
 def test_whisper_cpp():
     spans = ((" Good morning.", 0, 900), (" Ada.\n", 1_000, 1_500))
     reply = {

@@ -26,8 +26,8 @@ _DURATION_FIELDS = (
     ("Offset", "Duration", 10_000_000),
 )
 _FORMS_ALLOWED = (
-    "Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure, Google, AWS or a pipeline of "
-    "transformers"
+    "Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure, Google, AWS, Speechmatics or a "
+    "pipeline of transformers"
 )
 _EMPTY_VALUES: tuple[object, ...] = (None, "", [])
 # Mean length of words in seconds beyond which their times are in another unit.
@@ -41,7 +41,7 @@ def transcript_of(reply: Mapping[str, Any], *, unit: str | None = None) -> dict[
 
     Args:
         reply: The JSON of Whisper (also whisper.cpp), OpenAI, Deepgram, ElevenLabs, AssemblyAI, Azure (fast, batch
-            and short audio), Google (v1 and v2), AWS, or a pipeline of transformers, in the documented form.
+            and short audio), Google (v1 and v2), AWS, Speechmatics, or a pipeline of transformers, as documented.
         unit: Unit of its times, ``"s"`` or ``"ms"``; None for the one that its form has.
 
     Returns:
@@ -207,6 +207,7 @@ def _parse_whisper(reply: Mapping[str, Any]) -> dict[str, Any]:
     timed_words = [
         _build_word(item, _get_first_present_field(item, "word", "text"), 1_000 if in_ms else 1)
         for item in words
+        if _get_first_present_field(item, "type") != "audio_event"  # ElevenLabs': no words of its text
     ]
     return {
         "text": join_pieces(item["text"] for item in segments) if text is None else text.strip(),
@@ -260,7 +261,16 @@ def _parse_aws(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
     results = [item for item in reply.get("results") or () if item.get("alternatives")]
-    best = [item["alternatives"][0] for item in results]
+    final = [item for item in results if item.get("final", item.get("isFinal")) is not False]
+    if results and not final:
+        raise ValueError("all of its results are interim ones")
+    best = [item["alternatives"][0] for item in final]
+    if any("content" in alternative for alternative in best):
+        return _parse_speechmatics(reply, final)
+    if best and not any(
+        not alternative or {"transcript", "words"} & alternative.keys() for alternative in best
+    ):
+        raise KeyError("transcript")
     texts = [str(alternative.get("transcript") or "") for alternative in best]
     # With speakers, the last result repeats all words, and often the text.
     if len(texts) > 1 and _join_and_remove_spaces(texts[:-1]) == _join_and_remove_spaces(texts[-1:]):
@@ -270,6 +280,17 @@ def _parse_google(reply: Mapping[str, Any]) -> dict[str, Any]:
         "language": _find_first_filled_field(results, "languageCode", "language_code"),
         "confidence": best[0].get("confidence") if len(best) == 1 else None,
         "words": [_build_word(item, item["word"]) for item in _collect_words(best)],
+    }
+
+
+def _parse_speechmatics(reply: Mapping[str, Any], items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    between = str((reply.get("metadata") or {}).get("language_pack_info", {}).get("word_delimiter", " "))
+    parts = [{**item, **item["alternatives"][0]} for item in items]
+    return {
+        "text": "".join(
+            f"{'' if part.get('attaches_to') == 'previous' else between}{part['content']}" for part in parts
+        ).strip(),
+        "words": [_build_word(part, part["content"]) for part in parts if part.get("type") != "punctuation"],
     }
 
 
