@@ -33,7 +33,7 @@ def _display_preview() -> Any:
 
 
 _hooks.call_once_pandas_loaded(lambda: import_module("speechlab._accessor"))
-_hooks.register_notebook_display(_display_preview)
+_hooks.set_batch_watcher_display(_display_preview)
 
 
 def __getattr__(name: str) -> Any:

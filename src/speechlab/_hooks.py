@@ -25,7 +25,7 @@ def call_pandas_hooks_if_loaded() -> None:
         _waiting_for_pandas.pop()()
 
 
-def register_notebook_display(make: Callable[[], Any]) -> None:
+def set_batch_watcher_display(make: Callable[[], Any]) -> None:
     """Register the function that makes and shows the watcher of a batch in a notebook, in place of an earlier one."""
     _displays[:] = [make]
 

@@ -38,7 +38,7 @@ from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
 from speechlab.batch._table.timed import to_segments
 from speechlab.batch._timing import Arrivals as Arrivals
 from speechlab.batch._timing import TimedCall as TimedCall
-from speechlab.batch._timing import time_call, time_in_turns
+from speechlab.batch._timing import time_call_with_retries, time_in_turns
 from speechlab.batch._verify import Verification
 
 __all__ = [

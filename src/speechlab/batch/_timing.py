@@ -82,7 +82,7 @@ class TimedCall(Generic[T]):
         return columns
 
 
-def time_call(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:
+def time_call_with_retries(call: Callable[[Arrivals], T], *, patience_s: float = _PATIENCE_S) -> TimedCall[T]:
     """Make one call and time it; where the service says "later", wait, and make it again with a new clock."""
     refusals, waited_s = 0, 0.0
     while True:

@@ -26,7 +26,7 @@ from speechlab.remote import (
     is_remote,
     join_address,
     list_archive,
-    list_folder,
+    list_file_names,
     locate_file,
     may_name,
     read_archive,
@@ -53,7 +53,7 @@ def find_remote_manifest(path: str | os.PathLike[str]) -> tuple[str, pd.DataFram
         return None
     if PurePosixPath(name.lower().removesuffix(".gz")).suffix in MANIFEST_ENDINGS:
         return address, None
-    files = list_folder(address)
+    files = list_file_names(address)
     manifest = choose_manifest(files)
     if manifest is None:
         found = f"; it has {', '.join(files[:_SHOWN])}" if files else ""

@@ -26,7 +26,7 @@ from speechlab.evaluate._changes.tested import (
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import READINGS, select_ranking_errors
+from speechlab.evaluate._speech.ranking import READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
 from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, build_text_column
@@ -318,7 +318,7 @@ def _generate_value_tables(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
     if "translation" in rows.columns:
         scores = {"measure": MEAN_CHRF, "unit": POINTS, "value": rows.get("chrf"), "length": 1.0}
     else:
-        counts = select_ranking_errors(rows, (READINGS,))
+        counts = choose_ranking_counts_by_row(rows, (READINGS,))
         unit = rows["unit"].astype(object).mask(counts["ranked_by"] == READINGS.rate, "reading")
         amounts = {"value": counts["errors"], "length": counts["reference_length"]}
         scores = {"measure": "error rate", "unit": unit, **amounts}

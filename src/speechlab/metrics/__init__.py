@@ -33,11 +33,11 @@ from speechlab.metrics._statistics.significance import (
     RATIO,
     UNPAIRED,
     WORSE,
+    build_significance_mask,
     format_difference,
     format_value,
     holm,
     judge,
-    mark_significant,
 )
 from speechlab.metrics._statistics.student import compute_student_p, compute_student_quantile
 from speechlab.metrics._systems.attribution import Attribution, attribute

@@ -121,7 +121,7 @@ def error_by_measure(
         unit_bins = rated_bins[rated_bins["unit"].astype(str) == unit]
         names = np.array(build_row_names(unit_bins, keys) if keys else [""] * len(unit_bins))
         for number, name in enumerate(dict.fromkeys(names.tolist())):
-            _draw_bins(axes, unit_bins[names == name], edge_columns, number, alone=not keys)
+            _draw_binned_rates(axes, unit_bins[names == name], edge_columns, number, alone=not keys)
         highest = np.nanmax([to_numbers(unit_bins, "error_rate"), to_numbers(unit_bins, "error_rate_high")])
         axes.set_ylim(0, _ABOVE * highest or None)
         if keys:
@@ -294,7 +294,7 @@ def _resolve_measure(bins: pd.DataFrame) -> str:
     raise InvalidRequestError(f"the table has {have}", parameter="column")
 
 
-def _draw_bins(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool) -> None:
+def _draw_binned_rates(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool) -> None:
     style = choose_style(number)
     left, right, middle = (to_numbers(part, end) for end in ends)
     rate, low, high = (to_numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))

@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import POINTS, RATIO, format_difference, mark_significant
+from speechlab.metrics import POINTS, RATIO, build_significance_mask, format_difference
 from speechlab.plots._figure import (
     INK,
     UNITS,
@@ -229,7 +229,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
             (1 if unit in {POINTS, RATIO} else 100) * to_numbers(measure_table, name) for name in needed[:3]
         )
         _draw_points_and_intervals(
-            axes, values, low, high, choose_style(0), 0.0, full=mark_significant(measure_table)
+            axes, values, low, high, choose_style(0), 0.0, full=build_significance_mask(measure_table)
         )
         axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
         widen_scale(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)

@@ -15,7 +15,7 @@ from speechlab.remote._addresses import may_name as may_name
 from speechlab.remote._archives import find_archive_kind as find_archive_kind
 from speechlab.remote._fetching import PREFETCHED_ROWS as PREFETCHED_ROWS
 from speechlab.remote._fetching import list_archive as list_archive
-from speechlab.remote._fetching import list_folder as list_folder
+from speechlab.remote._fetching import list_file_names as list_file_names
 from speechlab.remote._fetching import locate_file as locate_file
 from speechlab.remote._fetching import prefetch as prefetch
 from speechlab.remote._fetching import read_archive as read_archive

@@ -87,7 +87,7 @@ def read_archive(target: str, kind: str, names: Iterable[str]) -> Iterator[tuple
     yield from read_files(locate_archive(target, kind), kind, names, target)
 
 
-def list_folder(address: str) -> list[str]:
+def list_file_names(address: str) -> list[str]:
     """Return the names of the files in a folder; none if it is none, or cannot be listed."""
     kind, inner, target = split_chain(address)
     if kind:

@@ -213,7 +213,7 @@ def get_principal(connection: HTTPConnection) -> Principal:
 
 def begin_operation(request: Request, operation: str) -> Meter:
     """Start the operation of a request, and check the limits of its key."""
-    meter = get_service(request).metering.open_meter(operation, get_principal(request))
+    meter = get_service(request).metering.build_meter(operation, get_principal(request))
     get_or_create_record(request.scope).meter = meter
     meter.admit_by_key_limits()
     return meter

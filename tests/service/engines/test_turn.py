@@ -28,7 +28,7 @@ def make_turn(queue_limit: int = 4) -> tuple[Turn, Rows]:
     entry = ServedEngine("one", "synthesizer", object, heavy=False)
     lane = EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=queue_limit)
     rows = Rows()
-    meter = Metering(ServiceConfig(), Counters(), rows).open_meter("tts", Principal("key-1"))
+    meter = Metering(ServiceConfig(), Counters(), rows).build_meter("tts", Principal("key-1"))
     return Turn(lane, meter), rows
 
 

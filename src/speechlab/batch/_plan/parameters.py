@@ -308,7 +308,7 @@ def read_recording_cell(source: object, column: str) -> bytes | AudioClip:
     raise AudioDecodeError(message)
 
 
-def measure_duration_s(recording: bytes | AudioClip) -> float:
+def read_header_duration_s(recording: bytes | AudioClip) -> float:
     """Return the duration of a recording in seconds from its header; 0 if the header does not have it."""
     if isinstance(recording, AudioClip):
         return recording.duration_s

@@ -21,7 +21,7 @@ from speechlab.batch._plan.parameters import (
     check_text_cell,
     collect_annotation_texts,
     is_path,
-    measure_duration_s,
+    read_header_duration_s,
     read_recording_cell,
     split_columns_and_values,
 )
@@ -230,7 +230,7 @@ class TranscriptionStep(RowStep):
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         audio = read_recording_cell(cell, self._column)
         call = self._build_planned_call(
-            self._fit(Transcribe(audio, **given)), alike, audio_s=measure_duration_s(audio)
+            self._fit(Transcribe(audio, **given)), alike, audio_s=read_header_duration_s(audio)
         )
         if isinstance(cell, bytes):
             return call

@@ -197,7 +197,7 @@ def _check_provider_q_default_rate(t: Target) -> None:
 
 
 @check("38-q-temperature", "provider Q accepts temperature, also 0.0", metered=2, needs="--q-voice")
-def _check_provider_q_temperature(t: Target) -> None:
+def _check_provider_q_accepts_temperature(t: Target) -> None:
     voice = t.q_voice
     fields = {"voice_id": voice["id"], "text": _BILINGUAL, "format": list_formats(voice)[0]}
     for value in (0.0, 0.7):

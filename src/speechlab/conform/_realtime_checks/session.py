@@ -180,7 +180,7 @@ advice("134-temperature", "a temperature that is not a number: invalid_message")
 
 
 @check("134-q-temperature", "provider Q accepts temperature 0.0", needs="--q-voice")
-def _check_provider_q_temperature(t: Target) -> None:
+def _check_provider_q_accepts_temperature(t: Target) -> None:
     with Talk(t) as talk:
         talk.configure_session(voice_id=t.q_voice["id"], temperature=0.0)
 
@@ -192,7 +192,7 @@ def _check_access_denied(t: Target) -> None:
 
 
 @advice("136-no-session", "no session object: invalid_message")
-def _check_invalid_session_field(t: Target) -> None:
+def _check_session_not_object(t: Target) -> None:
     values: tuple[Any, ...] = (..., None, [], "a")
     with Talk(t) as talk:
         for value in values:

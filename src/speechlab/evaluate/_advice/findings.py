@@ -10,7 +10,7 @@ from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.evaluate._advice.evidence import find_runaway_row, format_row_name, mark_empty_outputs
 from speechlab.evaluate._made import NO_SPEAKER
-from speechlab.evaluate._speech.ranking import select_ranking_errors
+from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.sentences import capitalize_unless_name, quote_name
@@ -42,7 +42,7 @@ def describe_longer_recordings(some: pd.DataFrame, others: pd.DataFrame) -> str:
 def list_output_findings(table: pd.DataFrame, text: str, language: str) -> Iterator[Finding]:
     """Yield a finding for each system and language with empty outputs, or with one row that makes many errors."""
     rows = table[table["errors"].notna()]
-    rows = rows.assign(**select_ranking_errors(rows)[["errors", "reference_length"]])
+    rows = rows.assign(**choose_ranking_counts_by_row(rows)[["errors", "reference_length"]])
     name = next((column for column in ("system", "voice_name") if column in rows.columns), None)
     if name == "voice_name" and (rows["voice"] == NO_SPEAKER).all():
         name = None

@@ -20,7 +20,7 @@ from speechlab.evaluate._advice.evidence import (
 from speechlab.evaluate._advice.findings import describe_error_rate, describe_longer_recordings
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import score_for_ranking, select_ranking_errors
+from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row, score_for_ranking
 from speechlab.evaluate._speech.summary import (
     UNITS,
     build_full_voice_names,
@@ -111,7 +111,7 @@ def _describe_language_rates(
     language, line = format_language(code), lines.iloc[0]
     unit = UNITS.get(str(line["unit"]), "words")
     rows = table[table["errors"].notna()]
-    rows = rows.assign(**select_ranking_errors(rows)[["errors", "reference_length"]])
+    rows = rows.assign(**choose_ranking_counts_by_row(rows)[["errors", "reference_length"]])
     who = "" if line["voice"] == NO_SPEAKER else f" of {quote_name(line['voice_name'])}"
     rate = f"{100 * line['common_rate']:.1f} errors in 100"
     left = _list_unscored_notes(table, text)

@@ -32,7 +32,7 @@ RANKED = (
 )
 
 
-def select_ranking_errors(rows: pd.DataFrame, measures: Sequence[Measure] = RANKED) -> pd.DataFrame:
+def choose_ranking_counts_by_row(rows: pd.DataFrame, measures: Sequence[Measure] = RANKED) -> pd.DataFrame:
     """Return the ``errors`` and ``reference_length`` by which scored rows rank, and the name of their rate.
 
     Comparisons over time go by ``(READINGS,)`` alone, whose texts both sides have.

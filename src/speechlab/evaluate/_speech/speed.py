@@ -112,7 +112,7 @@ def time_synthesis(
         with lab.stream_speech(text, voice=voice, format=audio_format) as sound:
             return arrivals.read_stream(sound)
 
-    return batch.time_call(synthesize)
+    return batch.time_call_with_retries(synthesize)
 
 
 def time_recognizers(
@@ -140,7 +140,9 @@ def time_recognizers(
         arguments = resolve_row_options(fresh[system].transcribe, options, row)
         if "language" not in options:
             arguments["language"] = parse_language_code(code)
-        times = batch.time_call(lambda _: fresh[system].transcribe(row["audio"], **arguments)).to_columns()
+        times = batch.time_call_with_retries(
+            lambda _: fresh[system].transcribe(row["audio"], **arguments)
+        ).to_columns()
         if "total_s" in times and row["duration_s"]:
             times["rtf"] = times["total_s"] / row["duration_s"]
         return facts | times
@@ -297,7 +299,7 @@ def time_translations(
                     arrivals.add_text(piece.text)
                 return stream.text
 
-        timed = batch.time_call(translate)
+        timed = batch.time_call_with_retries(translate)
         facts = {"system": system, "source_lang": source, "target_lang": target, "text": row[text]}
         return {
             **facts,
@@ -403,6 +405,6 @@ def _time_text_in_session(sessions: SimpleQueue[RealtimeSession], text: str) -> 
         return speech.collect()
 
     try:
-        return batch.time_call(synthesize)
+        return batch.time_call_with_retries(synthesize)
     finally:
         sessions.put(session)

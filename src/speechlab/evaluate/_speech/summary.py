@@ -10,7 +10,7 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.ranking import RANKED, READINGS, select_ranking_errors
+from speechlab.evaluate._speech.ranking import RANKED, READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import is_multilingual
 from speechlab.evaluate._speech.speed import summarize_calls, summarize_calls_by_load
 from speechlab.evaluate._writing.columns import (
@@ -147,7 +147,7 @@ def _compute_common_rates(rows: pd.DataFrame, by: list[str], items: str | None) 
     scored = rows[rows["errors"].notna()]
     if items is None or not len(scored):
         return empty
-    counts = select_ranking_errors(scored)
+    counts = choose_ranking_counts_by_row(scored)
     scored = scored.assign(errors=counts["errors"], reference_length=counts["reference_length"])
     tables = []
     for _, group in scored.groupby(by[-1], observed=True, sort=False):

@@ -167,9 +167,10 @@ def _choose_verdict(word: str, p: float, difference: float, n: int, level: float
     return word if difference > 0 else _OPPOSITES.get(word, ALIKE)
 
 
-def mark_significant(differences: pd.DataFrame) -> Any:
+def build_significance_mask(differences: pd.DataFrame) -> NDArray[np.bool_]:
     """Return whether each difference is significant, as an array."""
-    return ~np.isin(differences["verdict"].fillna(ALIKE).to_numpy(dtype=object), [ALIKE, UNPAIRED])
+    verdicts = differences["verdict"].fillna(ALIKE).to_numpy(dtype=object)
+    return np.logical_not(np.isin(verdicts, [ALIKE, UNPAIRED]))
 
 
 def format_value(value: object, unit: object) -> str:

@@ -19,7 +19,7 @@ from speechlab.metrics._columns import build_table
 from speechlab.metrics._rates.compare import compare_all_pairs
 from speechlab.metrics._rates.tables import join_table_signatures, to_scored_table
 from speechlab.metrics._statistics.bootstrap import Bootstrap
-from speechlab.metrics._statistics.significance import judge, mark_significant
+from speechlab.metrics._statistics.significance import build_significance_mask, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -306,7 +306,9 @@ def _build_ranking(
 ) -> Ranking:
     """Return the ranking, from pairs with p-values that were corrected for the number of tests."""
     names, errors, lengths = list(one.tables), one.errors, one.lengths
-    groups = assign_letters(names, pairs.loc[mark_significant(pairs), ["a", "b"]].itertuples(index=False))
+    groups = assign_letters(
+        names, pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
+    )
     # The share of draws in which each system (row) has the lowest rate; ties are divided.
     firsts: list[float | None] = [None] * len(errors)
     if len(sums := bootstrap.resample_sums(np.concatenate([errors, lengths]).T)):

@@ -15,7 +15,7 @@ from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
-    build_layers,
+    count_depths_between_edges,
     merge_stretches,
     sum_seconds_by_file,
     to_extent_frame,
@@ -46,7 +46,7 @@ def gaps(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
     spans, within, files = _build_spans_and_extent(table, extent)
-    layers = build_layers([spans, within], len(files))
+    layers = count_depths_between_edges([spans, within], len(files))
     silent = (layers.depths[0] == 0) & (layers.depths[1] > 0)
     # An edge of the extent may separate two pieces of one silence. Pieces that touch are joined.
     silences = merge_stretches(layers.spans[silent], len(files))
@@ -80,7 +80,7 @@ def coverage(table: pd.DataFrame, extent: Extent | None = None) -> pd.DataFrame:
     """
     spans, within, files = _build_spans_and_extent(table, extent)
     count = len(files)
-    layers = build_layers([spans, within], count)
+    layers = count_depths_between_edges([spans, within], count)
     depth, inside = layers.depths[0], layers.depths[1] > 0
     recording = sum_seconds_by_file(layers.spans[inside], count)
     covered = sum_seconds_by_file(layers.spans[inside & (depth > 0)], count)

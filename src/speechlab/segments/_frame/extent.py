@@ -126,7 +126,7 @@ class Layers:
     depths: NDArray[np.int64]  # number of stretches that cover a piece, shape (sets, pieces)
 
 
-def build_layers(sets: Sequence[Stretches], count: int) -> Layers:
+def count_depths_between_edges(sets: Sequence[Stretches], count: int) -> Layers:
     """Cut the time at all edges of several sets of stretches. Stretches without length are ignored."""
     sets = [spans[spans.ends > spans.starts] for spans in sets]
     line = Line(sets, count)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
-from speechlab.segments._frame.extent import build_layers, merge_stretches, sum_seconds_by_file
+from speechlab.segments._frame.extent import count_depths_between_edges, merge_stretches, sum_seconds_by_file
 from speechlab.segments._frame.ticks import Line, Stretches, to_seconds
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def measure_detection(
     edges = np.concatenate([speech.starts, speech.ends])
     zones = Stretches(np.concatenate([speech.codes, speech.codes]), edges - collar, edges + collar)
     everything = hypothesis if extent is None else extent
-    layers = build_layers([speech, hypothesis, zones, everything], count)
+    layers = count_depths_between_edges([speech, hypothesis, zones, everything], count)
     in_reference, in_hypothesis, near, counted = layers.depths > 0
     scored = ~near if extent is None else counted & ~near
 

@@ -12,7 +12,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.extent import build_layers, merge_stretches
+from speechlab.segments._frame.extent import count_depths_between_edges, merge_stretches
 from speechlab.segments._frame.ticks import Stretches, refuse_rows
 from speechlab.segments._joins.overlap import find_intersections
 from speechlab.segments._scores.detection import compute_ratio
@@ -140,13 +140,13 @@ def score_diarization(
     count, spans = len(files), reference.spans
     edges = np.concatenate([spans.starts, spans.ends])
     zones = Stretches(np.concatenate([spans.codes, spans.codes]), edges - collar, edges + collar)
-    layers = build_layers([spans, zones, hypothesis.spans if extent is None else extent], count)
+    layers = count_depths_between_edges([spans, zones, hypothesis.spans if extent is None else extent], count)
     together, near, counted = layers.depths
     scored = (near == 0) & ((extent is None) | (counted > 0)) & (overlap | (together < 2))
     counted_time = merge_stretches(layers.spans[scored], count)
     ours, theirs = reference.crop_to(counted_time, count), hypothesis.crop_to(counted_time, count)
 
-    layers = build_layers([ours.spans, theirs.spans], count)
+    layers = count_depths_between_edges([ours.spans, theirs.spans], count)
     many, many_found = layers.depths
     pieces = layers.spans
     miss, false_alarm, matched = (

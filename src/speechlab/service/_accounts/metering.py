@@ -117,7 +117,7 @@ class Metering:
         self._ledger = ledger
         self._stored = stored
 
-    def open_meter(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
+    def build_meter(self, operation: str, principal: Principal, *, transport: str = "http") -> Meter:
         return Meter(self, UsageRow(0.0, principal.key_id, operation, transport))
 
     def admit_request(self, scope: LimitScope, name: str) -> Place:

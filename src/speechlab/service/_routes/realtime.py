@@ -210,7 +210,7 @@ class Conversation:
         if (refused := self._find_key_refusal()) is not None:
             return refused
         provider = self._voice.provider.name
-        meter = self._service.metering.open_meter("tts", self._principal, transport="websocket")
+        meter = self._service.metering.build_meter("tts", self._principal, transport="websocket")
         try:
             meter.admit_by_key_limits()
             if not self._principal.can_use_voice(provider, self._voice.id):

@@ -21,7 +21,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.remote import hide_secrets
 from speechlab.segments import frame as segment_frame
 from speechlab.widgets._player.player import Player
-from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class SegmentEditor(RefreshableWidget, Player):
     """
 
     _esm = bundle_module(_BROWSER / "editor.js")
-    _css = read_style_sheets(_PLAYER_SHEET, _BROWSER / "editor.css")
+    _css = read_colors_and_style_sheets(_PLAYER_SHEET, _BROWSER / "editor.css")
 
     edits = traitlets.Int(0)
     snap_s = traitlets.Float(0.0).tag(sync=True)

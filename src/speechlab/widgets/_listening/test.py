@@ -44,7 +44,7 @@ from speechlab.widgets._listening.files import (
 from speechlab.widgets._listening.stimuli import Stimuli
 from speechlab.widgets._shared.browser import (
     bundle_module,
-    read_style_sheets,
+    read_colors_and_style_sheets,
     render_widget_page,
     to_json_text,
 )
@@ -130,7 +130,7 @@ class ListeningTest(LiveWidget):
     """
 
     _esm = bundle_module(_BROWSER / "listening-test.js")
-    _css = read_style_sheets(_BROWSER / "listening.css")
+    _css = read_colors_and_style_sheets(_BROWSER / "listening.css")
 
     test = traitlets.Unicode().tag(sync=True)
     method = traitlets.Unicode().tag(sync=True)

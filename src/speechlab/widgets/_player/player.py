@@ -24,7 +24,7 @@ from speechlab.widgets._player.recordings import (
     render_figure,
 )
 from speechlab.widgets._player.tiers import Tier, render_tier, to_tiers
-from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import LiveWidget
 from speechlab.widgets._shared.sounds import to_int8_peaks
 
@@ -95,7 +95,7 @@ class Player(LiveWidget):
     """
 
     _esm = bundle_module(_BROWSER / "player.js")
-    _css = read_style_sheets(_BROWSER / "player.css")
+    _css = read_colors_and_style_sheets(_BROWSER / "player.css")
 
     clips = traitlets.List(traitlets.Dict()).tag(sync=True)
     peaks = traitlets.Bytes().tag(sync=True)

@@ -13,7 +13,7 @@ import traitlets
 
 from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab.display import Html, element, notebook_output, table
-from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class BatchPreview(RefreshableWidget):
     """
 
     _esm = bundle_module(_HERE / "preview.js")
-    _css = read_style_sheets(_HERE / "preview.css")
+    _css = read_colors_and_style_sheets(_HERE / "preview.css")
 
     title = traitlets.Unicode("Batch").tag(sync=True)
     summary = traitlets.Unicode("not begun").tag(sync=True)

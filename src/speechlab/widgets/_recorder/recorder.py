@@ -13,7 +13,7 @@ import traitlets
 from speechlab._arguments import build_argument_error, check_text, is_bool, is_number, is_whole_number
 from speechlab.audio import AudioClip, build_sound_preview, render_clip_figure
 from speechlab.display import Html, element, format_count
-from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 _BROWSER = Path(__file__).parent / "browser"
@@ -61,7 +61,7 @@ class Recorder(RefreshableWidget):
     """
 
     _esm = bundle_module(_BROWSER / "recorder.js")
-    _css = read_style_sheets(_BROWSER / "recorder.css")
+    _css = read_colors_and_style_sheets(_BROWSER / "recorder.css")
 
     title = traitlets.Unicode().tag(sync=True)
     max_s = traitlets.Float(60.0).tag(sync=True)

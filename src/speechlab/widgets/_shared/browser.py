@@ -77,7 +77,7 @@ def _collect_modules(path: Path, texts: dict[Path, str]) -> None:
 
 
 @cache
-def read_style_sheets(*sheets: Path) -> str:
+def read_colors_and_style_sheets(*sheets: Path) -> str:
     """Return the shared colors of all widgets, and the style sheets of one widget."""
     return "\n".join(path.read_text(encoding="utf-8") for path in (_HERE / "colors.css", *sheets))
 

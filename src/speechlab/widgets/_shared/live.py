@@ -103,15 +103,15 @@ class RefreshableWidget(LiveWidget):
         """Replace the HTML in the notebook after a while without changes."""
         self._due = time.monotonic() + _QUIET_S
         if self._shown is not None and (self._later is None or not self._later.is_alive()):
-            self._refresh_when_due()
+            self._refresh_now_or_start_timer()
 
-    def _refresh_when_due(self) -> None:
+    def _refresh_now_or_start_timer(self) -> None:
         remaining_s = self._due - time.monotonic()
         if remaining_s <= 0.01:
             self._later = None
             self._refresh_output()
             return
-        self._later = threading.Timer(remaining_s, self._refresh_when_due)
+        self._later = threading.Timer(remaining_s, self._refresh_now_or_start_timer)
         self._later.daemon = True
         self._later.start()
 

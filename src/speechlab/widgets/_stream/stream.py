@@ -17,7 +17,7 @@ from speechlab._arguments import check_text
 from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.batch import Arrivals, TimedCall
 from speechlab.display import Html, audio_figure, format_count
-from speechlab.widgets._shared.browser import bundle_module, read_style_sheets
+from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class StreamPlayer(RefreshableWidget):
     """
 
     _esm = bundle_module(_BROWSER / "stream.js")
-    _css = read_style_sheets(_BROWSER / "stream.css")
+    _css = read_colors_and_style_sheets(_BROWSER / "stream.css")
 
     title = traitlets.Unicode().tag(sync=True)
     state = traitlets.Unicode("waiting").tag(sync=True)

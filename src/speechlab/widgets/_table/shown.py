@@ -15,7 +15,7 @@ from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.browser import (
     bundle_module,
-    read_style_sheets,
+    read_colors_and_style_sheets,
     render_widget_page,
     to_base64,
     to_json_text,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _BROWSER = Path(__file__).parent / "browser"
 MODULE = bundle_module(_BROWSER / "table.js")
-STYLE = read_style_sheets(_BROWSER / "table.css")
+STYLE = read_colors_and_style_sheets(_BROWSER / "table.css")
 _MAX_ROWS = 200_000
 _MAX_STATIC_ROWS = 50
 _MAX_RATING = 10

@@ -12,7 +12,7 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip
-from speechlab.batch import Arrivals, time_call
+from speechlab.batch import Arrivals, time_call_with_retries
 from speechlab.display import format_count
 from speechlab.errors import APIConnectionError, APIError, BadRequestError
 from speechlab.metrics import loudness
@@ -124,7 +124,7 @@ def speak_sentence(
             if player.state == "stopped":
                 raise StoppedError
             return _build_result(text, clip, player.times, played=True)
-    call = time_call(stream_or_synthesize, patience_s=0)
+    call = time_call_with_retries(stream_or_synthesize, patience_s=0)
     if call.result is None:
         return _build_failed_result(text, call.error)
     return _build_result(text, call.result, call.to_columns())

@@ -51,7 +51,11 @@ def connect_services(services: Sequence[str], adapters: Sequence[str]) -> Iterat
             return
         labs = {}
         for name, url in addresses.items():
-            lab = connect(url or None, api_key=_find_service_key(name, url), adapter=adapter_of.get(name))
+            lab = connect(
+                url or None,
+                api_key=_require_key_unless_usual_service(name, url),
+                adapter=adapter_of.get(name),
+            )
             labs[name] = opened.enter_context(lab)
         yield labs
 
@@ -97,7 +101,7 @@ def parse_columns(columns: Sequence[str], roles: Sequence[str]) -> dict[str, str
     return name_of
 
 
-def _find_service_key(name: str, url: str) -> str | Secret | None:
+def _require_key_unless_usual_service(name: str, url: str) -> str | Secret | None:
     """Return the key for a service; None for the usual one, whose key ``connect`` finds."""
     from speechlab.client import BASE_URL_VARIABLE, load_key, normalize_url
 
