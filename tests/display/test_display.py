@@ -28,6 +28,7 @@ SAFE = {
     "div",
     "a",
     "audio",
+    "br",
     "caption",
     "del",
     "details",

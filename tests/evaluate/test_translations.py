@@ -126,7 +126,9 @@ def test_differences_have_intervals_from_twenty_texts_on():
     found = compare_systems(pd.concat(parts, ignore_index=True), NAMES).set_index(["condition", "measure"])
     without = found.loc["texts without terms", "chrF"]
     assert without["low"] < without["difference"] < without["high"] < 0
-    assert f"95% interval {without['low']:+.1f} to " in str(build_difference_findings(found.reset_index())[0])
+    assert f"95% interval {without['low']:+.1f} to ".replace("-", "−") in str(
+        build_difference_findings(found.reset_index())[0]
+    )
     few = compare_systems(pd.concat([part.head(20) for part in parts], ignore_index=True), NAMES)
     assert few["low"].isna().tolist() == [True, True, True, False]
 

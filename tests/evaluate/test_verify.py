@@ -60,7 +60,14 @@ def test_a_report_in_memory_is_saved_first(saved):
 
 @pytest.mark.slow
 def test_a_figure_a_row_and_a_table_that_were_changed_are_found(saved, tmp_path):
-    page = (saved / "page.html").read_text("utf-8")
+    frame = sentences()
+    for name in (
+        "text",
+        "one",
+        "other",
+    ):  # all texts differ, so that the difference has an interval and a figure
+        frame[name] += [f" {chr(ord('a') + row)}" for row in range(len(frame))]
+    page = report_of(tmp_path, frame).to_html()
     drawn = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)[1]
     other = base64.b64encode(base64.b64decode(drawn).replace(b"<path", b"<path ", 1)).decode()
     (tmp_path / "page.html").write_text(page.replace(drawn, other), "utf-8")
@@ -109,10 +116,10 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
 @pytest.mark.parametrize("name", ["page.html", "folder"])
 def test_a_report_of_another_version_that_differs_has_the_likely_cause_in_a_note(tmp_path, monkeypatch, name):
     place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / name)
-    rate = summary.build_rate_column
-    monkeypatch.setattr(verify, "get_package_version", lambda: "99.0")
+    rate = summary.build_charted_rate_column
+    monkeypatch.setattr(verify, "package_version", lambda: "99.0")
     monkeypatch.setattr(
-        summary, "build_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more)
+        summary, "build_charted_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more)
     )
     proof = evaluate.verify(place)
     assert not proof

@@ -266,7 +266,7 @@ def test_cells_of_every_type_are_shown(tmp_path):
         "category": "category", "objects": "text", "arrays": "text",
     }  # fmt: skip
     html = table.static_html()
-    for name, shown in (("3", "∞"), ("Small", "1e-09"), ("Huge", "1e+300"), ("Exact", str(2**53))):
+    for name, shown in (("3", "∞"), ("Small", "1e−09"), ("Huge", "1e+300"), ("Exact", str(2**53))):
         assert f">{name} </span>{shown}</span>" in html
     assert table.save(tmp_path / "page.html").stat().st_size > 10_000
 

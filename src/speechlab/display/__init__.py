@@ -19,6 +19,7 @@ from speechlab.display._parts import (
     notebook_output,
     render_details,
     table,
+    write_minus,
 )
 
 __all__ = [

@@ -30,7 +30,7 @@ _CELL = f"padding:4px 10px;border-bottom:{_BORDER};vertical-align:top;white-spac
 _MAX_WORD = 16
 _TAGS = re.compile("<[^<>]*>")
 # The first words of a caption, and the rest of it.
-_CAPTION_HEAD = re.compile(r"(.+?[:.])(\s.+)", re.DOTALL)
+_CAPTION_HEAD = re.compile(r"(.+?(?:[:.]|(?=\n)))(\s.+)", re.DOTALL)
 # Notebooks typeset text between two dollar signs as mathematics, except below these classes, which they keep in
 # untrusted outputs.
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
@@ -112,7 +112,7 @@ def table(
     Args:
         columns: Headings.
         rows: Cells of each row, as many as headings: text, numbers, None (an en dash) or :class:`Html`.
-        caption: Caption of the table; its first words, up to a full stop or a colon, are bold.
+        caption: Caption of the table; its first words, up to a line break, a full stop or a colon, are bold.
         langs: BCP 47 tag for the text of each column, or None.
         right: Numbers of further columns to align right, for figures that are texts.
 
@@ -160,7 +160,8 @@ def _render_caption(caption: object) -> Html | None:
     if not caption:
         return None
     head, remainder = _split_caption(caption)
-    return element("caption", element("strong", head), remainder, style=_TABLE_CAPTION)
+    below = element("br") if remainder.startswith("\n") else None
+    return element("caption", element("strong", head), below, remainder.lstrip("\n"), style=_TABLE_CAPTION)
 
 
 def _split_caption(caption: object) -> tuple[object, str]:
@@ -221,6 +222,11 @@ def format_count(count: int, singular: str, several: str = "", *, in_words: bool
 def format_percent(rate: object) -> str:
     """Return a fraction as a percentage with one decimal, such as 5.1%; a missing fraction as a dash."""
     return f"{rate:.1%}" if is_number(rate) and rate == rate else "–"
+
+
+def write_minus(number: str) -> str:
+    """Return a number for people: its hyphens, which begin numbers below zero, are minus signs."""
+    return number.replace("-", "\N{MINUS SIGN}")
 
 
 class _ColumnFormat:

@@ -33,7 +33,7 @@ from speechlab.evaluate._writing.folder import (
     resolve_report_path,
     write_folder,
 )
-from speechlab.evaluate._writing.page import render_page
+from speechlab.evaluate._writing.page import build_row_finder, render_page
 from speechlab.evaluate._writing.record import describe_failures
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.evaluate._writing.sharing import ShareableContents
@@ -111,15 +111,20 @@ class Report(ShareableContents):
         )
         return [notebook_output(element("p", lead, *certainty, dir="auto")), *self.below(), *rows]
 
-    def below(self) -> list[Html]:
-        """Return the part below the answer: what failed, tables, findings and notes."""
+    def below(self, rows: TableView | None = None) -> list[Html]:
+        """Return the part below the answer: what failed, tables, findings and notes.
+
+        Args:
+            rows: The rows of a page, to which the tables lead; None for tables without links.
+        """
         failed = (
             describe_failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
         )
         blocks = [element("p", failed, dir="auto")] if failed else []
         explained: set[str] = set()
+        find_rows = None if rows is None else build_row_finder(rows.rows.layout.by_title, self.columns)
         for view in self.build_views():
-            blocks += [view.render_html(explained)] if len(view) else []
+            blocks += [view.render_html(explained, find_rows)] if len(view) else []
             explained |= {*view.headings}
         findings = [str(finding) for finding in self.findings if finding.shown == "page"]
         if remarks := [*findings, *self.notes]:
@@ -353,7 +358,9 @@ class Report(ShareableContents):
             raise build_argument_error("max_bytes", max_bytes, "a whole number of bytes from 1 on")
         drawn: Mapping[str, Any] = self.figures(width=PAGE_INCHES)
         figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
-        return render_page(self, self.below(), figures, self.build_shown_table(), max_bytes), figures
+        rows = self.build_shown_table()
+        shown = {name: drawing for name, drawing in figures.items() if name not in self.charted}
+        return render_page(self, self.below(rows), shown, rows, max_bytes), figures
 
     @shorten_tracebacks
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:

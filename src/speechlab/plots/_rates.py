@@ -16,7 +16,6 @@ from speechlab.plots._figure import (
     UNITS,
     PaperFigure,
     Style,
-    build_figure,
     build_row_names,
     check_table,
     check_width,
@@ -26,6 +25,7 @@ from speechlab.plots._figure import (
     draw_legend,
     draw_row_names_and_notes,
     draw_scale,
+    build_figure,
     to_numbers,
     widen_scale,
     wrap_name,
@@ -51,7 +51,7 @@ _LABELS = {
     "cer": "character error rate",
     "wer": "word error rate",
     "mean_error_rate": "mean error rate",
-    "own_rate": "the voice's own",
+    "own_rate": "errors of this voice",
     "sentence_error_rate": "share of utterances with an error",
 }
 

@@ -47,6 +47,8 @@ _END_COLUMN = "speechlab: who"
 _EMPTY_SHARE, _INSERTED_SHARE = 0.1, 1 / 3
 # Errors below which their kinds say little.
 _FEW_ERRORS = 10
+# Error rate up to which a voice counts as understood.
+_UNDERSTOOD = 0.2
 # Maximum number of languages in the first sentence, and of voices at one end of an order.
 _MAX_LANGUAGES, _MAX_NAMES = 3, 2
 
@@ -82,17 +84,60 @@ def build_rates_conclusion(
     }
     for code, (*_, clauses) in words.items():
         clauses[1:1] = filter(None, [remarks.get(code)])
+    if first_look := _describe_first_look(summary, rated):
+        return Conclusion(first_look, "\n".join(_list_first_look_lines(rated, words)))
     if len(words) == 1:
         (only,) = words.values()
         names = rated["voice_name"].tolist()
         lines = capitalize_unless_name(join_fitting_clauses(only.clauses), names)
         return Conclusion(f"{capitalize_unless_name(only.lead, names)}.", f"{lines}.")
-    more = f"; and {len(words) - _MAX_LANGUAGES} more languages" if len(words) > _MAX_LANGUAGES else ""
-    lead = "; ".join(one.brief for one in [*words.values()][:_MAX_LANGUAGES])
     certainty = [
         f"{format_language(code)}: {join_fitting_clauses(one.clauses)}." for code, one in words.items()
     ]
+    more = f"; and {len(words) - _MAX_LANGUAGES} more languages" if len(words) > _MAX_LANGUAGES else ""
+    lead = "; ".join(one.brief for one in [*words.values()][:_MAX_LANGUAGES])
     return Conclusion(f"{lead}{more}.", "\n".join(certainty))
+
+
+def _describe_first_look(summary: pd.DataFrame, rated: pd.DataFrame) -> str:
+    """Return which voices are understood, where too few sentences were said to tell which is best; else nothing."""
+    voices = rated[rated["voice"] != NO_SPEAKER]
+    several = voices.groupby("language")["voice_name"].transform("nunique") > 1
+    compared = voices[several]
+    if not len(compared) or (compared["utterances_scored"] >= MIN_PAIRS).any():
+        return ""
+    worst = voices.groupby("voice_name")["common_rate"].max()
+    clear = int((worst <= _UNDERSTOOD).sum())
+    count = int((build_full_voice_names(summary[summary["voice"] != NO_SPEAKER])).nunique())
+    who = f"{clear} of {count} voices are" if clear > 1 else "One voice is" if clear else "No voice is well"
+    who = f"{'Both' if count == 2 else f'All {count}'} voices are" if clear == count else who
+    needed = int(compared["interval_needs"].max())
+    return f"{who} understood; which is best takes at least {format_count(needed, 'more sentence')}."
+
+
+def _list_first_look_lines(rated: pd.DataFrame, words: Mapping[str, _Words]) -> list[str]:
+    """Return a line for each language: the rates of its voices, and which of them failed."""
+    lines = []
+    for code, voices in rated.groupby("language", sort=False):
+        one = words[str(code)]
+        if len(voices) == 1:
+            lines.append(f"{join_fitting_clauses([one.brief, *one.clauses])}.")
+            continue
+        rates = dict.fromkeys(_format_end(voices, at) for at in (0, -1))
+        unit = UNITS.get(str(voices["unit"].iloc[0]), "words")
+        said = format_count(int(voices["utterances_scored"].max()), "sentence")
+        lead = f"{format_language(str(code))}: {' to '.join(rates)} errors in 100 {unit}"
+        lines.append(
+            f"{join_fitting_clauses([f'{lead} with {len(voices)} voices, {said} each', *one.clauses[1:]])}."
+        )
+    return lines
+
+
+def _format_end(voices: pd.DataFrame, at: int) -> str:
+    """Return the rate at one end of an order, with the voice if that is alone there."""
+    end = voices["common_rate"].iloc[at]
+    names = voices.loc[voices["common_rate"] == end, "voice_name"]
+    return f"{_format_rate(end)} ({quote_name(names.iloc[0])})" if len(names) == 1 else _format_rate(end)
 
 
 def _describe_unscored_rows(table: pd.DataFrame) -> str:

@@ -103,7 +103,7 @@ def build_speech_report(
             *build_load_views(calls),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
-        shown=ShownRows(scored=True, options={"reference": text, "language": language}),
+        shown=_build_shown_rows(table, text, language),
         said=describe_speech_methods(title, table, lines, calls),
         facts={
             "speechlab": get_package_version(),
@@ -113,6 +113,27 @@ def build_speech_report(
         },
         record=record or {},
     )
+
+
+def _build_shown_rows(table: pd.DataFrame, text: str, language: str) -> ShownRows:
+    """How the rows are shown: each begins with who speaks."""
+    scores = ["reading_cer"] if _has_column_values(table, "reading_cer") else []
+    faults = [name for name in ("score_error", "error") if _has_column_values(table, name)]
+    several = [language] if table[language].nunique() > 1 else []
+    measures = ["hypothesis", *scores, "error_rate", "errors", "error_classes", *faults, *several]
+    columns = [*_list_speaker_columns(table), text, *measures]
+    return ShownRows(scored=True, options={"reference": text, "language": language, "columns": columns})
+
+
+def _list_speaker_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns that say who speaks, where there are several systems or any voice."""
+    names = ("voice_name", "voice")
+    voices = [
+        name for name in names if name in table.columns and table[name].replace("", pd.NA).notna().any()
+    ]
+    if not voices or (table["voice"].dropna() == NO_SPEAKER).all():
+        voices = []
+    return [*(name for name in SIDES if name in table.columns), *voices[:1]]
 
 
 def describe_speech_methods(

@@ -18,6 +18,7 @@ from speechlab.evaluate._statistics import MIN_PAIRS, estimate_paired_ratio
 from speechlab.evaluate._writing.columns import capitalize_sentence, format_language
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
+    HEADINGS,
     build_differences_drawing,
     build_differences_view,
     describe_differences_by_verdict,
@@ -27,8 +28,6 @@ from speechlab.evaluate._writing.methods import describe_methods, list_distinct_
 from speechlab.evaluate._writing.record import join_service_names
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
-
-_HEADS = ("group", "measure", "pairs", "difference", "95% interval", "p (Holm)", "verdict")
 
 
 def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEFAULT_NAMES) -> Contents:
@@ -200,8 +199,8 @@ def _check_report_names(names: Sequence[str]) -> tuple[str, str]:
         raise build_argument_error(
             "names", names, "two texts, that of the report in brackets first: ('ours', 'theirs')"
         )
-    if texts[0].strip() == texts[1].strip() or set(texts) & set(_HEADS):
-        message = f"names={names!r} coincide with each other or with the columns {', '.join(_HEADS)}"
+    if texts[0].strip() == texts[1].strip() or set(texts) & set(HEADINGS):
+        message = f"names={names!r} coincide with each other or with the columns {', '.join(HEADINGS)}"
         raise InvalidRequestError(message, parameter="names")
     return texts[0], texts[1]
 

@@ -131,16 +131,16 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
 def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:
     digits = f".{METHODS[method].digits}f"
     columns = [
-        build_text_column("first", "a" if method == "abx" else "b"),
-        build_text_column("second", "b" if method == "abx" else "a"),
+        build_text_column("system", "a" if method == "abx" else "b", strong=True),
+        build_text_column("compared with", "b" if method == "abx" else "a"),
         build_number_column("difference", "difference", digits, strong=True),
         build_interval_column("low", "high", digits),
         build_p_value_column(),
-        build_number_column("smallest to be found", "detectable", digits),
-        DisplayColumn("needs more", _format_additions_needed),
+        build_number_column("smallest detectable difference", "detectable", digits),
+        DisplayColumn("more needed", _format_additions_needed),
     ]
     note = (
-        f"{METHODS[method].difference.capitalize()}. Needs more: who or what else it takes for a difference of "
+        f"{METHODS[method].difference.capitalize()}. More needed: who or what else it takes for a difference of "
         f"{smallest:g} to show in 8 of 10 tests."
     )
     return View.from_rows("Pairs", columns, differences, note)
@@ -192,12 +192,12 @@ def _format_system(row: Mapping[Any, Any]) -> str:
     return f"{row['system']}" if row["role"] == "test" else f"{row['system']} ({row['role']})"
 
 
-def _format_additions_needed(row: Mapping[Any, Any]) -> str:
+def _format_additions_needed(row: Mapping[Any, Any]) -> str | None:
     listeners, items = row["more_listeners"], row["more_items"]
     if math.isnan(listeners):
         return "two listeners and two items at least"
     if 0 in (listeners, items):
-        return "nothing"
+        return None
     further = {"listener": listeners, "item": items}
     options = [format_count(round(value), name) for name, value in further.items() if value < math.inf]
     return " or ".join(options) or "more listeners and more items"

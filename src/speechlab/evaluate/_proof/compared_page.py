@@ -58,12 +58,16 @@ def compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew
     """Compare a page with the one made anew; return what could not be compared, in sentences."""
     data: Mapping[str, Any] = held.get("report", {})
     figures: Mapping[str, Any] = anew.figures(width=PAGE_INCHES)
-    drawn = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
+    drawn = {
+        name: (figure.to_svg(), figure.to_phone_svg())
+        for name, figure in figures.items()
+        if name not in anew.charted
+    }
     sound = bool(data.get("sound"))
-    above, before = anew.below(), len(compared.unequal)
+    view = anew.build_shown_table()
+    above, before = anew.below(view), len(compared.unequal)
     main = _OMITTED_SOUND.sub("", text.partition("<main>")[2].partition("</main>")[0], count=1)
     compared.compare_markup("page", main, "".join(render_page_parts(anew, above, drawn, sound=sound)))
-    view = anew.build_shown_table()
     if len(compared.unequal) == before:
         shell = render_page_shell(anew, above, drawn, view, sound=sound)
         _compare_page_shells(compared, _remove_page_data(text), _remove_page_data(shell))

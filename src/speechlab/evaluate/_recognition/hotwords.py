@@ -15,6 +15,7 @@ from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer
 from speechlab.evaluate._writing.columns import (
     View,
     build_count_column,
+    build_language_column,
     build_rate_column,
     build_text_column,
     describe_p_value,
@@ -179,16 +180,16 @@ def build_hotwords_view(hotwords: pd.DataFrame) -> View:
     """Return the counts of hotwords and the error rates of the rest."""
     sides = [name for name in ("language", "condition", "system") if name in hotwords.columns]
     columns = [
-        *(build_text_column(name, name) for name in sides),
-        build_count_column("hotwords said", "hotwords_said"),
-        build_count_column("came through", "hotwords_hit"),
+        *(build_language_column() if name == "language" else build_text_column(name, name) for name in sides),
+        build_count_column("spoken", "hotwords_said"),
+        build_count_column("recognized", "hotwords_hit"),
         build_rate_column("recall", "recall", strong=True),
-        build_count_column("put in", "hotwords_added"),
-        build_rate_column("errors of the rest", "rest_rate"),
+        build_count_column("inserted wrongly", "hotwords_added"),
+        build_rate_column("errors in other words", "rest_rate"),
         build_text_column("verdict", "verdict", optional=True),
     ]
     note = (
-        "How many hotwords of those said came through, and how many were put where nobody said them. The verdict is "
-        "against the setting without them, by exact tests paired by recording, corrected together."
+        "Hotwords spoken, recognized, and inserted where nobody said them. The verdict is against the setting "
+        "without them, by exact tests paired by recording, corrected together."
     )
     return View.from_rows("Hotwords", columns, hotwords, note)

@@ -17,6 +17,7 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_language_column,
     build_number_column,
     build_rate_column,
     build_text_column,
@@ -78,7 +79,7 @@ def build_measures_view(measures: pd.DataFrame) -> View:
     columns = [
         build_text_column("system", "system", optional=True),
         build_text_column("condition", "condition", optional=True),
-        build_text_column("language", "language"),
+        build_language_column(),
         build_text_column("measure", "measure", strong=True),
         build_count_column("recordings", "utterances"),
         build_count_column("in the texts", "items", optional=True),
@@ -91,7 +92,7 @@ def build_measures_view(measures: pd.DataFrame) -> View:
     ]
     note = (
         "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
-        f"means of functions of the user. An interval takes {ENOUGH} recordings."
+        f"means of functions of the user. Intervals are given from {ENOUGH} recordings on."
     )
     names = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
     return View.from_rows(
@@ -183,7 +184,7 @@ def build_streams_view(summary: pd.DataFrame) -> View:
     """Return the times and the changes of streams."""
     columns = [
         *(build_text_column(name, name, strong=True) for name in SIDES if name in summary.columns),
-        build_text_column("language", "language"),
+        build_language_column(),
         build_count_column("streams", "streams"),
         build_number_column("first partial (s)", "first_partial_s", optional=True, with_range=True),
         build_number_column("final text (s)", "finalization_s", strong=True, optional=True, with_range=True),

@@ -225,7 +225,8 @@ def _build_shown_rows(
 ) -> tuple[ShownRows, dict[str, pd.DataFrame]]:
     """How the rows are shown: the worst first, of two systems side by side, of more in one wide table."""
     present, roles = table.columns, {"reference": text, "language": language}
-    leading = [name for name in ("condition", "file") if name in present]
+    of_files = "file" in present and not table["file"].astype(str).str.fullmatch(r"row \d+").all()
+    leading = [*(["condition"] if "condition" in present else []), *(["file"] if of_files else [])]
     texts, rates = ([f"{column}_{name}" for name in names] for column in ("hypothesis", "error_rate"))
     if len(names) == 2:
         columns = [*leading, text, *texts, "fewer_errors", "error_difference", *rates, language]

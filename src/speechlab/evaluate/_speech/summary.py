@@ -7,23 +7,28 @@ from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import format_count, format_percent
+from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import is_multilingual
 from speechlab.evaluate._speech.speed import summarize_calls, summarize_calls_by_load
+from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
+    build_charted_rate_column,
     build_count_column,
     build_count_of_total_column,
+    build_language_column,
     build_number_column,
     build_rate_column,
     build_text_column,
+    select_rows,
 )
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.metrics import summarize
+from speechlab.text import get_language_name
 
 _ENDS = ("error_rate_low", "error_rate_high")
 _BLOCKS = "speechlab: blocks"
@@ -175,14 +180,7 @@ _FLAG_NOUNS = {
     "tails_lost": "lost endings",
 }
 _NOUNS = {"block": "different recording"}
-_COUNTING_NOTE = (
-    "Japanese is counted by its sound (in readings); English and Chinese without differences of notation, such as "
-    "4719 for 4 7 1 9."
-)
-RANKING_NOTE = f"The fewest errors of each language first. {_COUNTING_NOTE}"
-_CONDITIONS_NOTE = (
-    f"{_COUNTING_NOTE} Noise in dB: how far speech stands above it; the smaller, the louder the noise."
-)
+_CONDITIONS_NOTE = "Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 
 
 def build_rates_view(summary: pd.DataFrame) -> View:
@@ -192,12 +190,15 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     columns = [
         *build_name_columns(summary),
         build_count_of_total_column("clips", "utterances_scored", "utterances"),
-        build_rate_column("error rate", "ranking_rate", strong=True),
+        build_charted_rate_column("error rate", "ranking_rate"),
         build_rate_interval_column("clips"),
         DisplayColumn("on the same clips", _format_common_rate, figure=True, optional=True),
         build_text_column("counted in", "ranking_unit"),
         build_rate_column("with notation", "notation_rate", optional=True),
-        *(build_count_column(name.replace("_", " "), name, optional=True) for name in flags),
+        *(
+            build_count_column(name.replace("_", " "), name, optional=True, counted=(FLAGS[name], True))
+            for name in flags
+        ),
     ]
     if not of_conditions:  # calls are timed under one condition alone
         columns += [
@@ -208,9 +209,30 @@ def build_rates_view(summary: pd.DataFrame) -> View:
         ]
     has_rates = summary["ranking_rate"].notna().any()
     absent = [_FLAG_NOUNS[name] for name in flags if has_rates and not summary[name].any()]
-    note = _CONDITIONS_NOTE if of_conditions else RANKING_NOTE
+    note = f"{explain_counting(summary)} {_CONDITIONS_NOTE}" if of_conditions else explain_ranking(summary)
     note += f" No {' or '.join(absent)} found." if absent else ""
     return View.from_rows("Error rates", columns, to_rate_rows(summary), note)
+
+
+def explain_counting(summary: pd.DataFrame) -> str:
+    """Return how errors are counted in the languages that a summary has."""
+    codes = {parse_language_code(code) for code in summary["language"].dropna()}
+    without_notation = [get_language_name(code) for code in ("en", "zh") if code in codes]
+    clauses = ["Japanese is counted by its sound (in readings)"] if "ja" in codes else []
+    if without_notation:
+        counted = "" if clauses else "are counted " if len(without_notation) > 1 else "is counted "
+        example = "such as 4719 for 4 7 1 9"
+        clauses.append(
+            f"{join_with_and(without_notation)} {counted}without differences of notation, {example}"
+        )
+    return f"{'; '.join(clauses)}." if clauses else ""
+
+
+def explain_ranking(summary: pd.DataFrame) -> str:
+    """Return how lines are ordered and errors counted."""
+    order = "The fewest errors of each language first." if summary["language"].nunique() > 1 else ""
+    order = order or ("The fewest errors first." if len(summary) > 1 else "")
+    return f"{order} {explain_counting(summary)}".strip()
 
 
 def build_name_columns(summary: pd.DataFrame, *, by_voice: bool = False) -> list[DisplayColumn]:
@@ -219,8 +241,16 @@ def build_name_columns(summary: pd.DataFrame, *, by_voice: bool = False) -> list
     no_speakers = bool(sides) and bool((summary["voice"] == NO_SPEAKER).all())
     return [
         *(build_text_column(name, name, strong=not by_voice) for name in sides),
-        *([] if no_speakers else [build_text_column("voice", "voice_name", strong=by_voice or not sides)]),
-        build_text_column("language", "language"),
+        *(
+            []
+            if no_speakers
+            else [
+                build_text_column("voice", "voice_name", strong=by_voice or not sides)._replace(
+                    rows=select_rows
+                )
+            ]
+        ),
+        build_language_column(),
     ]
 
 
@@ -250,7 +280,7 @@ def build_load_views(speed: pd.DataFrame) -> list[View]:
     columns = [
         build_text_column("system", "system", strong=True, optional=True),
         build_text_column("voice", "voice_name", strong=True, optional=True),
-        build_text_column("language", "language", optional=True),
+        build_language_column(optional=True),
         build_text_column("from", "source_lang", optional=True),
         build_text_column("to", "target_lang", optional=True),
         build_count_column("at once", "concurrency"),

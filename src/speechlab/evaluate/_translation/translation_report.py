@@ -121,9 +121,9 @@ def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | Non
             if str(name).startswith(SCORE_PREFIX)
         ),
         build_number_column("length", "length_ratio"),
-        build_count_column("empty", "empties", optional=True),
-        build_count_column("copies", "copies", optional=True),
-        build_count_column("loops", "loops", optional=True),
+        build_count_column("empty", "empties", optional=True, counted=("empty", True)),
+        build_count_column("copies", "copies", optional=True, counted=("copied", True)),
+        build_count_column("loops", "loops", optional=True, counted=("loop", True)),
         build_rate_column("terms kept", "terms_kept", optional=True),
         build_number_column("first word (s)", "first_word_s", optional=True),
         build_number_column("whole (s)", "total_s", optional=True),

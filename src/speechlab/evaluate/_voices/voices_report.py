@@ -21,12 +21,12 @@ from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import (
-    RANKING_NOTE,
     build_full_voice_names,
     build_load_views,
     build_name_columns,
     build_rate_interval_column,
     choose_start_time_column,
+    explain_ranking,
     summarize_speech,
     to_rate_rows,
 )
@@ -34,6 +34,7 @@ from speechlab.evaluate._study_arguments import find_language_codes, parse_langu
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
+    build_charted_rate_column,
     build_count_column,
     build_count_of_total_column,
     build_number_column,
@@ -296,7 +297,7 @@ def build_voices_view(summary: pd.DataFrame) -> View:
     columns = [
         *build_name_columns(summary, by_voice=True),
         build_count_of_total_column("sentences", "utterances_scored", "utterances"),
-        build_rate_column("error rate", "ranking_rate", strong=True),
+        build_charted_rate_column("error rate", "ranking_rate", lambda row: "a" in str(row.get("group"))),
         build_rate_interval_column("sentences"),
         build_rate_column("with notation", "notation_rate", optional=True),
         build_text_column("group", "group"),
@@ -306,7 +307,9 @@ def build_voices_view(summary: pd.DataFrame) -> View:
             else []
         ),
     ]
-    note = f"{RANKING_NOTE} Voices with the same letter do not differ significantly. {_JUDGE_NOTE}"
+    note = (
+        f"{explain_ranking(summary)} Voices with the same letter do not differ significantly. {_JUDGE_NOTE}"
+    )
     return View.from_rows("The voices", columns, to_rate_rows(summary), note)
 
 
@@ -314,19 +317,21 @@ def build_attribution_view(summary: pd.DataFrame) -> View:
     """Return the attribution of the errors."""
     columns = [
         *build_name_columns(summary, by_voice=True),
-        build_rate_column("the voice's own", "own_rate", strong=True),
+        build_rate_column("this voice", "own_rate", strong=True),
         build_rate_column("its engine's", "engine_rate", optional=True),
-        build_rate_column("whatever the voice", "shared_rate"),
-        build_count_column("homophones", "homophones", optional=True),
+        build_rate_column("text or recognizer", "shared_rate"),
+        build_count_column(
+            "homophones", "homophones", optional=True, counted=("homophone_differences", [1, None])
+        ),
         build_count_column("numbers", "number_errors", optional=True),
         build_count_column("spellings", "spelling_errors", optional=True),
         DisplayColumn("takes vary by (points)", _format_take_spread, figure=True, optional=True),
     ]
     note = (
-        "The recognizer's slips by chance are among a voice's own errors. Homophones, numbers and spellings only "
+        "The recognizer's slips by chance are among this voice's errors. Homophones, numbers and spellings only "
         "look wrong, and are not among them."
     )
-    return View.from_rows("Whose the errors are", columns, summary, note)
+    return View.from_rows("Who causes the errors", columns, summary, note)
 
 
 def build_sound_view(summary: pd.DataFrame, *, timed: bool) -> View:

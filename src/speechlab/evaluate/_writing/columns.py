@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab._traces import to_printable
-from speechlab.display import Html, element, format_percent, join, table
+from speechlab.display import Html, element, format_percent, join, table, write_minus
 from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.text import get_language_name
 
 if TYPE_CHECKING:
-    Row = Mapping[Any, Any]
+    from typing import TypeAlias
+
+    Row: TypeAlias = Mapping[Any, Any]
+    # Returns the filter of the rows that have something in common, as JSON; nothing where the page cannot show them.
+    RowFinder: TypeAlias = Callable[[Mapping[str, Any]], str]
 
 
-_EMPTY_TEXTS = frozenset({"–", "0", "0.0%"})
+_NOTHING = "–"
+# Colors of bars that are seen on light and on dark pages.
+_STRONG_BAR, _BAR = "#4285d6", "rgba(128,128,128,.55)"
+_BAR_STYLE = (
+    "display:inline-block;width:11em;height:1em;margin-right:10px;vertical-align:-.12em;"
+    "border-left:1px solid rgba(128,128,128,.6);print-color-adjust:exact;"
+)
+# What a cell says of a yes and of a no.
+_TICK, _NO = "✓", "\N{NO-BREAK SPACE}"
+# Columns that name a line of a summary.
+_LINE_KEYS = ("system", "condition", "voice", "language", "source_lang", "target_lang")
+_EMPTY_TEXTS = frozenset({_NOTHING, _NO, "0", "0.0%"})
 # What headings mean, for the note below a table.
 _HEADING_EXPLANATIONS = {
     "95% interval": "95% interval: where the true value lies, as far as these rows can tell.",
@@ -30,12 +45,12 @@ _HEADING_EXPLANATIONS = {
     "tails lost": "Tails lost: texts without the last words.",
     "RTF": "RTF (real-time factor): seconds of waiting for one second of sound; below 1 is faster than speech.",
     "loudness (LUFS)": "LUFS: loudness; the nearer to 0, the louder.",
-    "the voice's own": "The voice's own: where the other voices are understood.",
-    "whatever the voice": "Whatever the voice: where most voices fail, so rather the text's or the recognizer's.",
+    "this voice": "This voice: where the other voices are understood.",
+    "text or recognizer": "Text or recognizer: where most voices fail.",
     "chrF": "chrF: likeness to the reference from 0 to 100; more is closer.",
     "chrF back": "chrF back: likeness to the text after a translation back.",
     "agreement": "Agreement with the mean of the other listeners: 1 is full, 0 is none.",
-    "smallest to be found": "Smallest to be found: a difference of this size shows in 8 of 10 such tests.",
+    "smallest detectable difference": "Smallest detectable difference: one of this size shows in 8 of 10 such tests.",
     "on the same clips": "On the same clips: the rate on those that all have, by which figure and answer go.",
     "on the same texts": "On the same texts: the score on those that all have, by which the figure goes.",
     "DNSMOS (1 to 5)": "DNSMOS: a network's guess of how people would rate the sound, from 1 (bad) to 5 (excellent); "
@@ -45,11 +60,21 @@ _HEADING_EXPLANATIONS = {
 }
 
 
+class Bar(NamedTuple):
+    """A bar beside a number, with its interval if that is known."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    strong: bool = True
+
+
 class DisplayColumn(NamedTuple):
     """A column of a table for people.
 
     ``cell`` and ``detail`` (a small second line on pages) return the text of a row, or None. Columns of figures are
-    aligned right; an optional one is left out if no row has anything in it.
+    aligned right; an optional one is left out if no row has anything in it. ``bar`` returns the bar beside a number;
+    ``rows`` what the rows behind a cell have in common, by column: a text, True, or a range of numbers.
     """
 
     head: str
@@ -58,6 +83,8 @@ class DisplayColumn(NamedTuple):
     strong: bool = False
     optional: bool = False
     detail: Callable[[Row], str | None] | None = None
+    bar: Callable[[Row], Bar | None] | None = None
+    rows: Callable[[Row], dict[str, Any] | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -69,6 +96,8 @@ class TextColumn:
     details: tuple[str | None, ...]
     figure: bool = False
     strong: bool = False
+    bars: tuple[Bar | None, ...] = ()
+    rows: tuple[dict[str, Any] | None, ...] = ()
 
     @property
     def is_constant(self) -> bool:
@@ -94,17 +123,22 @@ class View:
         records: Sequence[Row] = rows if isinstance(rows, list) else rows.to_dict("records")  # type: ignore[union-attr]
         filled = []
         for column in columns:
-            texts = tuple(column.cell(row) or "–" for row in records)
+            texts = tuple(column.cell(row) or _NOTHING for row in records)
+            if column.optional and all(text in _EMPTY_TEXTS for text in texts):
+                continue
             details = tuple(None if column.detail is None else column.detail(row) for row in records)
-            if not column.optional or any(text not in _EMPTY_TEXTS for text in texts):
-                filled.append(TextColumn(column.head, texts, details, column.figure, column.strong))
+            bars = () if column.bar is None else _scale_bars([column.bar(row) for row in records])
+            behind = () if column.rows is None else tuple(column.rows(row) for row in records)
+            filled.append(TextColumn(column.head, texts, details, column.figure, column.strong, bars, behind))
         return cls(title, tuple(filled), note)
 
     @classmethod
     def from_plain(cls, saved: Mapping[str, Any]) -> View:
         """Return the table from its plain form in a saved report."""
         columns = [
-            TextColumn(**{**column, "texts": tuple(column["texts"]), "details": tuple(column["details"])})
+            TextColumn(
+                **{name: tuple(value) if isinstance(value, list) else value for name, value in column.items()}
+            )
             for column in saved["columns"]
         ]
         return cls(saved["title"], tuple(columns), saved["note"])
@@ -118,7 +152,8 @@ class View:
         ``attrs`` has the names of columns of numbers (``figures``) and the note below the table (``note``).
         """
         texts = {
-            column.head: [None if text == "–" else text for text in column.texts] for column in self.columns
+            column.head: [None if text in {_NOTHING, _NO} else text for text in column.texts]
+            for column in self.columns
         }
         frame = pd.DataFrame(texts, dtype=object)
         frame.attrs["figures"] = [column.head for column in self.columns if column.figure]
@@ -132,13 +167,16 @@ class View:
             [self.note, *(words for head, words in _HEADING_EXPLANATIONS.items() if head in new)]
         ).strip()
 
-    def render_html(self, explained: Collection[str] = ()) -> Html:
-        """Return the table with its note below it; a text that is the same in all rows is in its caption."""
-        constant = [column for column in self.columns if column.is_constant]
-        varying = [column for column in self.columns if column not in constant[: len(self.columns) - 1]]
-        facts = "; ".join(f"{column.head}: {column.texts[0]}" for column in constant if column not in varying)
-        caption = f"{self.title}. The same in all rows: {facts}." if facts else f"{self.title}."
-        cells = [[_render_cell(column, at) for column in varying] for at in range(len(self))]
+    def render_html(self, explained: Collection[str] = (), find_rows: RowFinder | None = None) -> Html:
+        """Return the table with its note below it; a text that is the same in all rows is in its caption.
+
+        With ``find_rows`` counts and names are links to the rows behind them.
+        """
+        constant = [column for column in self.columns if column.is_constant][: len(self.columns) - 1]
+        varying = [column for column in self.columns if column not in constant]
+        facts = [_format_constant(column) for column in constant if column.texts[0] != _NOTHING]
+        caption = f"{self.title}\nAll rows: {', '.join(facts)}" if facts else self.title
+        cells = [[_render_cell(column, at, find_rows) for column in varying] for at in range(len(self))]
         right = [place for place, column in enumerate(varying) if column.figure]
         markup = table([column.head for column in varying], cells, caption=caption, right=right)
         note = self.explain_headings(explained)
@@ -150,13 +188,45 @@ class View:
         return [one.head for one in self.columns]
 
 
-def _render_cell(column: TextColumn, at: int) -> Html:
+def _format_constant(column: TextColumn) -> str:
+    """Return what all rows have in common: a language by its name, anything else after its heading."""
+    return column.texts[0] if column.head == "language" else f"{column.head} {column.texts[0]}"
+
+
+def _render_cell(column: TextColumn, at: int, find_rows: RowFinder | None) -> Html:
     text, detail = column.texts[at], column.details[at]
     unbroken = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
     main = element("strong" if column.strong else "span", unbroken)
+    behind = column.rows[at] if column.rows and text not in _EMPTY_TEXTS else None
+    if behind is not None and find_rows is not None and (rows := find_rows(behind)):
+        main = element("a", main, href="#rows", data_rows=rows)
+    if column.bars and (bar := column.bars[at]) is not None:
+        main = join("", [_render_bar(bar), main])
     if detail is None:
         return main
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
+
+
+def _scale_bars(bars: Sequence[Bar | None]) -> tuple[Bar | None, ...]:
+    """Return bars whose ends are shares of the longest."""
+    ends = [end for bar in bars if bar is not None for end in (bar.value, bar.high) if end is not None]
+    longest = max(ends, default=0.0) or 1.0
+    return tuple(
+        None if bar is None else Bar(*(None if end is None else end / longest for end in bar[:3]), bar.strong)  # type: ignore[arg-type]  # the value is known
+        for bar in bars
+    )
+
+
+def _render_bar(bar: Bar) -> Html:
+    """Return a bar from 0 to its value, with a line along its interval, drawn by gradients alone."""
+    color = _STRONG_BAR if bar.strong else _BAR
+    layers = [f"linear-gradient(to right,{color} {bar.value:.1%},transparent 0) 0 50%/100% 9px no-repeat"]
+    if bar.low is not None and bar.high is not None:
+        stops = f"transparent {bar.low:.1%},currentColor 0,currentColor {bar.high:.1%},transparent 0"
+        layers.insert(0, f"linear-gradient(to right,{stops}) 0 50%/100% 1.5px no-repeat")
+    return element(
+        "span", class_="bar", style=f"{_BAR_STYLE}background:{','.join(layers)}", aria_hidden="true"
+    )
 
 
 def build_plain_columns(frame: pd.DataFrame) -> list[DisplayColumn]:
@@ -174,11 +244,31 @@ def build_text_column(head: str, name: str, *, strong: bool = False, optional: b
     return DisplayColumn(head, lambda row: _format_text(row.get(name)), strong=strong, optional=optional)
 
 
-def build_count_column(head: str, name: str, *, optional: bool = False) -> DisplayColumn:
-    """Return a column of whole numbers."""
-    return DisplayColumn(
+def build_language_column(*, optional: bool = False) -> DisplayColumn:
+    """Return the column of languages, by their names."""
+
+    def format_cell(row: Row) -> str | None:
+        return None if is_missing(row.get("language")) else format_language(str(row["language"]))
+
+    return DisplayColumn("language", format_cell, optional=optional)
+
+
+def select_rows(row: Row, **more: Any) -> dict[str, Any]:
+    """Return what the rows of a line of a summary have in common, by column."""
+    known = {name: row[name] for name in _LINE_KEYS if not is_missing(row.get(name))}
+    return {**{name: str(value) for name, value in known.items()}, **more}
+
+
+def build_count_column(
+    head: str, name: str, *, optional: bool = False, counted: tuple[str, Any] | None = None
+) -> DisplayColumn:
+    """Return a column of whole numbers; ``counted`` is the column, with its value, of the rows that are counted."""
+    column = DisplayColumn(
         head, lambda row: _format_number(row.get(name), ",.0f"), figure=True, optional=optional
     )
+    if counted is None:
+        return column
+    return column._replace(rows=lambda row: select_rows(row, **{counted[0]: counted[1]}))
 
 
 def build_number_column(
@@ -209,6 +299,22 @@ def build_rate_column(head: str, name: str, *, strong: bool = False, optional: b
     return DisplayColumn(head, format_cell, figure=True, strong=strong, optional=optional)
 
 
+def build_charted_rate_column(
+    head: str, name: str, is_strong: Callable[[Row], bool] | None = None
+) -> DisplayColumn:
+    """Return a column of fractions, in percent, each beside its bar; ``is_strong`` says which are colored."""
+
+    def build_bar(row: Row) -> Bar | None:
+        if is_missing(row.get(name)):
+            return None
+        low, high = (row.get(f"{name}_{end}") for end in ("low", "high"))
+        known = not is_missing(low) and not is_missing(high)
+        ends = (float(low), float(high)) if known else ()  # type: ignore[arg-type]  # numbers
+        return Bar(float(row[name]), *ends)._replace(strong=is_strong is None or is_strong(row))
+
+    return build_rate_column(head, name, strong=True)._replace(bar=build_bar)
+
+
 def build_interval_column(low: str, high: str, form: str = ".2f") -> DisplayColumn:
     """Return a column of 95% intervals, from the columns of their ends."""
     return DisplayColumn("95% interval", lambda row: format_interval(row[low], row[high], form), figure=True)
@@ -221,7 +327,7 @@ def build_count_of_total_column(head: str, part: str, whole: str) -> DisplayColu
         counted, total = row[part], row[whole]
         return f"{counted:,.0f}" if counted == total else f"{counted:,.0f} of {total:,.0f}"
 
-    return DisplayColumn(head, format_cell, figure=True)
+    return DisplayColumn(head, format_cell, figure=True, rows=select_rows)
 
 
 def build_p_value_column() -> DisplayColumn:
@@ -248,7 +354,7 @@ def format_interval(low: object, high: object, form: str = ".2f") -> str | None:
     """Write an interval: ``1.0% to 2.0%``; None if it is missing."""
     if is_missing(low) or is_missing(high):
         return None
-    return f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}"  # type: ignore[arg-type]  # numbers
+    return write_minus(f"{float(low) + 0.0:{form}} to {float(high) + 0.0:{form}}")  # type: ignore[arg-type]  # numbers
 
 
 def format_language(code: str) -> str:
@@ -264,6 +370,8 @@ def capitalize_sentence(words: object) -> str:
 
 
 def _format_text(value: object) -> str | None:
+    if isinstance(value, bool | np.bool_):
+        return _TICK if value else _NO
     return None if is_missing(value) else str(value)
 
 
@@ -273,73 +381,4 @@ def _format_number(value: object, form: str) -> str | None:
         return None
     number = float(value)  # type: ignore[arg-type]  # a number, as was seen above
     text = format(number + 0.0, form)
-    return "< 0.01" if text == "0.00" and number > 0 else text
-
-
-_LATEX = str.maketrans(
-    {
-        **{sign: f"\\{sign}" for sign in "{}&%$#_"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        "`": r"\textasciigrave{}",
-        "\N{REPLACEMENT CHARACTER}": "?",  # LuaTeX takes it for invalid UTF-8
-    }
-)
-# Separator between characters that LaTeX would draw as one, such as dashes and quotation marks.
-_LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
-_SPACE = re.compile(r"\s+")
-
-
-def to_markdown_table(table: pd.DataFrame) -> str:
-    """Write what :meth:`View.frame` returned as Markdown, its characters that Markdown or HTML interpret escaped."""
-    lines = [
-        list(map(escape_markdown, table.columns)),
-        ["---:" if name in table.attrs["figures"] else "---" for name in table.columns],
-    ]
-    lines += [[escape_markdown(value) for value in row] for row in table.itertuples(index=False, name=None)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def to_latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
-    """Write what :meth:`View.frame` returned as LaTeX, with the rules of the package booktabs."""
-    sides = "".join("r" if name in table.attrs["figures"] else "l" for name in table.columns)
-    rows = [" & ".join(map(escape_latex, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{escape_latex(caption)}}}",
-            rf"\label{{{label}}}",
-            rf"\begin{{tabular}}{{{sides}}}",
-            r"\toprule",
-            " & ".join(map(escape_latex, table.columns)) + r" \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
-
-
-def escape_latex(value: object) -> str:
-    """Escape a text or a cell for LaTeX, on one line."""
-    text = _LIGATURE.sub(r"\\hbox{}", _to_one_line(value).translate(_LATEX))
-    # After the end of a row, or after \item, these characters begin an argument.
-    return f"{{}}{text}" if text.startswith(("[", "*")) else text
-
-
-def escape_markdown(value: object) -> str:
-    """Escape a text or a cell for Markdown, on one line."""
-    return _MARKDOWN.sub(r"\\\1", _to_one_line(value))
-
-
-def _to_one_line(value: object) -> str:
-    words = "–" if is_missing(value) else _SPACE.sub(" ", str(value)).strip()
-    return to_printable(words)
+    return "< 0.01" if text == "0.00" and number > 0 else write_minus(text)

@@ -177,6 +177,12 @@ class Contents:
         """Return the tables for people; the plain summary where a study has none."""
         return self.views or (View.from_rows(self.title, build_plain_columns(self.summary), self.summary),)
 
+    @property
+    def charted(self) -> set[str]:
+        """Titles of figures that a page leaves out, since a table has the same as bars."""
+        has_bars = any(column.bars for column in self.build_views()[0].columns)
+        return {one.title for one in self.drawings if has_bars and one.function == "error_rates"}
+
     def failures(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""
         if "status" not in self.table.columns:

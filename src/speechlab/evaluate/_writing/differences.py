@@ -11,6 +11,7 @@ from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
     build_count_column,
+    build_language_column,
     build_p_value_column,
     build_text_column,
     describe_p_value,
@@ -35,6 +36,18 @@ if TYPE_CHECKING:
 ENOUGH = 20
 # Measures of translations; more is better.
 CHRF, BACK = "chrF", "chrF of the translation back"
+# Headings of a table of differences, which no system of it may have as its name.
+HEADINGS = (
+    "language",
+    "condition",
+    "group",
+    "measure",
+    "pairs",
+    "difference",
+    "95% interval",
+    "p (Holm)",
+    "verdict",
+)
 _SPEED_NOTE = "Speed is of these calls alone: machines, their load and the network may have been others."
 
 
@@ -51,37 +64,50 @@ def build_differences_view(
     differences: pd.DataFrame,
     title: str = "Differences",
     note: str = "",
-    names: tuple[str, str] = ("second", "first"),
+    names: tuple[str, str] | None = None,
 ) -> View:
-    """Return differences as a table."""
+    """Return differences as a table; ``names`` are those of the two reports whose groups are compared."""
     several = {name for name in ("language", "condition", "measure") if differences[name].nunique() > 1}
-    grouped = "group" in differences.columns
-    values = [
-        DisplayColumn(names[0], lambda row: format_value(row["value_a"], row["unit"]), figure=True),
-        DisplayColumn(names[1], lambda row: format_value(row["value_b"], row["unit"]), figure=True),
-    ]
+    places = [build_language_column(), build_text_column("condition", "condition")]
     columns = [
-        *(
-            build_text_column(name, name)
-            for name in ("language", "condition")
-            if name in several and not grouped
-        ),
-        build_text_column("group", "group", strong=True)
-        if grouped
-        else DisplayColumn("compared", _format_comparison, strong=True),
+        *(place for place in places if place.head in several and names is None),
+        *([build_text_column("group", "group", strong=True)] if names is not None else []),
         *([build_text_column("measure", "measure")] if "measure" in several else []),
+        *_build_value_columns(differences, names),
         build_count_column("pairs", "n"),
-        *(values if grouped else reversed(values)),
         DisplayColumn(
             "difference", lambda row: format_difference(row["difference"], row["unit"]), True, strong=True
         ),
         DisplayColumn("95% interval", _format_interval_cell, figure=True, optional=True),
         build_p_value_column(),
-        build_text_column("verdict", "verdict") if grouped else DisplayColumn("verdict", _format_verdict),
+        DisplayColumn("verdict", _format_verdict)
+        if names is None
+        else build_text_column("verdict", "verdict"),
     ]
-    note += f" An interval takes {ENOUGH} pairs; those that are alike, such as those of one speaker, count as one."
+    note += f" Intervals are given from {ENOUGH} pairs on; those that are alike, such as those of one speaker, count "
+    note += "as one."
     note += f" {_SPEED_NOTE}" if RATIO in set(differences["unit"]) else ""
     return View.from_rows(title, columns, differences, note.strip())
+
+
+def _build_value_columns(differences: pd.DataFrame, names: tuple[str, str] | None) -> list[DisplayColumn]:
+    """Return the two values: below the names of both where all rows compare these, else beside each name."""
+    pairs = differences[["b", "a"]].drop_duplicates()
+    both = tuple(map(str, pairs.iloc[0])) if len(pairs) == 1 else ()
+    heads = names or (None if {*both} & {*HEADINGS} else both)
+    sides = ("value_a", "value_b") if names is not None else ("value_b", "value_a")
+    values = [
+        DisplayColumn(head, lambda row, side=side: format_value(row[side], row["unit"]), figure=True)  # type: ignore[misc]  # the side of now
+        for head, side in zip(heads or ("value", "its value"), sides, strict=True)
+    ]
+    if heads:
+        return values
+    return [
+        build_text_column("system", "b", strong=True),
+        values[0],
+        build_text_column("compared with", "a"),
+        values[1],
+    ]
 
 
 def build_differences_drawing(differences: pd.DataFrame, title: str, frame: str) -> Drawing:
@@ -128,10 +154,6 @@ def describe_differences_by_verdict(
                 (f"{head.capitalize()}{direction}: {groups}.{more}", [str(row["group"]) for row in records])
             )
     return sentences
-
-
-def _format_comparison(row: Mapping[Any, Any]) -> str:
-    return f"{row['b']}, compared with {row['a']}"
 
 
 def _format_interval_cell(row: Mapping[Any, Any]) -> str | None:

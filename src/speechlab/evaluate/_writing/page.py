@@ -8,10 +8,10 @@ from __future__ import annotations
 import base64
 import lzma
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
@@ -23,6 +23,9 @@ from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.recordings import SOUNDS
+
+if TYPE_CHECKING:
+    from speechlab.evaluate._writing.columns import RowFinder
 
 # Languages that the line above the answer names.
 _MAX_LANGUAGES = 3
@@ -68,16 +71,20 @@ def render_page_parts(
 ) -> tuple[Html, Html]:
     """Return the parts above and below the rows."""
     answer, record, methods = report.conclusion, report.record, report.said
-    note = "A click on the name of a column sorts."
+    note = ""
     rows = len(report.resolve_frame(report.shown.frame))
     if rows > MANY_ROWS and not report.shown.options.get("names"):
         worst = f"the {SHOWN_ROWS:,} with most errors and " if report.shown.scored else ""
-        note = f"Of {rows:,} rows, {worst}a random sample of {SHOWN_ROWS:,} are shown; figures are of all. {note}"
+        note = f" Of {rows:,} rows, {worst}a random sample of {SHOWN_ROWS:,} are shown; figures are of all."
     if sound:
         note += " Sounds are previews (Opus)."
+    sorting = element("span", "Click a column to sort.", class_="on-screen")
     figures_drawn = [_render_figure(name, *vectors) for name, vectors in figures.items()]
     kicker = [*_describe_scope(report), *filter(None, [str(record.get("made", ""))[:10]])]
-    certainty = [element("p", answer.certainty, class_="sure", dir="auto")] if answer.certainty else []
+    hear = (
+        join("", [" ", element("a", "Hear them below.", href="#rows", class_="on-screen")]) if sound else None
+    )
+    certainty = [element("p", answer.certainty, hear, class_="sure", dir="auto")] if answer.certainty else []
     head = join(
         "",
         [
@@ -88,7 +95,7 @@ def render_page_parts(
             *above,
             *figures_drawn[1:],
             _render_heading("Rows"),
-            element("p", note),
+            element("p", sorting, note),
         ],
     )
     method_findings = [
@@ -134,6 +141,34 @@ def _describe_scope(report: Contents) -> list[str]:
     )
     counted = [format_count(count, noun) for noun, count in counts.items() if count > 1 or noun == "text"]
     return [*counted, *([join_with_and([*names])] if 0 < len(names) <= _MAX_LANGUAGES else [])]
+
+
+def build_row_finder(shown: Collection[str], roles: Mapping[str, str]) -> RowFinder:
+    """Return a function that returns the filter of rows, as JSON, if the columns that a page shows allow it.
+
+    Columns of systems that stand side by side end with the name of the system. Categories have a text and ticks,
+    ranges two numbers, the second of which may be missing.
+    """
+
+    def find_rows(behind: Mapping[str, Any]) -> str:
+        known = {roles.get(name, name): value for name, value in behind.items()}
+        system = known.get("system")
+        ends = {name: f"{name}_{system}" for name in known if f"{name}_{system}" in shown}
+        if system is not None and "system" not in shown and ends:
+            del known["system"]
+        names = {name: ends.get(name, name) for name in known}
+        if not set(names.values()) <= set(shown):
+            return ""
+        values = {names[name]: value for name, value in known.items()}
+        ranges = [[name, value] for name, value in values.items() if isinstance(value, list)]
+        categories = [
+            [name, ["✓" if value is True else value]]
+            for name, value in values.items()
+            if not isinstance(value, list)
+        ]
+        return orjson.dumps({"categories": categories, "ranges": ranges}).decode()
+
+    return find_rows
 
 
 def replace_direction_marks(text: str) -> str:

@@ -15,14 +15,9 @@ import orjson
 from speechlab._arguments import build_argument_error, is_missing, is_number, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
+from speechlab._traces import to_printable
 from speechlab.audio import detect_format, to_clip
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._writing.columns import (
-    escape_latex,
-    escape_markdown,
-    to_latex_table,
-    to_markdown_table,
-)
 from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import build_write_error, write_parquet
 from speechlab.evaluate._writing.recordings import SOUNDS
@@ -37,6 +32,25 @@ _LABELS = ("system", "condition", "voice_name", "language", "source_lang", "targ
 _LABEL = re.compile(r"[A-Za-z0-9:.-]+")
 # What MLflow allows in no name of a metric.
 _INVALID_KEY_CHARACTERS = re.compile(r"[^\w ./-]+")
+_LATEX = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "{}&%$#_"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "`": r"\textasciigrave{}",
+        "\N{MINUS SIGN}": "$-$",
+        "✓": "yes",
+        "\N{REPLACEMENT CHARACTER}": "?",  # LuaTeX takes it for invalid UTF-8
+    }
+)
+# Separator between characters that LaTeX would draw as one, such as dashes and quotation marks.
+_LIGATURE = re.compile(r"(?<=([-',]))(?=\1)")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
+_SPACE = re.compile(r"\s+")
 
 
 class ShareableContents(Contents):
@@ -45,13 +59,13 @@ class ShareableContents(Contents):
     def to_markdown(self) -> str:
         """Return the answer, the headline as a Markdown table with its note, and the methods."""
         sources = [
-            f"{number}. {escape_markdown(source)}" for number, source in enumerate(self.said.sources, 1)
+            f"{number}. {_escape_markdown(source)}" for number, source in enumerate(self.said.sources, 1)
         ]
         headline = self.headline()
-        table = to_markdown_table(headline)
-        note = escape_markdown(headline.attrs["note"])
-        lead = [f"**{escape_markdown(self.title)}**", escape_markdown(self.answer)]
-        blocks = [*lead, table, note, escape_markdown(self.said.text), "\n".join(sources)]
+        table = _to_markdown_table(headline)
+        note = _escape_markdown(headline.attrs["note"])
+        lead = [f"**{_escape_markdown(self.title)}**", _escape_markdown(self.answer)]
+        blocks = [*lead, table, note, _escape_markdown(self.said.text), "\n".join(sources)]
         return "\n\n".join(block for block in blocks if block) + "\n"
 
     @shorten_tracebacks
@@ -72,10 +86,10 @@ class ShareableContents(Contents):
             )
             raise InvalidRequestError(message, parameter="label")
         methods = self.said
-        items = [rf"\item {escape_latex(source)}" for source in methods.sources]
+        items = [rf"\item {_escape_latex(source)}" for source in methods.sources]
         sources = [r"\begin{enumerate}", *items, r"\end{enumerate}"] if items else []
-        table = to_latex_table(self.headline(), self.title, label)
-        return "\n".join([table, escape_latex(methods.text), *sources, ""])
+        table = _to_latex_table(self.headline(), self.title, label)
+        return "\n".join([table, _escape_latex(methods.text), *sources, ""])
 
     @shorten_tracebacks
     def to_parquet(self, path: str | os.PathLike[str]) -> Path:
@@ -246,3 +260,53 @@ def _to_audio_cell(cell: Any) -> dict[str, Any] | None:
         return None if is_missing(cell) else {"bytes": to_clip(cell).encode("flac"), "path": None}
     except (SpeechLabError, OSError, TypeError, ValueError):
         return None
+
+
+def _to_markdown_table(table: pd.DataFrame) -> str:
+    """Write what :meth:`View.frame` returned as Markdown, its characters that Markdown or HTML interpret escaped."""
+    lines = [
+        list(map(_escape_markdown, table.columns)),
+        ["---:" if name in table.attrs["figures"] else "---" for name in table.columns],
+    ]
+    lines += [[_escape_markdown(value) for value in row] for row in table.itertuples(index=False, name=None)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _to_latex_table(table: pd.DataFrame, caption: str, label: str) -> str:
+    """Write what :meth:`View.frame` returned as LaTeX, with the rules of the package booktabs."""
+    sides = "".join("r" if name in table.attrs["figures"] else "l" for name in table.columns)
+    rows = [" & ".join(map(_escape_latex, row)) + r" \\" for row in table.itertuples(index=False, name=None)]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_escape_latex(caption)}}}",
+            rf"\label{{{label}}}",
+            rf"\begin{{tabular}}{{{sides}}}",
+            r"\toprule",
+            " & ".join(map(_escape_latex, table.columns)) + r" \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _escape_latex(value: object) -> str:
+    """Escape a text or a cell for LaTeX, on one line."""
+    text = _LIGATURE.sub(r"\\hbox{}", _to_one_line(value).translate(_LATEX))
+    # After the end of a row, or after \item, these characters begin an argument.
+    return f"{{}}{text}" if text.startswith(("[", "*")) else text
+
+
+def _escape_markdown(value: object) -> str:
+    """Escape a text or a cell for Markdown, on one line."""
+    return _MARKDOWN.sub(r"\\\1", _to_one_line(value))
+
+
+def _to_one_line(value: object) -> str:
+    words = "–" if is_missing(value) else _SPACE.sub(" ", str(value)).strip()
+    return to_printable(words)

@@ -19,6 +19,7 @@ import numpy as np
 
 from speechlab._arguments import build_argument_error, is_missing, require_columns
 from speechlab._pandas import pd
+from speechlab.display import write_minus
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._columns import build_table
 from speechlab.metrics._inputs import check_number
@@ -178,7 +179,9 @@ def format_value(value: object, unit: object) -> str:
     if is_missing(value):
         return "–"
     number = float(value)  # type: ignore[arg-type]  # a number
-    return f"{number:.1f}" if unit == POINTS else f"{number:.2f} s" if unit == RATIO else f"{number:.1%}"
+    return write_minus(
+        f"{number:.1f}" if unit == POINTS else f"{number:.2f} s" if unit == RATIO else f"{number:.1%}"
+    )
 
 
 def format_difference(value: object, unit: object) -> str:
@@ -189,4 +192,4 @@ def format_difference(value: object, unit: object) -> str:
     if unit == RATIO:
         return f"× {number:.2f}"
     points = round(number if unit == POINTS else 100 * number, 1)
-    return f"{points:+.1f}" if points else "0.0"
+    return write_minus(f"{points:+.1f}") if points else "0.0"

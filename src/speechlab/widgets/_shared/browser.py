@@ -42,8 +42,15 @@ main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
   min-height: 40px; margin: 8px 0; padding: 4px 14px; border: 1px solid var(--line); border-radius: 8px;
   background: var(--card); color: inherit; font: inherit; cursor: pointer;
 }
-.sl-more:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
-@media print { .sl-more { display: none; } }
+a[data-rows] { color: inherit; text-decoration-color: var(--line); text-underline-offset: 3px; }
+a[data-rows]:hover { color: var(--accent); text-decoration-color: currentColor; }
+.sl-hear {
+  width: 26px; height: 26px; margin: -4px 8px -4px 0; padding: 0 0 0 2px; border: 0; border-radius: 50%;
+  font-size: 11px;
+  background: color-mix(in srgb, var(--accent) 16%, transparent); color: var(--accent); cursor: pointer;
+}
+:is(.sl-more, .sl-hear):focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+@media print { :is(.sl-more, .sl-hear) { display: none; } }
 main figure { max-width: 100%; margin: 20px 0 28px; padding: 0; border: 0; background: none; }
 main figure img { display: block; width: 100%; height: auto; mix-blend-mode: multiply; }
 main figcaption { margin-top: 4px; color: var(--soft); font-size: .9rem; }

@@ -32,6 +32,8 @@ _COLUMNS_TO_HIDE = re.compile(
     r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
     r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|license)$"
 )
+# Columns of one of several systems, whose name is at the end.
+_OF_SYSTEM = re.compile(r"(hypothesis|error_rate|errors)_(?!rate$|classes)(.+)", re.DOTALL)
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _UNITS = {"s": "s", "ms": "ms", "db": "dB", "dbfs": "dBFS", "lufs": "LUFS", "hz": "Hz", "bytes": "bytes"}
 _WORDS = {
@@ -45,6 +47,8 @@ _WORDS = {
     "f0": "F0",
     "snr": "SNR",
 }
+# A yes; a no is empty.
+_TICK = "✓"
 _MAX_CATEGORIES = 24
 _MAX_CATEGORY_CHARACTERS = 40
 _MAX_LABEL_CHARACTERS = 24
@@ -77,6 +81,8 @@ class ColumnView:
     @property
     def label(self) -> str:
         """The name in words: ``Error rate`` for ``error_rate``, ``Latency (s)`` for ``latency_s``."""
+        if match := _OF_SYSTEM.fullmatch(self.title):
+            return f"{match[1].replace('_', ' ').capitalize()}, {match[2]}"
         if not _SNAKE_CASE.fullmatch(self.title):
             return self.title
         words = self.title.split("_")
@@ -201,6 +207,8 @@ def to_json_value(value: Any, kind: Kind) -> Any:
         return [to_json_value(str(item), "text") for item in list(value)[:_MAX_LIST_ITEMS]]
     if is_missing(value):
         return None
+    if isinstance(value, bool | np.bool_):
+        return _TICK if value else ""
     if kind == "number":
         number = to_python_number(value)
         if not isinstance(number, int) or abs(number) > MAX_WHOLE:

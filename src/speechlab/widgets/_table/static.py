@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from speechlab.audio import draw_waveform
-from speechlab.display import Html, data_url, diff, element, join
+from speechlab.display import Html, data_url, diff, element, join, write_minus
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import describe_error
 from speechlab.widgets._table.columns import MAX_WHOLE, ColumnView, to_json_value
@@ -149,7 +149,7 @@ def _render_row_annotations(rows: Rows, row: int) -> Html | None:
 
 def _render_cell(rows: Rows, row: int, column: ColumnView, differences: _Differences) -> Html | None:
     value: Any = to_json_value(rows.frame[column.name].iloc[row], column.kind)
-    if value is None or value == []:
+    if value in (None, [], ""):
         return None
     lang, pieces = column.lang or rows.find_language(row), differences.get((row, column.title))
     cell: object = value
@@ -168,7 +168,7 @@ def _render_cell(rows: Rows, row: int, column: ColumnView, differences: _Differe
 def _format_number(value: float, decimals: int) -> str:
     """Format a number with its decimals, or with three significant digits if those would mislead."""
     fixed = value == 0 or 0.5 * 10**-decimals <= abs(value) <= MAX_WHOLE
-    return f"{value:.{decimals}f}" if fixed else f"{value:.3g}"
+    return write_minus(f"{value:.{decimals}f}" if fixed else f"{value:.3g}")
 
 
 def _render_difference(pieces: list[Piece], lang: str) -> Html:

@@ -31,7 +31,32 @@ function foldRows(table, phone) {
   show(!phone.matches);
 }
 
-export function settleBeside() {
+/**
+ * Numbers and names that lead to their rows; a name is played as well.
+ * @param {(filter: any) => void} narrow
+ * @param {boolean} sound Whether the rows have sounds.
+ */
+function linkRows(narrow, sound) {
+  for (const link of document.querySelectorAll("main a[data-rows]")) {
+    if (!(link instanceof HTMLElement)) continue;
+    const filter = JSON.parse(link.dataset.rows ?? "");
+    link.title = "Show these rows";
+    link.addEventListener("click", () => narrow(filter));
+    const cell = link.closest("td");
+    if (!sound || cell !== cell?.parentElement?.querySelector("td:has(a[data-rows])") || !link.querySelector("strong")) continue;
+    const play = document.createElement("button");
+    play.type = "button";
+    play.className = "sl-hear";
+    play.textContent = "▶";
+    play.setAttribute("aria-label", `Hear ${link.textContent}`);
+    play.addEventListener("click", () => narrow({ ...filter, play: true }));
+    link.before(play);
+  }
+}
+
+/** @param {(filter: any) => void} narrow @param {boolean} sound */
+export function settleBeside(narrow, sound) {
+  linkRows(narrow, sound);
   const phone = window.matchMedia("(max-width: 640px)");
   for (const table of document.querySelectorAll("main [role=group] > table")) {
     if (table instanceof HTMLTableElement) foldRows(table, phone);

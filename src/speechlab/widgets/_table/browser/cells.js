@@ -17,6 +17,7 @@ const SVG = "http://www.w3.org/2000/svg";
 function showContent(cell, data, row, column, pieces) {
   cell.replaceChildren();
   const text = data.text(row, column);
+  if (data.cell(row, column.name) === "") return; // a no
   if (!text && !pieces) {
     cell.classList.add("sl-missing");
     make(cell, "span", "", "–");

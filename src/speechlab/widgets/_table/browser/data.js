@@ -100,10 +100,11 @@ export class TableData {
     if (value === null) return "";
     if (Array.isArray(value)) return value.join(", ");
     if (column.kind !== "number") return String(value);
-    if (!Number.isFinite(value)) return value < 0 ? "-∞" : "∞";
+    if (!Number.isFinite(value)) return value < 0 ? "−∞" : "∞";
     // Three digits if the decimals would show zero, or if the number is too large to be exact.
     const fixed = value === 0 || (Math.abs(value) >= 0.5 * 10 ** -column.decimals && Math.abs(value) <= 2 ** 53);
-    return fixed ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
+    const digits = fixed ? value.toFixed(column.decimals) : value.toPrecision(3).replace(/\.?0+(?=e|$)/, "");
+    return digits.replaceAll("-", "−");
   }
 
   /** Categories of a column and how many rows have each, the most frequent first. @param {string} name */

@@ -74,4 +74,4 @@ const model = new PageModel({ ...held.state, revision: 0, chosen: -1, exported: 
   },
 });
 table.render({ model, el: document.getElementById("widget") });
-settleBeside();
+settleBeside((filter) => model.announce("msg:custom", { type: "narrow", ...filter }), held.state.sound);

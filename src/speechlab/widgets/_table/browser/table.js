@@ -82,7 +82,20 @@ export class AudioTableView extends View {
   take(message) {
     if (message.type === "warning") this.warn(message.words);
     else if (message.type === "noted") this.takeNoted(message);
+    else if (message.type === "narrow") this.takeNarrow(message);
     else if (message.type === "changed" && message.revision === this.data.revision) this.takeChanged(message);
+  }
+
+  /** Shows the rows behind a number of a page, and plays the first of them. @param {any} message */
+  takeNarrow({ categories, ranges, play }) {
+    const known = ranges.map((/** @type {[string, [number, number | null]]} */ [name, [low, high]]) => [name, [low, high ?? this.data.extent(name)?.[1] ?? low]]);
+    this.narrowing.restore({ search: "", marked: false, sort: this.narrowing.view.sort, categories, ranges: known });
+    this.narrowed();
+    this.narrowing.fill();
+    const row = this.rowAt(0);
+    if (row < 0) return;
+    this.go(0);
+    if (play) this.player.play(row);
   }
 
   /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>, played: boolean}} message */
