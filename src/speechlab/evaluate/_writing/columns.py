@@ -135,12 +135,7 @@ class View:
     @classmethod
     def from_plain(cls, saved: Mapping[str, Any]) -> View:
         """Return the table from its plain form in a saved report."""
-        columns = [
-            TextColumn(
-                **{name: tuple(value) if isinstance(value, list) else value for name, value in column.items()}
-            )
-            for column in saved["columns"]
-        ]
+        columns = [TextColumn(**_to_tuples(column)) for column in saved["columns"]]
         return cls(saved["title"], tuple(columns), saved["note"])
 
     def __len__(self) -> int:
@@ -207,12 +202,24 @@ def _render_cell(column: TextColumn, at: int, find_rows: RowFinder | None) -> Ht
     return join(Html("<br>"), [main, element("small", detail.replace(" ", "\N{NO-BREAK SPACE}"))])
 
 
+def _to_tuples(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return saved fields, whose lists are tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()}
+
+
 def _scale_bars(bars: Sequence[Bar | None]) -> tuple[Bar | None, ...]:
     """Return bars whose ends are shares of the longest."""
     ends = [end for bar in bars if bar is not None for end in (bar.value, bar.high) if end is not None]
     longest = max(ends, default=0.0) or 1.0
     return tuple(
-        None if bar is None else Bar(*(None if end is None else end / longest for end in bar[:3]), bar.strong)  # type: ignore[arg-type]  # the value is known
+        None
+        if bar is None
+        else Bar(
+            bar.value / longest,
+            None if bar.low is None else bar.low / longest,
+            None if bar.high is None else bar.high / longest,
+            bar.strong,
+        )
         for bar in bars
     )
 
