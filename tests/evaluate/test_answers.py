@@ -211,12 +211,11 @@ def test_one_who_always_says_the_same_is_named():
 def test_what_changed_is_said_first():
     good, bad = scored({"heart": [0] * 12}), scored({"heart": [4] * 12})
     assert bad.compare(good).answer == (
-        "Heart in English became worse (error rate 0.0% to 36.4%). "
-        "That is beyond chance, on 12 rows that both have."
+        "The error rate of heart in English rose from 0.0% to 36.4%. heart in English: p < 0.001, 12 rows."
     )
-    assert good.compare(good).answer.startswith("Nothing is shown to have changed.")
+    assert good.compare(good).answer == "No significant change. heart in English 0.0% as before (12 rows)."
     against = bad.compare(good, names=("ours", "theirs"))
-    assert against.answer.count("worse in theirs") == 1
+    assert against.conclusion.text == "theirs makes more errors with heart in English (36.4% against 0.0%)."
     assert [drawing.title for drawing in against.drawings] == ["Differences"]  # too few pairs for intervals
 
 
@@ -230,8 +229,7 @@ def test_an_answer_says_how_many_rows_count_where_speakers_repeat():
     )
     changed = second.compare(first)
     assert changed.answer == (
-        "English became worse (error rate 0.0% to 14.3%). "
-        "That is beyond chance, on 24 rows that both have, which count as 8."
+        "The error rate of English rose from 0.0% to 14.3%. English: p = 0.008, 24 rows that count as 8."
     )
     assert "those that are alike, such as those of one speaker, count as one" in changed.to_html()
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from speechlab._arguments import build_argument_error
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import get_package_version
-from speechlab.display import format_count, join_with_and
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.changes_report import TIMES, group_and_average_calls
 from speechlab.evaluate._changes.tested import (
@@ -23,6 +25,7 @@ from speechlab.evaluate._changes.tested import (
     build_grouped_translation_rows,
     sort_by_magnitude,
 )
+from speechlab.evaluate._changes.watch_answer import build_watch_conclusion, describe_change, find_change
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
@@ -30,17 +33,18 @@ from speechlab.evaluate._speech.ranking import READINGS, choose_ranking_counts_b
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
 from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, build_text_column
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, Finding, ShownRows
+from speechlab.evaluate._writing.contents import Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
 from speechlab.evaluate._writing.record import join_service_names
 from speechlab.metrics import POINTS, RATIO, format_value, sequential_test
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Maximum number of runs in the table of runs.
 _MAX_RUNS = 10
 # Evidence is capped at this.
 _MAX_EVIDENCE = 10_000
-# Maximum number of series in the answer.
-_MAX_CLAUSES = 2
 # Columns of a row that people look at; its scores follow from them.
 _ROW_COLUMNS = (
     *("text", "reference", "run", "hypothesis", "translation", "language", "source_lang", "target_lang"),
@@ -70,7 +74,7 @@ def build_watch_report(
     """Return the report of many runs."""
     series, summary = build_series(values)
     dates = [str(run.get("made", "")) for run in record["runs"]]
-    clauses = _describe_worse_series(summary[summary["changed"]], dates)
+    worse = summary[summary["changed"]].to_dict("records")
     translated = "translation" in rows.columns
     output = "translation" if translated else "hypothesis"
     expected = "reference" if "reference" in rows.columns else "text"
@@ -82,11 +86,15 @@ def build_watch_report(
         title,
         rows,
         summary,
-        _build_conclusion([words for words, _ in clauses], len(dates)),
+        build_watch_conclusion(summary, dates, ALPHA),
         "watch",
         findings=tuple(
-            Finding(f"{words}.", systems=(str(row["group"]),), shown="" if at < _MAX_CLAUSES else "page")
-            for at, (words, row) in enumerate(clauses)
+            Finding(
+                f"{describe_change(row)}.",
+                systems=(str(row["group"]),),
+                shown="" if len(worse) == 1 else "page",
+            )
+            for row in worse
         ),
         notes=tuple(notes),
         tables={"series": series, "values": values},
@@ -105,28 +113,6 @@ def build_watch_report(
     )
 
 
-def _build_conclusion(clauses: Sequence[str], runs: int) -> Conclusion:
-    promise = f"At most {ALPHA:.0%} of such watches ever raise a false alarm, however many runs they have."
-    if runs == 1:
-        return Conclusion("This is the first run.", "Each later run is compared with all before it.")
-    if not clauses:
-        return Conclusion(f"Nothing is shown to have become worse in {runs:,} runs.", promise)
-    more = f" {len(clauses) - _MAX_CLAUSES:,} more series did, too." if len(clauses) > _MAX_CLAUSES else ""
-    return Conclusion(f"{join_with_and(clauses[:_MAX_CLAUSES])}.{more}", promise)
-
-
-def _describe_worse_series(worse: pd.DataFrame, dates: Sequence[str]) -> list[tuple[str, dict[Any, Any]]]:
-    """Return a clause for each series that has become worse."""
-    clauses: list[tuple[str, dict[Any, Any]]] = []
-    for row in worse.to_dict("records"):
-        before, now = (format_value(row[name], row["unit"]) for name in ("usual", "now"))
-        what = row["measure"] if row["measure"] == FAILED else f"{row['measure']} of {row['group']}"
-        when = dates[int(row["alarm"]) - 1][:10]
-        words = f"The {what} became worse: {before} before, {now} now, shown by run {row['alarm']} ({when})"
-        clauses.append((words, row))
-    return clauses
-
-
 def _build_series_view(summary: pd.DataFrame) -> View:
     def build_value_column(name: str) -> DisplayColumn:
         return DisplayColumn(name, lambda row: format_value(row[name], row["unit"]), figure=True)
@@ -138,10 +124,11 @@ def _build_series_view(summary: pd.DataFrame) -> View:
         DisplayColumn("evidence", _format_evidence, figure=True),
         build_number_column("alarm at", "needed", ",.0f"),
         DisplayColumn(
-            "verdict", lambda row: f"worse, run {row['alarm']}" if row["changed"] else "no change shown"
+            "verdict",
+            lambda row: f"worse from about run {row['onset']}" if row["changed"] else "no change shown",
         ),
     ]
-    note = "Usual: the mean of the runs before the newest, or before the alarm. Evidence begins at 1."
+    note = "Usual: the mean of the runs before the newest, or before the change. Evidence begins at 1."
     return View.from_rows("What is watched", columns, summary, note)
 
 
@@ -184,7 +171,9 @@ def watch(
 
     Returns:
         A report whose ``summary`` has a row for each series: ``first``, ``usual`` (mean before the newest run, or
-        before the alarm), ``now``, ``evidence``, ``needed``, ``changed`` and ``alarm`` (the run, from 1).
+        before the change), ``worst`` (mean while it was worse), ``now``, ``evidence``, ``needed``, ``changed``, and
+        the runs, from 1: ``onset`` (about the first that was worse), ``alarm``, ``back`` (since which it is as
+        before).
         ``tables["series"]`` has each series run by run.
 
     Raises:
@@ -381,15 +370,27 @@ def _test_series(values: pd.DataFrame, group: str, measure: str, runs: int, need
 def _summarize_series(series: pd.DataFrame, needed: float) -> dict[str, Any]:
     changed = series["changed"].to_numpy()
     alarm = int(changed.argmax()) if changed.any() else None
-    before_alarm = series["value"].iloc[: len(series) - 1 if alarm is None else alarm]
+    values = series["value"].to_numpy(dtype=float)
+    onset, back = (
+        (len(values) - 1, None)
+        if alarm is None
+        else find_change(values, alarm, -1.0 if series["measure"].iloc[0] == MEAN_CHRF else 1.0)
+    )
     return {
         **{name: series[name].iloc[0] for name in _SERIES_COLUMNS},
         "runs": len(series),
         "first": series["value"].iloc[0],
-        "usual": None if before_alarm.isna().all() else float(before_alarm.mean()),
+        "usual": _compute_mean(values[:onset]),
+        "worst": None if alarm is None else _compute_mean(values[onset:back]),
         "now": series["value"].iloc[-1],
         "evidence": float(series["evidence"].iloc[-1] if alarm is None else series["evidence"].max()),
         "needed": needed,
         "changed": alarm is not None,
         "alarm": pd.NA if alarm is None else alarm + 1,
+        "onset": pd.NA if alarm is None else onset + 1,
+        "back": pd.NA if back is None else back + 1,
     }
+
+
+def _compute_mean(values: NDArray[np.float64]) -> float | None:
+    return None if np.isnan(values).all() else float(np.nanmean(values))

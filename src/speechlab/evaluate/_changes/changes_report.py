@@ -10,24 +10,24 @@ import numpy as np
 from speechlab._arguments import build_argument_error
 from speechlab._pandas import pd
 from speechlab._platform import get_package_version
-from speechlab.display import format_count, join_with_and
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._advice.evidence import FEW_SPEAKERS
+from speechlab.evaluate._changes.changes_answer import build_changes_conclusion
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._statistics import MIN_PAIRS, estimate_paired_ratio
-from speechlab.evaluate._writing.columns import capitalize_sentence, format_language
-from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
+from speechlab.evaluate._writing.contents import Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     HEADINGS,
     build_differences_drawing,
     build_differences_view,
     describe_differences_by_verdict,
-    describe_rows_and_blocks,
 )
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
 from speechlab.evaluate._writing.record import join_service_names
 from speechlab.evaluate._writing.recordings import SOUNDS
-from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, format_value, judge
+from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge
 
 
 def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEFAULT_NAMES) -> Contents:
@@ -57,6 +57,11 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
         judge([{"blocks": row["n"], **row, "a": first, "b": f"{row['group']}: {second}"} for row in part])
         for part in (rows, timed)
     )
+    about = _find_few_speakers(now, earlier)
+    if about:
+        tests["verdict"] = tests["verdict"].where(
+            ~tests["verdict"].isin([WORSE, BETTER]) | (tests["unit"] == "row"), FEW_SPEAKERS
+        )
     summary = tests[[*DIFFERENCES, "group", "only_now", "only_earlier"]]
     differences = pd.concat([part for part in (tests, speed) if len(part)], ignore_index=True)
     title = f"{'Changes' if called == DEFAULT_NAMES else f'{second} against {first}'}: {now.title}"
@@ -74,9 +79,10 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
         title,
         table,
         summary,
-        _build_conclusion(tests, speed, called),
+        build_changes_conclusion(tests, speed, called, about),
         "changes",
         findings=tuple(_build_findings(summary, speed, called)),
+        notes=tuple(_list_stored_row_notes(now)),
         differences=differences[[*DIFFERENCES, "group"]],
         tables={"tested": tested, **({} if frame is table else {"rows": frame}), **compared},
         views=tuple(views),
@@ -88,47 +94,25 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
     )
 
 
-def _build_conclusion(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> Conclusion:
-    first, second = names
-    unnamed = names == DEFAULT_NAMES
-    significant = summary[summary["verdict"].isin([WORSE, BETTER])]
-    clauses = []
-    for verdict in (WORSE, BETTER):
-        changed = [
-            _describe_change(row) for row in significant[significant["verdict"] == verdict].to_dict("records")
-        ]
-        verb = f"became {verdict}" if unnamed else f"is {verdict} in {second}"
-        if len(changed) == 1:
-            clauses.append(f"{changed[0][0]} {verb} ({changed[0][1]})")
-        elif changed:
-            clauses.append(f"{join_with_and([f'{about} ({values})' for about, values in changed])} {verb}")
-    lead = "; ".join(clauses) or f"{first} and {second} are not shown to differ"
-    if unnamed and not clauses:
-        lead = "Nothing is shown to have changed"
-    scored = summary[summary["unit"] != "row"]  # and not the count of rows that failed
-    rows, blocks = max((scored if len(scored) else summary)[["n", "blocks"]].itertuples(index=False))
-    pairs = describe_rows_and_blocks(rows, blocks, "row that both have", "rows that both have")
-    if (summary["verdict"] == UNPAIRED).all():
-        lead, certainty = f"{first} and {second} have no row in common, so nothing can be said of changes", ""
-    elif len(significant):
-        certainty = f"That is beyond chance, on {pairs}."
-    else:
-        few = ", too few to show one" if blocks < MIN_PAIRS else ""
-        certainty = f"No difference beyond chance on {pairs}{few}."
-    if len(speed):
-        certainty += f" Speed: {'slower' if (speed['verdict'] == 'slower').any() else 'no slowing shown'}."
-    return Conclusion(f"{capitalize_sentence(lead)}.", certainty.strip())
+def _find_few_speakers(now: Contents, earlier: Contents) -> str:
+    """Return the speakers that both reports are about, if they are too few for others."""
+    abouts = [str(dict(report.record).get("settings", {}).get("about") or "") for report in (now, earlier)]
+    if any(abouts) or now.study != "recognition" or "voice" not in now.table:
+        return next(filter(None, abouts), "")
+    speakers = now.table.loc[now.table["voice"] != NO_SPEAKER, "voice"].dropna()
+    few = speakers.duplicated().any() and speakers.nunique() < MIN_PAIRS
+    return format_count(speakers.nunique(), "speaker", in_words=True) if few else ""
 
 
-def _describe_change(row: Mapping[Any, Any]) -> tuple[str, str]:
-    """What a row of the summary is about, such as ``heart in English``; and its values."""
-    *who, what = str(row["group"]).split(", ")
-    subject = " to ".join(map(format_language, what.split(" → "))) if who or " → " in what else what
-    voices = [name for name in who if name != NO_SPEAKER]
-    about = f"{', '.join(voices)} in {subject}" if voices else subject
-    measure = "" if row["measure"] == row["group"] else f"{row['measure']} "
-    values = (format_value(row[side], row["unit"]) for side in ("value_a", "value_b"))
-    return about, f"{measure}{' to '.join(values)}"
+def _list_stored_row_notes(now: Contents) -> list[str]:
+    """Return a note on rows of the later report that a store answered, so that they may be of an earlier day."""
+    if not now.record.get("runs") or "status" not in now.table:
+        return []
+    count, total = int((now.table["status"] == "cached").sum()), len(now.table)
+    if not count:
+        return []
+    which = f"All {total:,} rows" if count == total else f"{count:,} of {total:,} rows"
+    return [f"{which} of the later report came from a store, and may be answers of an earlier day."]
 
 
 def _build_findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str, str]) -> list[Finding]:

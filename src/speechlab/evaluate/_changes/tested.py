@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
+from speechlab.evaluate._advice.evidence import find_runaway_row
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.blocks import BLOCK, merge_labels_by_keys
+from speechlab.evaluate._speech.blocks import BLOCK, fold_case_and_spaces, merge_labels_by_keys
 from speechlab.evaluate._speech.ranking import READINGS, has_error_counts
 from speechlab.evaluate._statistics import MIN_PAIRS, compute_sign_p
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, build_study_differences
@@ -28,11 +29,12 @@ from speechlab.text import get_language_name
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.contents import Contents
+    from speechlab.metrics import Comparison
 
 
 KEYS = ("id", "file", *SIDES, "voice_name", "language", "text")
 _RULE_LABELS = {"unit": "unit", "norm": "normalizer"}
-_FAILURES_MEASURE = "rows that failed"
+FAILURES_MEASURE = "rows that failed"
 DEFAULT_NAMES = ("earlier", "now")
 # Columns of a scored table for :func:`speechlab.metrics.compare`, besides its signature.
 _SCORE_COLUMNS = (
@@ -191,12 +193,28 @@ def _compare_errors(pairs: pd.DataFrame, added: pd.DataFrame, dropped: pd.DataFr
     blocks = merge_labels_by_keys(
         pd.Series(range(len(pairs))), [pairs[name].reset_index(drop=True) for name in names]
     )
-    comparison = compare(
-        *_split_scores_by_report(pairs), groups=None if blocks.is_unique else blocks.tolist()
-    )
+    comparison = _compare_pairs(pairs, blocks)
     ends = {} if comparison.blocks >= ENOUGH else {"low": None, "high": None}
     tests = {name: value for name, value in comparison.row().items() if name in DIFFERENCES}
-    return {**tests, **facts, **ends, "blocks": comparison.blocks}
+    without = _compare_without_runaway_row(pairs, blocks)
+    return {**tests, **facts, **ends, "blocks": comparison.blocks, "without": without}
+
+
+def _compare_pairs(pairs: pd.DataFrame, blocks: pd.Series[int]) -> Comparison:
+    return compare(*_split_scores_by_report(pairs), groups=None if blocks.is_unique else blocks.tolist())
+
+
+def _compare_without_runaway_row(
+    pairs: pd.DataFrame, blocks: pd.Series[int]
+) -> tuple[float, float, float] | None:
+    """Return both rates and the p-value without the row that makes over a third of the errors, if there is one."""
+    rows = pairs.reset_index(drop=True)
+    found = [find_runaway_row(rows), find_runaway_row(rows.assign(errors=rows["errors_earlier"]))]
+    places = [place for place in dict.fromkeys(found) if place is not None]
+    if len(places) != 1 or len(rows) < MIN_PAIRS:
+        return None
+    test = _compare_pairs(rows.drop(index=places), blocks.drop(index=places)).row()
+    return float(test["value_a"]), float(test["value_b"]), float(test["p"])
 
 
 def _split_scores_by_report(scored: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -229,8 +247,8 @@ def _compare_failures(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     broken, mended = int((now & ~before).sum()), int((before & ~now).sum())
     return [
         {
-            "group": _FAILURES_MEASURE,
-            "measure": _FAILURES_MEASURE,
+            "group": FAILURES_MEASURE,
+            "measure": FAILURES_MEASURE,
             "unit": "row",
             "n": len(pairs),
             "value_a": float(before.mean()),
@@ -287,7 +305,8 @@ def _compare_chrf(
     answered = _drop_incomplete_rows(pairs, reference, output, f"{output}_earlier")
     if len(answered):
         # A repeated text counts as one text: its translations are swapped together.
-        groups = None if answered["_block"].is_unique else answered["_block"].tolist()
+        texts = answered["text"].map(fold_case_and_spaces)
+        groups = None if texts.is_unique else texts.tolist()
         sides = {
             name: answered[output + end].tolist()
             for name, end in zip(DEFAULT_NAMES, ("_earlier", ""), strict=True)

@@ -141,7 +141,9 @@ def describe_differences_by_verdict(
 ) -> list[tuple[str, list[str]]]:
     """Return a sentence for each verdict, with the groups that it is about."""
     sentences = []
-    for verdict in (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED):
+    known = (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED)
+    qualified = [str(verdict) for verdict in differences["verdict"].unique() if verdict not in known]
+    for verdict in (*known[:4], *qualified, *known[4:]):
         for timed in (False, True):
             of_verdict = (differences["verdict"] == verdict) & ((differences["unit"] == RATIO) == timed)
             if not of_verdict.any():
