@@ -21,7 +21,7 @@ pytestmark = pytest.mark.engines
 
 BOOKKEEPING = [
     *("status", "error_type", "error", "http_status", "attempts", "latency_s", "first_byte_s"),
-    *("usage_characters", "usage_audio_s", "usage_tokens", "key"),
+    *("usage_characters", "usage_audio_s", "usage_tokens", "answered_at", "key"),
 ]
 
 

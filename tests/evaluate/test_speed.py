@@ -220,7 +220,11 @@ def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(serv
         )
         slower[0] = 3.0
         now = evaluate.round_trip(lab, frame, "plain", progress=False, **how)
-    assert stages[0] == ("estimate: 6 texts to speak, 54 characters; up to 8 seconds to recognize", 0, 0)
+    assert stages[0] == (
+        "estimate: 6 texts to speak, 54 characters; up to 8 seconds of sound to recognize",
+        0,
+        0,
+    )
     assert before.speed["error"].isna().all()
     assert before.speed["concurrency"].value_counts().to_dict() == {1: 6, 4: 24}
     assert before.summary["timed_calls"].tolist() == [6]

@@ -112,8 +112,9 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         ``audio`` (path of the file), ``duration_s``, ``sample_rate`` (Hz), ``processing_s`` (seconds of work as the
         service reports them), ``status`` (ok, cached, error, skipped or cancelled), ``error_type``, ``error``,
         ``http_status``, ``attempts``, ``latency_s``, ``first_byte_s``, ``usage_characters``, ``usage_audio_s``,
-        ``usage_tokens`` and ``key``. The columns ``attempts`` to ``usage_tokens`` are what this run spent on the
-        row: zero for a stored result. ``attrs["speechlab_run"]`` is the id of the run.
+        ``usage_tokens``, ``answered_at`` (when the answer came, in UTC) and ``key``. The columns ``attempts`` to
+        ``usage_tokens`` are what this run spent on the row: zero for a stored result. ``attrs["speechlab_run"]`` is
+        the id of the run.
 
     Raises:
         InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.

@@ -55,6 +55,7 @@ class Outcome:
     attempts: int = 0
     latency_s: float | None = None  # from the call to the end of its reply, waits and retries included
     first_byte_s: float | None = None  # from the last attempt's start to the head of its reply
+    failed_at: float | None = None  # Unix time in seconds; a result has its own
     characters: int = 0  # sent, counted once for all attempts
     audio_s: float = 0.0  # synthesized or transcribed
     tokens: int = 0  # read and written
@@ -67,6 +68,7 @@ class Outcome:
             error_text=(attempt.error or "failed before").partition("\n\n")[0],  # without the traceback
             error_type=attempt.error_type,
             http_status=attempt.http_status,
+            failed_at=attempt.started + (attempt.latency_s or 0.0),
         )
 
 

@@ -37,7 +37,7 @@ RECOMPUTABLE = SCORING | {
 # Columns of all studies of speech.
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
-    *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", *SIDES),
+    *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", "answered_at", *SIDES),
 }
 # Columns of streamed recognition.
 STREAMING = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")
@@ -73,7 +73,7 @@ TRANSLATION = frozenset(
         ),
         *("back_translation", "back_chrf", "back_error", "prompt_tokens", "completion_tokens"),
         *("model", "key", "status", "error", "error_type", "http_status", "attempts"),
-        *("processing_s", "latency_s", "first_byte_s"),
+        *("processing_s", "latency_s", "first_byte_s", "answered_at"),
         *("usage_characters", "usage_audio_s", "usage_tokens"),
     }
 )

@@ -14,6 +14,7 @@ from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.drift import describe_days, describe_drift
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
     recognize_with_first_available,
@@ -177,6 +178,8 @@ def synthesize_recognize_and_score(
         *describe_unreachable_services(cast.gone),
         *refusals,
         *untimed,
+        *describe_drift(scored, "errors", "reference_length", [language, "voice"]),
+        *describe_days(scored),
     ]
     return scored, {"segments": segments, "speed": timed, "notes": notes}, [*sounds, transcripts]
 

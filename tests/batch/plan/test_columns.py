@@ -144,6 +144,7 @@ KINDS = {
     "hypothesis_language": "category",
     "error": "str",
     "key": "str",
+    "answered_at": "str",
     "audio": "str",
     "hypothesis": "str",
     "translation": "str",

@@ -264,3 +264,16 @@ def test_progress_that_fails_stops_the_run(reverser, translator, store):
     with pytest.raises(RuntimeError, match="mine"):
         batch.translate(texts(500), reverser, **quiet(store, progress=told))
     assert kept(store) < 500
+
+
+def test_stages_without_a_batch_have_a_bar(monkeypatch):
+    bars, opened = [], progress._open_bar
+
+    def open_bar(*given, **how):
+        bars.append(given)
+        return opened(*given, **how)
+
+    monkeypatch.setattr(progress, "_open_bar", open_bar)
+    with progress.show_progress(progress.BAR, 3, "quality", unit="clip") as advance:
+        advance(2)
+    assert bars == [(3, "quality", "clip")]

@@ -30,6 +30,7 @@ BOOKKEEPING = {
     "usage_characters": "Int64",
     "usage_audio_s": "float64",
     "usage_tokens": "Int64",
+    "answered_at": "string",
     "key": "string",
 }
 

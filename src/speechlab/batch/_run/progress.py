@@ -220,10 +220,10 @@ def show_progress(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
 ) -> Iterator[Callable[..., object]]:
     """Show a count of work that is no run."""
-    if progress is False or isinstance(progress, str) or not total:
+    if progress is False or not total:
         yield lambda _=1: None
         return
-    if progress is True:
+    if progress is True or progress == BAR:
         with _open_bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return

@@ -278,6 +278,7 @@ class CallWindow(CallsUnderWay):
                 error=error,
                 attempts=timing.attempts if timing is not None else getattr(error, "attempts", 0),
                 latency_s=latency_s,
+                failed_at=started + latency_s,
                 first_byte_s=timing.first_byte_s if timing is not None else None,
             )
         attempt = Attempt(call.key, started, result.timing.latency_s, "ok", 200)

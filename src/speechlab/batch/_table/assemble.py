@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import platform
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -145,6 +146,7 @@ def _build_row(
         "attempts": bears.attempts,
         "latency_s": outcome.latency_s,
         "first_byte_s": outcome.first_byte_s,
+        "answered_at": _format_time(outcome.failed_at if outcome.stored is None else outcome.stored.created),
         "usage_characters": bears.characters,
         "usage_audio_s": bears.audio_s,
         "usage_tokens": bears.tokens,
@@ -160,6 +162,13 @@ def _build_row(
         return {**cells, **facts, "error": outcome.error_text}
     values = step.to_cells(outcome.stored) if outcome.stored is not None else {}
     return {**cells, **values}
+
+
+def _format_time(moment: float | None) -> str | None:
+    """Return a time as text in UTC, to the millisecond."""
+    if moment is None:
+        return None
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def join_frames(

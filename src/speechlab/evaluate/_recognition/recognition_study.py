@@ -33,6 +33,7 @@ from speechlab.evaluate._recognition.recognition_report import build_recognition
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
+from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_recognition_times
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
@@ -240,6 +241,8 @@ def recognition(
         silent = collect_silence_transcripts(silent, of_silence)
     notes = [*describe_unreachable_services(unreachable), *untimed]
     notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
+    notes += describe_drift(scored, "errors", "reference_length", [language])
+    notes += describe_recognition_times(transcripts, language) + describe_days(scored)
     warn_failures(scored)
     claims |= {"groups": blocks.column, "about": blocks.about}
     recorded = {**claims, **_collect_sound_settings(conditions, noise, seed, silent_count)}

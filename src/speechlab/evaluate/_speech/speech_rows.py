@@ -81,6 +81,7 @@ def build_failed_rows(rows: pd.DataFrame, why: str | None) -> pd.DataFrame:
     """Return rows that no recognizer could process, in the form of failed rows of :func:`recognized`."""
     texts = dict.fromkeys(_NAMES, None)
     table = rows.assign(**texts, **{f"{HEAR}key": None, f"{HEAR}status": "error", f"{HEAR}error": why})
+    table[f"{HEAR}answered_at"] = None
     table.attrs.clear()  # those of the batch of syntheses
     return table
 
@@ -226,7 +227,10 @@ def _to_study_columns(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     table = table.assign(status=status, error=table[f"{HEAR}error"].mask(unspoken, table[f"{SPEAK}error"]))
     table = table.rename(columns=_NAMES)
     study_columns = ("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate", *_NAMES.values())
-    return table[[*columns, *(name for name in (*study_columns, "status", "error") if name not in columns)]]
+    # of speech that was made for the study, when it was spoken
+    table["answered_at"] = table[f"{SPEAK if f'{SPEAK}answered_at' in table.columns else HEAR}answered_at"]
+    study_columns = (*study_columns, "status", "error", "answered_at")
+    return table[[*columns, *(name for name in study_columns if name not in columns)]]
 
 
 # Words of scripts with spaces between words.

@@ -13,6 +13,7 @@ from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_time_drift
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, check_user_functions
 from speechlab.evaluate._speech.speed import (
     build_empty_stream_table,
@@ -186,6 +187,9 @@ def translation(
     for name, why in lost.items():
         notes.append(f"Translations{f' of {name}' if name else ''} were not translated back: {why}")
     notes += untimed
+    directions = [source_lang, target_lang]
+    notes += describe_drift(table, "chrf", None, directions) if "chrf" in table.columns else []
+    notes += describe_time_drift(table, "processing_s", directions) + describe_days(table)
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms, **claims}
     warn_failures(table, "The report's table has them, with status 'error'")
     return Report.of(

@@ -70,7 +70,9 @@ def announce_estimate(
         return
     if len(recordings):
         lengths = [seconds for seconds in recordings if seconds == seconds]
-        amount = f"at most {format_count(len(recordings), 'recording')} to {action}, {_format_duration(sum(lengths))}"
+        amount = (
+            f"at most {format_count(len(recordings), 'recording')} to {action}, {_format_sound(sum(lengths))}"
+        )
     else:
         totals: Counter[str] = Counter()
         for plan in plans:
@@ -81,7 +83,7 @@ def announce_estimate(
             amount += f" ({totals['cached']:,.0f} more are in the store)"
         if next_action and totals["characters"]:
             amount += (
-                f"; up to {_format_duration(batch.S_PER_CHARACTER * totals['characters'])} to {next_action}"
+                f"; up to {_format_sound(batch.S_PER_CHARACTER * totals['characters'])} to {next_action}"
             )
     words = f"{ESTIMATE}{amount}"
     if callable(progress):
@@ -90,8 +92,9 @@ def announce_estimate(
         batch.announce(True, words)
 
 
-def _format_duration(seconds: float) -> str:
-    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+def _format_sound(seconds: float) -> str:
+    """Return a length of sound, which is not the time that it takes."""
+    return f"{seconds / 60:,.0f} minutes of sound" if seconds >= 90 else f"{seconds:.0f} seconds of sound"
 
 
 def build_stage_progress(progress: object, stage: str) -> Progress:

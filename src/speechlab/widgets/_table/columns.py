@@ -29,7 +29,7 @@ _REFERENCES = ("reference", "text", "sentence")
 _LANGUAGE_SUFFIX = re.compile(r"_([a-z]{2})$")
 # The bookkeeping of a batch and identifiers of files: available, but not visible at first.
 _COLUMNS_TO_HIDE = re.compile(
-    r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|sample_rate"
+    r"(key|.*sha256|.*_id|usage_.*|attempts|http_status|error_type|processing_s|first_byte_s|answered_at|sample_rate"
     r"|model|.*_tokens|.*_normalized|normalizer|counts|unit|license)$"
 )
 # Columns of one of several systems, whose name is at the end.
