@@ -23,7 +23,9 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pandas as pd
 
+import speechlab as sl
 from speechlab import evaluate
+from speechlab.audio import AudioClip
 from speechlab.metrics import (
     attribute,
     by_bins,
@@ -449,6 +451,32 @@ def in_bad_weather(
     return run
 
 
+def of_drift(n: int, worsens_at: int, concurrency: int) -> Callable[[int], Iterator[Found]]:
+    """Two equal settings of a service whose errors grow from 3 to 15% with a call: the study asks both."""
+    settings: dict[str, dict[str, Any]] = {"plain": {}, "new": {"hotwords": ["Ada"]}}
+    frame = pd.DataFrame({"text": [f"{PROMPT} {ENDINGS[row]}" for row in range(n)], "language": "de"})
+    frame["audio"] = [AudioClip(np.full(1_600 + row, 0.1, np.float32), 16_000) for row in range(n)]
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random, calls = np.random.default_rng(seed), iter(range(2 * n))
+
+            def transcribe(clip: AudioClip, random: Random = random, calls: Any = calls, **_: object) -> str:
+                errors = random.binomial(10, 0.03 if next(calls) < worsens_at else 0.15)
+                return f"{SPOILED[errors]} {ENDINGS[clip.frames - 1_600]}"
+
+            with TemporaryDirectory() as store, catch_warnings():
+                simplefilter("ignore")
+                with sl.system("service", transcribe=transcribe, version="1", concurrency=concurrency) as lab:
+                    report = evaluate.recognition(lab, frame, settings=settings, store=store, progress=False)
+            yield {
+                "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
+                "answer": "significantly" in report.answer,
+            }
+
+    return run
+
+
 def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
     """Rankings of two equal voices of which one fails on sentences with so many errors or more, of 30 words."""
     from speechlab.evaluate._voices.voices_report import rank_voices, recommend_voices
@@ -707,6 +735,12 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "study of recognition, 6 texts, each ten times": in_bad_weather(each_row_ten_times, None, 6),
     "study of recognition, 20 texts, each ten times": in_bad_weather(each_row_ten_times, None, 20),
     "study of recognition, one row with 200 words too many": in_bad_weather(one_runaway_row),
+    **{
+        f"study of recognition, a service worsens from 3 to 15% at call 40 of 80, {calls} at once": of_drift(
+            40, 40, calls
+        )
+        for calls in (1, 16)
+    },
     "study of voices, one fails on its sentences of 4 errors in 30 or more": of_failing_voices(20, 4),
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
     "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
