@@ -21,6 +21,7 @@ from speechlab.errors import InvalidRequestError
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _PACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _BLOCK = 1 << 20
+_MAX_FILES = 2_000_000  # of a tar: each takes a kilobyte of memory
 # What a library raises for an archive that is damaged, encrypted, or packed as it does not know.
 _FAULTS = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError, OSError,
@@ -102,10 +103,15 @@ class _Archive:
                 info.filename: info for info in self._zip.infolist() if not info.is_dir()
             }
             return
+        self.files = {}
         with tarfile.open(path, "r:") as tar:
-            self.files = {
-                info.name.removeprefix("./"): info for info in tar if info.isreg() and not info.issparse()
-            }
+            reader: Any = tar
+            while (info := tar.next()) is not None:
+                reader.members = []  # it keeps all that it has read
+                if info.isreg() and not info.issparse():
+                    self.files[info.name.removeprefix("./")] = info
+                if len(self.files) > _MAX_FILES:
+                    raise ValueError(f"it has more than {_MAX_FILES:,} files; give a part of it")
 
     def open(self, info: Any) -> IO[bytes]:
         """Open a file."""

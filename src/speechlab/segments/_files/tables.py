@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError, SegmentFileError
-from speechlab.segments._convert import parse_seglst_entry, to_seglst
+from speechlab.segments._convert import from_seglst, parse_seglst_entry, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column_or_empty
 from speechlab.segments._frame.schema import TEXTS, frame
 from speechlab.segments._frame.ticks import to_seconds, to_ticks
@@ -304,7 +304,7 @@ def _check_seconds_value(source: SourceFile, value: object, line: int, what: str
     return float(value)
 
 
-def read_seglst(source: SourceFile) -> Iterator[Row]:
+def read_seglst(source: SourceFile) -> Iterable[Row] | pd.DataFrame:
     """Read SegLST: one JSON list of objects. An entry that is malformed costs itself and a note."""
     try:
         entries = json.loads(source.decode_text())
@@ -312,6 +312,13 @@ def read_seglst(source: SourceFile) -> Iterator[Row]:
         source.raise_fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
         source.raise_fault("expected a JSON list of objects")
+    try:
+        return from_seglst(entries)
+    except SegmentError:
+        return _parse_seglst_entries(source, entries)
+
+
+def _parse_seglst_entries(source: SourceFile, entries: list[Any]) -> Iterator[Row]:
     for number, entry in enumerate(entries):
         try:
             row = parse_seglst_entry(number, entry)

@@ -28,6 +28,7 @@ from speechlab.cli._console import (
 )
 from speechlab.cli._options import check_writable
 from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.remote import hide_secrets
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ def list_study_columns(study: Callable[..., Any]) -> dict[str, bool]:
 
 def perform_study(
     study: Callable[..., Report],
-    source: Path,
+    source: str | Path,
     out: Path,
     earlier: Path | None = None,
     fail_if: Sequence[str] | None = None,
@@ -101,7 +102,7 @@ def perform_study(
 
 
 def read_and_run_study(
-    study: Callable[..., Report], source: Path, before: Report | None = None, **options: Any
+    study: Callable[..., Report], source: str | Path, before: Report | None = None, **options: Any
 ) -> Report:
     """Read the table, and make the study with the options of the command, to be compared with an earlier one."""
     from speechlab import datasets
@@ -258,7 +259,7 @@ def load_report(folder: Path) -> Any:
         raise
 
 
-def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> None:
+def _check_columns(source: str | Path, rows: pd.DataFrame, needed: Sequence[str]) -> None:
     """Refuse a table that lacks a column, and say which options help."""
     for name in needed:
         if name not in rows.columns:
@@ -268,7 +269,8 @@ def _check_columns(source: Path, rows: pd.DataFrame, needed: Sequence[str]) -> N
             ]
             have = ", ".join(map(repr, rows.columns))
             message = (
-                f"{source} has no column {name!r}; it has {have}. Give {' or '.join(remedies)}, or rename one"
+                f"{hide_secrets(source)} has no column {name!r}; it has {have}. Give {' or '.join(remedies)}, or "
+                "rename one"
             )
             raise InvalidRequestError(message, parameter="column")
 

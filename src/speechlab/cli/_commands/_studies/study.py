@@ -48,11 +48,11 @@ _INPUT_ARGUMENT = inspect.Parameter(
     "source",
     inspect.Parameter.KEYWORD_ONLY,
     annotation=Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="INPUT",
             help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech or "
-            "Common Voice.",
+            "Common Voice; or an archive, or the address of one of these (https://…, s3://…).",
         ),
     ],
 )
