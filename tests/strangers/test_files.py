@@ -159,6 +159,8 @@ def test_lines_of_a_part_are_checked():
         {"timing": {"latency_s": {}}},
         {"key": 3},
         {"request": []},
+        {"files": {"audio": [DIGEST, ".wav", 2**63]}},
+        {"attempt": ["key", 0.0, 0.5, "ok", 10**30, None, None]},
     ]
     lines = [json.dumps(good), "[]", "null", "{", *(json.dumps(good | change) for change in bad)]
     assert [key for key, _, _ in parse_part("\n".join(lines).encode())] == ["key"]

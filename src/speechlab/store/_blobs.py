@@ -107,9 +107,10 @@ def build_database_error(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreError(
             f"the store {path} cannot be read or written (disk I/O error): {text}; stored results stay valid"
         )
-    if "readonly" in str(error):
+    if "readonly" in str(error) or "unable to open" in str(error):
         return StoreError(
-            f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written"
+            f"the store {path} can only be read: its folder, or {STORE_FILE} in it, cannot be written; use a store "
+            "elsewhere"
         )
     if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
         return StoreError(f"{path / STORE_FILE} is not a store; choose another folder")

@@ -15,10 +15,10 @@ from dataclasses import asdict, astuple, dataclass, field
 from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Annotated, Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from speechlab._untrusted import is_digest, is_suffix
 from speechlab.batch._outcome import CallResult, Outcome, PlannedCall
@@ -69,18 +69,22 @@ class PartWriter(ResultWriter):
         self._claims.release_keys(list(self._claims.keys))
 
 
+# SQLite and JSON have integers of 64 bits; a longer one of a stranger is an error of both.
+_Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+
+
 @dataclass(frozen=True)
 class _Line:
     """A result in a part."""
 
     key: str
     timing: Timing
-    files: dict[str, tuple[str, str, int]]
-    attempt: tuple[str, float, float | None, str, int | None, str | None, str | None]
+    files: dict[str, tuple[str, str, _Integer]]
+    attempt: tuple[str, float, float | None, str, _Integer | None, str | None, str | None]
     request: dict[str, Any]
     response: dict[str, Any]
     audio_s: float
-    tokens: int
+    tokens: _Integer
 
 
 _LINE = TypeAdapter(_Line)
@@ -91,8 +95,8 @@ def parse_part(data: bytes) -> list[ResultEntry]:
     results = []
     for line in data.splitlines():
         try:
-            fields = vars(_LINE.validate_json(line))
-        except ValidationError:
+            fields = vars(_LINE.validate_python(orjson.loads(line)))
+        except (ValidationError, orjson.JSONDecodeError):
             continue
         key, attempt = fields.pop("key"), Attempt(*fields.pop("attempt"))
         files = {role: Blob(*file) for role, file in fields.pop("files").items()}

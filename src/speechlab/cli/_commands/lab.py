@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -33,7 +34,7 @@ def lab(
     ),
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open a browser.")] = True,
     arguments: Annotated[
-        list[str] | None, typer.Argument(help="Further arguments for JupyterLab, after --.")
+        list[str] | None, typer.Argument(help="Further arguments for JupyterLab, after --, with full paths.")
     ] = None,
 ) -> None:
     """Copy the example notebooks and start JupyterLab there. Existing notebooks are left unchanged."""
@@ -44,7 +45,7 @@ def lab(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in paths:
-            if not (folder / path.name).exists():
+            if not os.path.lexists(folder / path.name):  # through a link, it would be written elsewhere
                 shutil.copyfile(path, folder / path.name)
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
@@ -55,17 +56,21 @@ def lab(
         "-m",
         "jupyterlab",
         *(() if browser else ("--no-browser",)),
+        f"--ServerApp.root_dir={folder.resolve()}",
         *(arguments or ()),
+        str(folder.resolve() / paths[0].name),
     ]
-    raise typer.Exit(_run_jupyterlab([*command, paths[0].name], folder))
+    raise typer.Exit(_run_jupyterlab(command))
 
 
-def _run_jupyterlab(command: list[str], folder: Path) -> int:
+def _run_jupyterlab(command: list[str]) -> int:
     """Wait for the end of JupyterLab, and return its exit code. A request to end is passed on to it."""
+    # JupyterLab looks for programs in its working folder too (language servers, in node_modules).
+    place = sys.prefix
     ending = threading.Event()
     handler = signal.signal(signal.SIGTERM, lambda *_: ending.set())
     try:
-        with subprocess.Popen(command, cwd=folder) as server:
+        with subprocess.Popen(command, cwd=place) as server:
             while True:
                 try:
                     while server.poll() is None:

@@ -13,6 +13,7 @@ import os
 import queue
 import re
 import secrets
+import shutil
 import socket
 import subprocess
 import sys
@@ -42,6 +43,7 @@ _IDLE_EXIT_S = 20.0
 _START_S = 120.0
 _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
+_MIN_FREE_BYTES = 1 << 20
 _MISSING_MODULE = re.compile(r"No module named '([^']+)'")
 _SERVICE_MODULES = ("starlette", "uvicorn", "httptools")
 # A key from the environment would not be on the ready line, and only this process needs one.
@@ -151,6 +153,9 @@ def _wait_for_ready_service(
     if modules and modules[-1] != "speechlab":  # no extra installs a missing module of speechlab itself
         extra = EXTRAS.get(modules[-1], "local")
         advice = f"install {modules[-1]} with: pip install 'speechlab[{extra}]', or {advice}"
+    folder = state.log.parent
+    if shutil.disk_usage(folder).free < _MIN_FREE_BYTES:  # its log is then empty
+        advice = f"the disk of {folder} is full: free some, or {advice}"
     raise ServiceStartError(
         f"the embedded service could not be started: {reason}; {advice}. The end of its log ({state.log}):\n{log}"
     )
