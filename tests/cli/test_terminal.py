@@ -294,8 +294,7 @@ def test_a_request_to_end_ends_jupyterlab_and_its_kernels(tmp_path):
         assert eventually(started, 60)
         those = psutil.Process(lab.pid).children(recursive=True)
         assert len(those) >= 2  # JupyterLab, and the kernel
-        # JupyterLab looks for programs where it is, which is not the folder of a stranger; the kernel is there.
-        assert [Path(one.cwd()) for one in those[:2]] == [Path(sys.prefix), tmp_path / "work"]
+        assert Path(those[0].cwd()) == Path(sys.prefix)  # it looks for programs where it is, too
         lab.terminate()
         lab.wait(60)
     assert eventually(lambda: not any(one.is_running() for one in those), 30)

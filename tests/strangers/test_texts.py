@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab import text
-from speechlab.datasets._manifests import resolve_recordings
+from speechlab.datasets._places import resolve_recordings
 from speechlab.engines._chunks import chunk_text
 from speechlab.metrics._sound.clip_measures import _has_end_twice
 from speechlab.text._languages.english import APOSTROPHES, BRACKETS
 
 LENGTH = 12_000
 # A sign of which each begins what does not end; and what a match could begin or end with, before or behind them.
-SIGNS = ["<", "[a", "(", "（", "「", '"', "1.", "½", "一", "、", "{", "...", "1,,"]
+SIGNS = ["<", "[a", "(", "（", "「", '"', "1.", "½", "一", "、", "{", "...", "1,,", "Mr. "]
 AROUND = {
     "'": ("", " "),
     "$": ("", "1,"),

@@ -25,6 +25,8 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(\"'“‘])(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Fig|e\.g|i\.e|cf|[A-Z])\.$"
 )
 
+_ABBREVIATION_LENGTH = 8  # more than the longest one, with what stands before it
+
 _SHORT_LENGTH = 6.0
 
 
@@ -80,7 +82,9 @@ def split_sentences(text: str) -> list[str]:
         end = match.end()
         if end <= start:
             continue
-        if match.group().startswith(".") and _ABBREVIATION.search(text[start:end]):
+        if match.group().startswith(".") and _ABBREVIATION.search(
+            text[max(start, end - _ABBREVIATION_LENGTH) : end]
+        ):
             continue
         while end < len(text) and text[end].isspace():
             end += 1
