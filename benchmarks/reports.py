@@ -11,6 +11,7 @@ Times of different machines cannot be compared, and those of a busy machine say 
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import shutil
 import statistics
@@ -25,7 +26,7 @@ import pandas as pd
 
 from speechlab.audio import AudioClip, build_sound_preview
 from speechlab.datasets import zh_speech
-from speechlab.evaluate import Report
+from speechlab.evaluate import Report, recognition
 from speechlab.metrics import score
 
 if TYPE_CHECKING:
@@ -170,6 +171,31 @@ def once(playwright: Any, chromium: str, file: Path, slower: int) -> dict[str, f
         browser.close()
 
 
+def measure_study(rows: int) -> None:
+    """Print the processor time of a study of two systems whose outputs exist, and of its page."""
+    chance = random.Random(0)
+    vocabulary = (
+        "the old red small cat dog house tree sees finds likes today color twenty three street".split()
+    )
+    lines = [chance.choices(vocabulary, k=11) for _ in range(rows)]
+    frame = pd.DataFrame(
+        {"text": [f"{' '.join(line)} {row}" for row, line in enumerate(lines)], "language": "en"}
+    )
+    for name, rate in (("a", 0.05), ("b", 0.08)):
+        frame[name] = [
+            " ".join(word if chance.random() > rate else chance.choice(vocabulary) + "s" for word in line)
+            for line in lines
+        ]
+    begun = time.process_time()
+    report = recognition(None, frame, hypotheses=["a", "b"], progress=False)
+    scored = time.process_time()
+    report.to_html(max_bytes=100_000_000)
+    print(
+        f"{rows:,} rows of two systems: study {scored - begun:.1f} s of processor, "
+        f"page {time.process_time() - scored:.1f} s"
+    )
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--rows", type=int, default=2_000)
@@ -182,6 +208,8 @@ def main() -> None:
         begun, used = time.perf_counter(), time.process_time()
         page = report.to_html(max_bytes=100_000_000)
         wall, processor = time.perf_counter() - begun, time.process_time() - used
+        measure_study(5)  # imports
+        measure_study(5 * rows)
         print(f"{rows:,} rows built in {wall:.1f} s, {processor:.1f} s of processor")
         parts = {
             name: len(re.findall(rf'id="{name}">(.*?)</script>', page)[0].encode())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from importlib.util import find_spec
 
 from rapidfuzz.distance import Levenshtein
@@ -22,6 +23,9 @@ from speechlab.metrics._differences.japanese_readings import find_nearest_readin
 from speechlab.text import language_code, normalizer
 
 _CLASSIFIERS = {"ja": classify_japanese_differences, "zh": classify_chinese_differences}
+# Scores, rankings, findings and pages of a study compare the same pairs of texts, of which so many are kept (about a
+# kilobyte each) if they have at most so many characters.
+_PAIRS_KEPT, _LONG_TEXTS = 32_768, 1_000
 _PACKAGES = {"ja": "pyopenjtalk", "zh": "pypinyin"}
 
 
@@ -58,6 +62,13 @@ def classify_differences(reference: str, hypothesis: str, language: str) -> Text
             f"differences in {language!r} have no classes; the languages that have are {', '.join(CLASSES)}"
         )
         raise InvalidRequestError(message, parameter="language")
+    if len(reference) + len(hypothesis) > _LONG_TEXTS:
+        return _classify_differences.__wrapped__(reference, hypothesis, code)
+    return _classify_differences(reference, hypothesis, code)
+
+
+@lru_cache(_PAIRS_KEPT)
+def _classify_differences(reference: str, hypothesis: str, code: str) -> TextComparison:
     rules = normalizer(code)
     return compare_normalized(reference, hypothesis, rules(reference), rules(hypothesis), code)
 
@@ -82,6 +93,15 @@ def compare_normalized(
     reference: str, hypothesis: str, one: str, other: str, language: str
 ) -> TextComparison:
     """Class each difference between two texts with known normalized forms."""
+    if len(reference) + len(hypothesis) > _LONG_TEXTS:
+        return _compare_normalized.__wrapped__(reference, hypothesis, one, other, language)
+    return _compare_normalized(reference, hypothesis, one, other, language)
+
+
+@lru_cache(_PAIRS_KEPT)
+def _compare_normalized(
+    reference: str, hypothesis: str, one: str, other: str, language: str
+) -> TextComparison:
     if language == "en":
         return compare_english(reference, hypothesis, one, other)
     if one == other:

@@ -232,8 +232,9 @@ _RULES: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
 
 
 @cache
-def _compile_rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
-    return [(re.compile(pattern), new) for pattern, new in _RULES]
+def _compile_rules() -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str], str]]:
+    """Return the rules with their patterns compiled, and the signs with which their matches end."""
+    return [(re.compile(pattern), new, _CLOSING.get(pattern[:2], "")) for pattern, new in _RULES]
 
 
 @lru_cache(maxsize=8_192)
@@ -258,15 +259,19 @@ class TextWithOrigins:
         self._starts = [place for place, piece in enumerate(pieces) for _ in piece]
         self._ends = [place + 1 for place in self._starts]
 
-    def substitute(self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str]) -> None:
+    def substitute(
+        self, pattern: re.Pattern[str], replacement: str | Callable[[re.Match[str]], str], closing: str
+    ) -> None:
         """Replace all matches; each new character stands for the match without the blanks at its ends."""
+        # Behind the last closing bracket none is searched: each opening one would be read to the end of the text.
+        end = max(map(self.text.rfind, closing)) + 1 if closing else len(self.text)
+        if pattern.search(self.text, 0, end) is None:
+            return
         pieces: list[str] = []
         starts: list[int] = []
         stops: list[int] = []
         copied = 0
-        # Behind the last closing bracket none is searched: each opening one would be read to the end of the text.
-        ends = max((self.text.rfind(end) + 1 for end in _CLOSING.get(pattern.pattern[:2], "")), default=None)
-        for match in pattern.finditer(self.text, 0, len(self.text) if ends is None else ends):
+        for match in pattern.finditer(self.text, 0, end):
             new = match.expand(replacement) if isinstance(replacement, str) else replacement(match)
             first, last = match.span()
             if new == match[0]:
@@ -321,8 +326,8 @@ class SpokenText:
                 return
         self.plain = False
         traced = TextWithOrigins(text, _normalize_character)
-        for pattern, new in _compile_rules():
-            traced.substitute(pattern, new)
+        for rule in _compile_rules():
+            traced.substitute(*rule)
         tokens = traced.list_words()
         self.words = [_to_american_spelling(word) for word, _ in tokens]
         self._tokens = [place for _, place in tokens]

@@ -29,7 +29,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, cast
 
@@ -137,6 +137,10 @@ def _replace_symbols(text: str) -> str:
     return (text if text.isascii() else unicodedata.normalize("NFKD", text)).translate(_symbol)
 
 
+# A study normalizes the same texts for its scores, its ranking and its page; so many are kept, if they are short.
+_TEXTS_KEPT, _LONG_TEXT = 32_768, 500
+
+
 @cache
 def _list_number_words() -> frozenset[str]:
     """Words that can be part of a number, with "half" and without "and", which alone is not part of a number."""
@@ -147,12 +151,23 @@ def _normalize_numbers(text: str, write: Callable[[Any, str], str]) -> str:
     words = text.split()
     if _list_number_words().isdisjoint(words) and not _DIGIT.search(text):
         return " ".join(words)
+    if len(text) > _LONG_TEXT:
+        return _write_numbers.__wrapped__(text, write)
+    return _write_numbers(text, write)
+
+
+@lru_cache(_TEXTS_KEPT)
+def _write_numbers(text: str, write: Callable[[Any, str], str]) -> str:
     try:
         return write(load_whisper_normalizer().standardize_numbers, text)
     except (AssertionError, ArithmeticError, IndexError, TypeError, ValueError):
         # The package's state machine fails on some nonsense, such as "$ . double ten". The numbers of such a text
         # stay as they are, in references and in hypotheses.
         return text
+
+
+def _write_all_numbers(rules: Any, text: str) -> str:
+    return cast("str", rules(text))
 
 
 def _write_numbers_except_codes(rules: Any, text: str) -> str:
@@ -193,9 +208,7 @@ APOSTROPHES = Step("space before apostrophe", _remove_spaces_before_apostrophes,
 COMMAS = build_substitution_step("grouping commas", r"(\d),(\d)", r"\1\2", ",")
 FULL_STOPS = build_substitution_step("full stops", r"\.([^0-9]|$)", r" \1", ".")
 SYMBOLS = Step("symbols", _replace_symbols, f"NFKD, categories M, S and P, except {_KEPT}")
-NUMBERS = Step(
-    "numbers", lambda text: _normalize_numbers(text, lambda rules, part: rules(part)), _dump_number_rules
-)
+NUMBERS = Step("numbers", lambda text: _normalize_numbers(text, _write_all_numbers), _dump_number_rules)
 NUMBERS_AND_CODES = Step(
     "numbers",
     lambda text: _normalize_numbers(text, _write_numbers_except_codes),
