@@ -174,9 +174,8 @@ def once(playwright: Any, chromium: str, file: Path, slower: int) -> dict[str, f
 def measure_study(rows: int) -> None:
     """Print the processor time of a study of two systems whose outputs exist, and of its page."""
     chance = random.Random(0)
-    vocabulary = (
-        "the old red small cat dog house tree sees finds likes today color twenty three street".split()
-    )
+    words = "the old red small cat dog house tree sees finds likes today color twenty three street"
+    vocabulary = words.split(" ")
     lines = [chance.choices(vocabulary, k=11) for _ in range(rows)]
     frame = pd.DataFrame(
         {"text": [f"{' '.join(line)} {row}" for row, line in enumerate(lines)], "language": "en"}
