@@ -46,7 +46,8 @@ def test_numbers_become_pythons_own(value):
 
 
 def test_a_missing_column_is_told_with_those_that_are_there():
-    assert describe_missing_columns(["text", 1], "txt") == "the table has no column 'txt'; it has 'text', 1"
+    words = "the table has no column 'txt'; it has 'text', 1; did you mean 'text' for 'txt'?"
+    assert describe_missing_columns(["text", 1], "txt") == words
     assert (
         describe_missing_columns([], "a", "b", table="scored") == "scored has no column 'a', 'b'; it has none"
     )

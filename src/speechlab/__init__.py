@@ -32,7 +32,8 @@ def _display_preview() -> Any:
     return import_module("speechlab.widgets").display_preview()
 
 
-_hooks.call_once_pandas_loaded(lambda: import_module("speechlab._accessor"))
+_hooks.call_once_loaded("pandas", lambda: import_module("speechlab._accessor"))
+_hooks.call_once_loaded("polars", lambda: import_module("speechlab._accessor").register_with_polars())
 _hooks.set_batch_watcher_display(_display_preview)
 
 
@@ -43,7 +44,7 @@ def __getattr__(name: str) -> Any:
     home = import_module(_HOMES[name])
     value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
     globals()[name] = value
-    _hooks.call_pandas_hooks_if_loaded()  # where a user has loaded pandas in between
+    _hooks.call_hooks_if_loaded()  # where a user has loaded pandas or polars in between
     return value
 
 

@@ -1,4 +1,4 @@
-"""The accessors ``DataFrame.speech`` and ``Series.speech``; the rooms behind them load when a method is used."""
+"""The accessors ``DataFrame.speech`` and ``Series.speech``, of pandas and polars; their rooms load on use."""
 
 from __future__ import annotations
 
@@ -34,11 +34,24 @@ class SpeechAccessor:
     transcribe_long = _BatchMethod()
     translate = _BatchMethod()
 
-    def __init__(self, table: pd.DataFrame | pd.Series[Any]) -> None:
+    def __init__(self, table: Any) -> None:
         self.table = table
 
     def show(self, **options: Any) -> AudioTable:
         """Show and play the table: calls ``speechlab.show`` with the same options."""
         from speechlab.widgets import show
 
-        return show(self.table.to_frame() if isinstance(self.table, pd.Series) else self.table, **options)
+        is_column = not hasattr(self.table, "columns")
+        return show(self.table.to_frame() if is_column else self.table, **options)
+
+
+def register_with_polars() -> None:
+    """Give the tables and columns of polars the same accessor."""
+    from polars import api
+
+    for register in (
+        api.register_dataframe_namespace,
+        api.register_lazyframe_namespace,
+        api.register_series_namespace,
+    ):
+        register("speech")(SpeechAccessor)

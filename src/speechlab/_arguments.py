@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeGuard
 
+from speechlab._frames import to_pandas_frame, to_pandas_series
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
@@ -22,16 +25,13 @@ def is_pandas_frame(value: object) -> TypeGuard[pd.DataFrame]:
     return isinstance(value, pd.DataFrame)
 
 
-def check_no_foreign_table(value: object, argument: str) -> None:
-    """Refuse a table of another library, such as polars. The error says how to convert it to pandas."""
-    if is_pandas_frame(value) or not hasattr(type(value), "columns"):
-        return
-    converters = {"to_pandas": ".to_pandas()", "collect": ".collect().to_pandas()"}
-    converter = next((call for name, call in converters.items() if hasattr(value, name)), None)
-    if converter is not None:
-        kind = f"{type(value).__module__.partition('.')[0]} {type(value).__name__}"
-        message = f"{argument} is a {kind}, not a pandas DataFrame; give {argument}{converter}"
-        raise InvalidRequestError(message, parameter=argument)
+def convert_table(value: Any) -> Any:
+    """Return a table of polars or Arrow, and a column of polars, as pandas has them; other values unchanged."""
+    frame = to_pandas_frame(value)
+    if frame is not None:
+        return frame
+    series = to_pandas_series(value)
+    return value if series is None else series
 
 
 def is_missing(value: object) -> bool:
@@ -96,15 +96,74 @@ def build_argument_error(name: str, value: object, allowed: str) -> InvalidReque
     return InvalidRequestError(f"{name} is {value!r}; it must be {allowed}", parameter=name)
 
 
-def describe_missing_columns(have: Iterable[object], *names: object, table: str = "the table") -> str:
-    """Message for missing columns: their names, and the columns of the table."""
+def describe_missing_columns(
+    have: Iterable[object], *names: object, table: str = "the table", frame: object = None
+) -> str:
+    """Message for missing columns: their names, the columns of the table, and those that may be meant."""
     missing_names = ", ".join(f"{name!r:.60}" for name in names)
-    return f"{table} has no column {missing_names}; it has {', '.join(map(repr, have)) or 'none'}"
+    columns = list(have)
+    likely = [find_likely_column(columns, name, frame) for name in names]
+    may_be = ", ".join(
+        f"{column!r} for {name!r:.60}" for name, column in zip(names, likely, strict=True) if column
+    )
+    meant = f"; did you mean {may_be}?" if may_be else ""
+    return f"{table} has no column {missing_names}; it has {', '.join(map(repr, columns)) or 'none'}{meant}"
 
 
-def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> None:
-    """Require a pandas DataFrame that has each of the columns exactly once."""
-    check_no_foreign_table(frame, argument)
+# What the cells of a column that is meant look like, by the usual names of such columns.
+_AUDIO_CELL = re.compile(r".+\.(wav|wave|flac|mp3|ogg|oga|opus)(#.*)?", re.IGNORECASE)
+_CODE_CELL = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")
+_ROLES = {
+    "audio": _AUDIO_CELL,
+    "language": _CODE_CELL,
+    "source_lang": _CODE_CELL,
+    "target_lang": _CODE_CELL,
+}
+_TEXTS = frozenset(
+    {"text", "reference", "hypothesis", "sentence", "transcript", "transcription", "translation"}
+)
+_LOOKED_AT = 20  # cells
+_ALIKE = 0.75  # of two names
+
+
+def find_likely_column(columns: Sequence[object], name: object, frame: object = None) -> str | None:
+    """Return the column that a missing one may be: of nearly its name, or else with cells such as it would have."""
+    names = [column for column in columns if isinstance(column, str)]
+    if not isinstance(name, str):
+        return None
+    folded = {column.strip().casefold(): column for column in reversed(names)}
+    if close := get_close_matches(name.strip().casefold(), folded, 1, _ALIKE):
+        return folded[close[0]]
+    if not is_pandas_frame(frame) or not frame.columns.is_unique:
+        return None
+    cells = {
+        column: [c for c in frame[column].head(_LOOKED_AT) if isinstance(c, str) and c] for column in names
+    }
+    if name in _TEXTS:
+        return find_text_column(cells)
+    if name in _ROLES:
+        fitting = (
+            column for column, some in cells.items() if some and all(map(_ROLES[name].fullmatch, some))
+        )
+        return next(fitting, None)
+    return None
+
+
+def find_text_column(cells: Mapping[str, Sequence[str]]) -> str | None:
+    """Return the column whose cells look most like sentences: with letters, long, and no paths, codes or numbers."""
+    scores = {}
+    for column, some in cells.items():
+        words = [cell for cell in some if not _AUDIO_CELL.fullmatch(cell) and "/" not in cell]
+        if some and 2 * len(words) > len(some) and any(map(str.isalpha, "".join(words))):
+            prose = [cell for cell in words if " " in cell.strip() or not cell.isascii()]
+            is_prose, is_code = 2 * len(prose) > len(words), all(map(_CODE_CELL.fullmatch, words))
+            scores[column] = (is_prose, not is_code, sum(map(len, words)) / len(words))
+    return max(scores, key=scores.__getitem__, default=None)
+
+
+def require_columns(frame: object, *names: object, argument: str = "frame", hint: str = "") -> pd.DataFrame:
+    """Return a table, of pandas, polars or Arrow, as a pandas DataFrame; it must have each of the columns once."""
+    frame = convert_table(frame)
     if not is_pandas_frame(frame):
         message = f"{argument} is {frame!r:.60} ({type(frame).__name__}), not a pandas DataFrame"
         raise InvalidRequestError(message, parameter=argument)
@@ -112,13 +171,14 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
     for name in names:
         times = sum(1 for column in columns if column == name) if _is_hashable(name) else 0
         if times == 0:
-            message = describe_missing_columns(columns, name, table=argument)
+            message = describe_missing_columns(columns, name, table=argument, frame=frame)
             raise InvalidRequestError(f"{message}. {hint}" if hint else message, parameter=str(name)[:60])
         if times > 1:
             message = (
                 f"{argument} has {times} columns named {name!r}, so the name is ambiguous; rename or drop one"
             )
             raise InvalidRequestError(message, parameter=str(name))
+    return frame
 
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the root hangs on rooms far below it: functions called once pandas is loaded, and the display of a batch.
+"""What the root hangs on rooms far below it: functions called once a library of tables is loaded, and a display.
 
 Both are registered by name, when the package is imported, and load nothing before they are called.
 """
@@ -9,20 +9,21 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-_waiting_for_pandas: list[Callable[[], object]] = []
+_waiting: dict[str, list[Callable[[], object]]] = {}
 _displays: list[Callable[[], Any]] = []  # the one that is registered
 
 
-def call_once_pandas_loaded(function: Callable[[], object]) -> None:
-    """Call a function when pandas is loaded: now, or as soon as a room has loaded it."""
-    _waiting_for_pandas.append(function)
-    call_pandas_hooks_if_loaded()
+def call_once_loaded(library: str, function: Callable[[], object]) -> None:
+    """Call a function when a library is loaded: now, or as soon as a room has loaded it or a name is used."""
+    _waiting.setdefault(library, []).append(function)
+    call_hooks_if_loaded()
 
 
-def call_pandas_hooks_if_loaded() -> None:
-    """Call what waits for pandas, each function once, if pandas is loaded."""
-    while _waiting_for_pandas and "pandas" in sys.modules:
-        _waiting_for_pandas.pop()()
+def call_hooks_if_loaded() -> None:
+    """Call what waits for libraries that are loaded, each function once."""
+    for library, functions in _waiting.items():
+        while functions and library in sys.modules:
+            functions.pop()()
 
 
 def set_batch_watcher_display(make: Callable[[], Any]) -> None:

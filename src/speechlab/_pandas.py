@@ -8,7 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from speechlab._hooks import call_pandas_hooks_if_loaded
+from speechlab._hooks import call_hooks_if_loaded
 
 __all__ = ["pd"]
 
@@ -19,7 +19,7 @@ class _Pandas(ModuleType):
     def __getattr__(self, name: str) -> Any:
         import pandas
 
-        call_pandas_hooks_if_loaded()
+        call_hooks_if_loaded()
         value = getattr(pandas, name)
         setattr(self, name, value)  # found at once from now on
         return value

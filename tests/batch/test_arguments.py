@@ -116,6 +116,8 @@ def test_a_wrong_argument_is_refused(refused, reverser, store, operation, name, 
 @pytest.mark.parametrize("operation", WHOLE)
 @pytest.mark.parametrize("table", TABLES, ids=lambda value: f"{value!r:.20}".replace("\n", " "))
 def test_what_is_no_table_is_refused(refused, reverser, store, operation, table):
+    if operation != "transcribe" and table == ["a", "b"]:
+        return  # a list of texts is a table
     given = {"store": store, **NEEDED.get(operation, {})}
     refused(WHOLE[operation], table, reverser, progress=False, **given)
     refused(PLANS[operation], table, reverser, **given)

@@ -112,9 +112,17 @@ def test_errors_of_many_rows_are_a_few_lines_in_a_cell(reverser, store, tmp_path
 
 
 @pytest.mark.slow
-def test_a_hopeless_run_stops_and_says_why(reverser, translator, store):
-    translator.faults = {"number": 403}
-    with pytest.warns(UserWarning, match="20 of the last 20 calls failed, more than the 50%"):
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "the first 20 calls were all refused with one and the same error"),
+        (403, "the first 20 calls were all refused with one and the same error"),
+        (501, "20 of the last 20 calls failed, more than the 50%"),
+    ],
+)
+def test_a_hopeless_run_stops_and_says_why(status, words, reverser, translator, store):
+    translator.faults = {"number": status}
+    with pytest.warns(UserWarning, match=words):
         table = batch.translate(texts(200), reverser, **quiet(store, concurrency=1))
     counts = table["status"].value_counts()
     assert counts["error"] in (20, 21)  # the next call may have begun when the last one ended

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -48,6 +50,17 @@ def test_a_study_of_recordings_and_what_changed_since(run):
     assert again.returncode == 0, again.stderr
     assert "No difference shown: all recordings, zh" in again.stdout
     assert (run.root / "now.html").stat().st_size > 10_000
+
+
+def test_a_folder_of_recordings_needs_no_option(run):
+    (folder := run.root / "mine").mkdir()
+    for clip, text in datasets.zh_speech().head(2)[["audio", "text"]].itertuples(index=False):
+        shutil.copy(clip, folder)
+        (folder / Path(clip).with_suffix(".txt").name).write_text(text, "utf-8")
+    done = run("recognition", "mine")
+    assert done.returncode == 0, done.stderr
+    assert "language: zh, by the texts; --language says another one" in done.stdout
+    assert evaluate.Report.load(run.root / "mine-recognition").table["error_rate"].notna().all()
 
 
 def test_recordings_of_speech_in_noise_and_in_bands(run):

@@ -8,7 +8,7 @@ Used by the engines and the embedded service, the client, the store, batches, st
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
-from speechlab.audio._clip import AudioClip, concatenate, decode, encode, to_clip
+from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import detect_format
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import STREAMABLE_FORMATS, build_stream_encoder, can_stream, encode_blocks
@@ -23,6 +23,16 @@ from speechlab.audio._measure import (
 )
 from speechlab.audio._pieces import cut_at_silences, measure_length_s
 from speechlab.audio._reader import FileSegment, SoundReader
+from speechlab.audio._recordings import (
+    RECORDINGS_ALLOWED,
+    concatenate,
+    decode,
+    encode,
+    require_bytes,
+    require_recording,
+    to_clip,
+    unify_recording,
+)
 from speechlab.audio._samples import StreamResampler, resample
 from speechlab.audio._spans import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
 

@@ -1,4 +1,4 @@
-"""Clips, the value type of this room, and the whole-file functions around it."""
+"""Clips, the value type of this room."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, read_regular_file, write_atomically
 from speechlab._require import import_lazily
@@ -33,7 +34,7 @@ from speechlab.remote import find_file_name, locate_file
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import NDArray
 else:
     np = import_lazily("numpy")
 
@@ -103,14 +104,18 @@ class AudioClip:
         """
         name = find_file_name(path)
         title = None if _HASH.fullmatch(Path(name).stem) else name
-        return decode(read_regular_file(locate_file(path)), limits, title=title)
+        samples, sample_rate, kind = decode_samples(
+            read_regular_file(locate_file(path)), limits or DecodeLimits()
+        )
+        return AudioClip(samples, sample_rate, title, kind)
 
     @classmethod
     def from_bytes(
         cls, data: bytes | bytearray | memoryview, limits: DecodeLimits | None = None
     ) -> AudioClip:
         """Decode the bytes of a WAV, OGG, MP3 or FLAC file; the same as :func:`decode`."""
-        return decode(data, limits)
+        samples, sample_rate, kind = decode_samples(bytes(data), limits or DecodeLimits())
+        return AudioClip(samples, sample_rate, source_format=kind)
 
     @classmethod
     def from_pcm(cls, data: bytes | bytearray | memoryview, sample_rate: int, channels: int = 1) -> AudioClip:
@@ -130,7 +135,19 @@ class AudioClip:
     @classmethod
     def concatenate(cls, clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
         """Join clips of one rate and one number of channels; the same as :func:`concatenate`."""
-        return concatenate(clips, gap_s)
+        all_clips = list(clips)
+        if not all_clips:
+            raise AudioError("there are no clips to concatenate; give at least one")
+        first = all_clips[0]
+        for clip in all_clips:
+            if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
+                raise AudioError(f"{clip!r} differs from {first!r}; use resample() or to_mono() first")
+        if not 0 <= gap_s < float("inf"):
+            raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
+        gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)
+        pieces = [piece for clip in all_clips for piece in (gap, clip.samples)][1:]
+        title = first.title if len(all_clips) == 1 else None
+        return AudioClip(np.concatenate(pieces), first.sample_rate, title)
 
     # -- properties
 
@@ -210,7 +227,8 @@ class AudioClip:
 
     def encode(self, format: AudioFormat | str, sample_rate: int | None = None) -> bytes:  # noqa: A002 - the contract's name
         """Return the clip as a whole file of one of the five formats; see :func:`encode`."""
-        return encode(self, format, sample_rate)
+        clip = self if sample_rate is None else self.resample(sample_rate)
+        return encode_samples(clip.samples, clip.sample_rate, parse_format(format))
 
     @shorten_tracebacks
     def save(self, path: str | os.PathLike[str], format: AudioFormat | str | None = None) -> Path:  # noqa: A002 - the contract's name
@@ -236,6 +254,37 @@ class AudioClip:
         with write_atomically(file) as draft:
             draft.write_bytes(data)
         return file
+
+    # -- as an array, and in parts
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return the samples, as ``np.asarray(clip)`` asks for them."""
+        return self.samples if dtype is None and not copy else np.array(self.samples, dtype, copy=copy)
+
+    def __len__(self) -> int:
+        """Return the number of samples in each channel."""
+        return self.frames
+
+    __iter__ = None  # a clip is one value, also for pandas; its samples are clip.samples
+
+    def __bool__(self) -> bool:
+        """Return True: a clip is a value, also without samples."""
+        return True
+
+    def __getitem__(self, span: slice) -> AudioClip:
+        """Return the part between two times in seconds, as in ``clip[1.0:2.5]``; times below 0 count from the end."""
+        times: list[Any] = [getattr(span, name, self) for name in ("start", "stop", "step")]
+        if times.pop() is not None or not all(time is None or is_number(time) for time in times):
+            message = f"clip[{span!r}] is no part of a clip; give two times in seconds, as in clip[1.0:2.5]"
+            raise AudioError(f"{message}; samples are clip.samples[first:last]")
+        start, end = (time if time is None or time >= 0 else max(time + self.duration_s, 0) for time in times)
+        return self.crop(start or 0.0, end if end is None else max(end, start or 0.0))
+
+    def __add__(self, other: object) -> AudioClip:
+        """Return this clip and then another, of the same rate and channels."""
+        if not isinstance(other, AudioClip):
+            return NotImplemented
+        return AudioClip.concatenate([self, other])
 
     # -- as a value
 
@@ -267,116 +316,3 @@ class AudioClip:
     def _replace_samples(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate
         return AudioClip(samples, rate, self.title, self.source_format)
-
-
-def decode(
-    data: bytes | bytearray | memoryview, limits: DecodeLimits | None = None, *, title: str | None = None
-) -> AudioClip:
-    """Decode the bytes of a WAV, OGG, MP3 or FLAC file.
-
-    The header decides the format. The length in the header is checked, never trusted: WAV and FLAC of unknown length
-    are read to their end, and one shorter than its header says is an error. Streams behind each other (chained OGG;
-    joined WAV, MP3 or FLAC) are all read; where their rate changes or something unknown follows, the error names the
-    byte. A file without sound gives a clip without frames. Overshoot of lossy formats is clipped to ±1.
-
-    Args:
-        data: The whole file.
-        limits: Limits of the decoded audio, checked before memory is allocated; by default four hours and 2 GiB of
-            samples.
-        title: Title of the clip for display.
-
-    Raises:
-        UnsupportedAudioError: The bytes have another format.
-        AudioDecodeError: The bytes are damaged or truncated.
-        AudioLimitError: The audio exceeds the limits.
-
-    Example:
-        >>> clip = decode(AudioClip([0.0, 0.5], 8_000).encode("flac"))
-        >>> str(clip.source_format), clip.frames
-        ('flac', 2)
-    """
-    samples, sample_rate, source_format = decode_samples(bytes(data), limits or DecodeLimits())
-    return AudioClip(samples, sample_rate, title, source_format)
-
-
-def encode(
-    audio: AudioClip | ArrayLike,
-    format: AudioFormat | str,  # noqa: A002 - the contract's name
-    sample_rate: int | None = None,
-) -> bytes:
-    """Encode audio as a complete file.
-
-    ======  ==========================================================================
-    format  bytes
-    ======  ==========================================================================
-    pcm     signed 16-bit little-endian, channels interleaved, no header
-    wav     the same after a 44-byte header
-    flac    16 bits, lossless; up to 8 channels
-    mp3     variable bitrate with exact length; 8 to 48 kHz, mono or stereo
-    ogg     Opus at 8, 12, 16, 24 and 48 kHz, Vorbis at any other rate; mono or stereo
-    ======  ==========================================================================
-
-    PCM, WAV and FLAC of samples that came from 16 bits are exact.
-
-    Args:
-        audio: A clip, or samples: shape (frames,) or (frames, channels), floats in [-1, 1] or int16.
-        format: One of the five formats.
-        sample_rate: For a clip, the sample rate of the file in Hz; the clip is resampled if its rate differs (None:
-            the clip's own rate). For samples, their rate, which is required.
-
-    Raises:
-        UnsupportedAudioError: The format is unknown, does not support the rate or the number of channels, or cannot
-            be empty.
-        AudioError: The samples or the rate are not usable.
-
-    Example:
-        >>> len(encode([0.0, 0.5], "pcm", sample_rate=8_000))
-        4
-        >>> encode([0.0, 0.5], "wav", sample_rate=8_000)[:4]
-        b'RIFF'
-    """
-    chosen = parse_format(format)
-    if isinstance(audio, AudioClip):
-        clip = audio if sample_rate is None else audio.resample(sample_rate)
-        return encode_samples(clip.samples, clip.sample_rate, chosen)
-    if sample_rate is None:
-        raise AudioError("samples have no sample rate; give sample_rate= in Hz, or an AudioClip")
-    return encode_samples(to_samples(audio), check_rate(sample_rate), chosen)
-
-
-def to_clip(recording: object) -> AudioClip:
-    """Return a recording as a clip, from a clip, bytes or a path."""
-    if isinstance(recording, AudioClip):
-        return recording
-    if isinstance(recording, bytes | bytearray | memoryview):
-        return AudioClip.from_bytes(bytes(recording))
-    return AudioClip.from_file(recording)  # type: ignore[arg-type]  # which says what it is not
-
-
-def concatenate(clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
-    """Join clips, one after the other.
-
-    Args:
-        clips: At least one; all of one rate and one number of channels.
-        gap_s: Seconds of silence between two clips, 0 or more.
-
-    Raises:
-        AudioError: There are no clips, or they differ in rate or number of channels.
-
-    Example:
-        >>> one = AudioClip(np.zeros(800), 8_000)
-        >>> concatenate([one, one], gap_s=0.5).duration_s
-        0.7
-    """
-    all_clips = list(clips)
-    if not all_clips:
-        raise AudioError("there are no clips to concatenate; give at least one")
-    first = all_clips[0]
-    for clip in all_clips:
-        if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
-            raise AudioError(f"{clip!r} differs from {first!r}; use resample() or to_mono() first")
-    if not 0 <= gap_s < float("inf"):
-        raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
-    gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)
-    pieces = [piece for clip in all_clips for piece in (gap, clip.samples)][1:]
-    return AudioClip(np.concatenate(pieces), first.sample_rate, first.title if len(all_clips) == 1 else None)

@@ -17,6 +17,7 @@ from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import check_same_layout
 from speechlab.audio._codec.decode import read_file_blocks, read_part_blocks
 from speechlab.audio._codec.layout import detect_sound_layout
+from speechlab.audio._recordings import require_recording
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
 from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
@@ -51,15 +52,16 @@ class SoundPiece(NamedTuple):
     flac: bytes
 
 
-def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> float:
+def measure_length_s(source: object) -> float:
     """Return the duration of a recording in seconds, without decoding it if its container states it.
 
     Raises:
         AudioDecodeError: The recording cannot be read, or is not complete.
     """
-    if isinstance(source, AudioClip):
-        return source.duration_s
-    with open_sound(source) as sound:
+    recording = require_recording(source)
+    if isinstance(recording, AudioClip):
+        return recording.duration_s
+    with open_sound(recording) as sound:
         if sound.file is not None:
             return float(sound.file.frames / sound.file.samplerate)
         frames, rates = (
@@ -73,17 +75,16 @@ def measure_length_s(source: AudioClip | bytes | str | os.PathLike[str]) -> floa
         return sum(count for count, _ in counts) / counts[0][1]
 
 
-def cut_at_silences(
-    source: AudioClip | bytes | str | os.PathLike[str], piece_s: float
-) -> Iterator[SoundPiece]:
+def cut_at_silences(source: object, piece_s: float) -> Iterator[SoundPiece]:
     """Cut a recording into pieces, each at the quietest place in the last third of the maximum length.
 
     Files are read block by block, so one piece is in memory for a recording of any length.
     """
-    if isinstance(source, AudioClip):
-        yield from _cut_pieces(_cut_mono_blocks(source), source.sample_rate, piece_s)
+    recording = require_recording(source)
+    if isinstance(recording, AudioClip):
+        yield from _cut_pieces(_cut_mono_blocks(recording), recording.sample_rate, piece_s)
         return
-    with open_sound(source) as sound:
+    with open_sound(recording) as sound:
         blocks = sound.read_blocks()
         rate, first = next(blocks)
         yield from _cut_pieces(

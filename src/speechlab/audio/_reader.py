@@ -16,6 +16,7 @@ from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.decode import check_expansion
 from speechlab.audio._measure import compute_extremes, compute_peaks
 from speechlab.audio._pieces import open_sound
+from speechlab.audio._recordings import require_recording
 from speechlab.errors import AudioDecodeError, AudioError
 from speechlab.remote import find_file_name, hide_secrets, is_remote, locate_file
 
@@ -48,7 +49,8 @@ class SoundReader:
     length, are decoded once.
     """
 
-    def __init__(self, source: AudioClip | bytes | str | os.PathLike[str]) -> None:
+    def __init__(self, recording: object) -> None:
+        source = require_recording(recording)
         self._lock = threading.Lock()
         self._found: _Survey | None = None
         self._path: Path | None = None

@@ -14,9 +14,9 @@ import orjson
 from speechlab._arguments import build_argument_error
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
+from speechlab._frames import to_pandas_frame
 from speechlab._require import require
 from speechlab.batch._plan.columns import build_frame
-from speechlab.batch._plan.source import to_pandas_frame
 from speechlab.batch._plan.steps import STEPS
 from speechlab.batch._store_options import StoreLike, is_existing_store, use_existing_store, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, drop_bookkeeping, join_frames

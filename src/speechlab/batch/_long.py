@@ -75,7 +75,7 @@ def transcribe_long(
         lab: The client.
         piece_s: The longest piece, in seconds, at least 1.
         **options: The options of :func:`transcribe`, with ``vad="segments"``. The cells of the column ``audio`` are
-            paths, bytes or clips. Channels are mixed to mono, and sample rates above 16 kHz, which recognizers do
+            recordings. Channels are mixed to mono, and sample rates above 16 kHz, which recognizers do
             not use, are reduced to 16 kHz.
 
     Returns:

@@ -60,8 +60,9 @@ def run(plan: Plan, lab: Client, **options: Unpack[CallingOptions]) -> Run:
         on_error: ``"raise"`` raises the errors of all rows after the end, as an ExceptionGroup. ``"row"`` only
             writes them into the table.
         retry_failed: False does not retry rows that failed in an earlier run; they are ``skipped``.
-        max_error_share: Stop the run if a larger share (0 to 1) of the last 100 calls failed. At least 20 calls are
-            needed, and errors that a row causes do not count. None never stops the run.
+        max_error_share: Stop the run if the first 20 calls are refused with one and the same error, or a larger share
+            (0 to 1) of the last 100 calls failed. At least 20 calls are needed, and errors that a row causes do not
+            count. None never stops the run.
         budget: The maximum that the run may spend; None for no limit.
         executor: A ``dask.distributed.Client`` whose workers make the calls in leases of some hundred rows, up to
             ``concurrency`` at once on each. The workers read the API key from their own ``SPEECHLAB_API_KEY``.
@@ -90,13 +91,14 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
     :class:`Column` says which arguments name columns and which are the same for all rows.
 
     Args:
-        frame: The table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, the path of a
-            Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files, a DataFrame of Dask (which comes
-            back as one), or an iterable of DataFrames or dicts.
+        frame: The table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts or texts, the
+            path of a Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files, a DataFrame of Dask (which
+            comes back as one), or an iterable of DataFrames or dicts.
         lab: The client.
         text: Column of the texts.
         voice: Id of the voice, or a name that is unambiguous in the catalogue; or a column.
-        format: Format of the audio: flac (lossless), wav, mp3 or ogg; or a column.
+        format: Format of the audio: flac, wav, mp3 or ogg; or a column. None for flac (lossless), or else the first
+            of wav, ogg and mp3 that the voice has.
         sample_rate: Sample rate in Hz; None for 24,000; or a column.
         temperature: Variation, for voices that support it; or a column.
         repeat: Number of a deliberate repetition, from 0. Each number gives another reading of the same text.
@@ -132,10 +134,10 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
     value of an argument that is None.
 
     Args:
-        frame: As for :func:`synthesize`.
+        frame: As for :func:`synthesize`; or a folder or a list of recordings.
         lab: The client.
-        audio: Column of the recordings: paths, bytes or clips. A file is read for the plan, and again just before it
-            is sent.
+        audio: Column of the recordings, as :meth:`Client.transcribe` takes them. A file is read for the plan, and
+            again just before it is sent.
         language: Language code, or a column; None or an empty cell lets the service identify the language.
         hotwords: Words or phrases to boost, or a column.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (also return timed segments, which

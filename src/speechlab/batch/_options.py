@@ -48,7 +48,6 @@ _OPTIONS = {
     "text": _Option("text"),
     "audio": _Option("audio"),
     "voice": _Option("voice"),
-    "format": _Option("flac"),
     "vad": _Option("off"),
     "stream": _Option(default=False, fits=is_bool, allowed="True or False"),
     "keywords": _Option(()),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
 
 import typer
 
@@ -21,6 +23,7 @@ from speechlab.cli._commands import (
     usage,
     verify,
 )
+from speechlab.cli._commands._direct import speaking, transcribing, translating
 from speechlab.cli._commands._studies import quickstart, study, watch
 from speechlab.cli._console import errors, print_error
 from speechlab.cli._options import Command, Group
@@ -29,9 +32,28 @@ from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabE
 # Raised by a wrong command line: the base of typer's errors, which it does not export.
 _UsageError: Any = typer.BadParameter.__mro__[2]
 
+
+class RootGroup(Group):
+    """The commands by what they are for."""
+
+    sections: ClassVar[Mapping[str, Sequence[str]]] = {
+        "Use": ("quickstart", "say", "transcribe", "translate", "voices", "batch", "lab", "login"),
+        "Evaluate": ("study", "watch", "verify"),
+        "Serve": ("serve", "engines", "keys", "usage"),
+        "Check": ("doctor", "conform"),
+    }
+
+
+def _find_documentation() -> str:
+    """Return where the documentation lies: in this checkout, or in the repository."""
+    pages = Path(__file__).parents[3] / "docs" / "README.md"
+    return str(pages) if pages.is_file() else "docs/README.md in the repository of speechlab"
+
+
 app = typer.Typer(
     name="speechlab",
-    cls=Group,
+    cls=RootGroup,
+    epilog=f"Documentation: {_find_documentation()}",
     help="Speech services in notebooks and tables: synthesize, recognize, translate, compare.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -41,6 +63,10 @@ app = typer.Typer(
 )
 for _name, _function in (
     ("quickstart", quickstart.quickstart),
+    ("say", speaking.say),
+    ("transcribe", transcribing.transcribe),
+    ("translate", translating.translate),
+    ("voices", speaking.voices),
     ("serve", serve.serve),
     ("lab", lab.lab),
     ("login", login.login),
@@ -50,7 +76,7 @@ for _name, _function in (
     ("verify", verify.verify),
     ("watch", watch.watch),
 ):
-    app.command(_name, cls=Command)(_function)
+    app.command(_name, cls=lab.PassingCommand if _name == "lab" else Command)(_function)
 for _name, _subcommands, _group in (
     ("batch", batch.app, Group),
     ("engines", engines.app, Group),

@@ -63,6 +63,11 @@ def say(text: str) -> None:
     console.print(escape(text), soft_wrap=not console.is_terminal)
 
 
+def print_plain(text: str) -> None:
+    """Print a text of a service in one piece, as it is but for characters that steer a terminal."""
+    console.print(Text(to_printable(text)), soft_wrap=True)
+
+
 def print_error(message: str) -> None:
     """Print an error, in one line."""
     errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)

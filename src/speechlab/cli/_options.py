@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 import os
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -36,19 +36,23 @@ _SHORT_HELP = 400
 
 
 class Group(TyperGroup):
-    """Commands whose help texts are not cut off, and whose interruption is reported."""
+    """Commands in sections, whose help texts are not cut off, and whose interruption is reported."""
+
+    sections: ClassVar[
+        Mapping[str, Sequence[str]]
+    ] = {}  # names of commands by their headings; empty for one section
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        names = self.list_commands(ctx)
-        commands = [(name, subcommand) for name in names if (subcommand := self.get_command(ctx, name))]
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, subcommand.get_short_help_str(_SHORT_HELP))
-                    for name, subcommand in commands
-                    if not subcommand.hidden
-                ]
-            )
+        for heading, names in (self.sections or {"Commands": self.list_commands(ctx)}).items():
+            commands = [(name, subcommand) for name in names if (subcommand := self.get_command(ctx, name))]
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, subcommand.get_short_help_str(_SHORT_HELP))
+                        for name, subcommand in commands
+                        if not subcommand.hidden
+                    ]
+                )
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -7,7 +7,7 @@ import re
 from pathlib import PurePath
 from typing import Any
 
-from speechlab._arguments import is_missing, is_pandas_frame, require_columns
+from speechlab._arguments import convert_table, is_missing, is_pandas_frame, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
@@ -37,6 +37,7 @@ def row_keys(frame: pd.DataFrame, *, audio: str = "audio") -> list[str]:
         >>> row_keys(pd.DataFrame({"audio": ["/data/ada/1.wav", "/data/bob/1.wav", "/data/bob/2.wav"]}))
         ['ada/1.wav', 'bob/1.wav', '2.wav']
     """
+    frame = require_columns(frame)
     if "id" in frame.columns and frame["id"].notna().all() and frame["id"].is_unique:
         return [str(name) for name in frame["id"]]
     cells = _list_audio_cells(frame, audio)
@@ -82,7 +83,7 @@ def apply_corrections(
         >>> apply_corrections(data, fixes)["text"].tolist()
         ['ten hats', 'two dogs']
     """
-    require_columns(frame, text, hint="Name the right one, as in text='sentence'")
+    frame = require_columns(frame, text, hint="Name the right one, as in text='sentence'")
     fixes = read_corrections(corrections)
     keys = row_keys(frame, audio=audio)
     by_name = _index_by_path_end(_list_audio_cells(frame, audio)) | {
@@ -116,9 +117,8 @@ def apply_corrections(
 
 def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.DataFrame:
     """Return corrections as a table of texts."""
-    if is_pandas_frame(corrections):
-        table: pd.DataFrame = corrections
-    else:
+    table: Any = convert_table(corrections)
+    if not is_pandas_frame(table):
         path = expand_user_path(corrections)  # type: ignore[arg-type]  # no table: a path
         try:
             table = read_delimited(path).fillna("")
@@ -127,10 +127,9 @@ def read_corrections(corrections: str | os.PathLike[str] | pd.DataFrame) -> pd.D
                 f"{path} is no file of corrections ({error}); give a CSV file with {', '.join(CORRECTIONS)}"
             )
             raise InvalidRequestError(message, parameter="corrections") from error
-    require_columns(
-        table, "row", "old", "new", hint="A file of corrections has row, old, new, by, when and why"
-    )
-    return table.assign(**{name: "" for name in CORRECTIONS if name not in table.columns})[list(CORRECTIONS)]
+    hint = "A file of corrections has row, old, new, by, when and why"
+    fixes = require_columns(table, "row", "old", "new", hint=hint)
+    return fixes.assign(**{name: "" for name in CORRECTIONS if name not in fixes.columns})[list(CORRECTIONS)]
 
 
 def _list_audio_cells(frame: pd.DataFrame, audio: str) -> list[Any]:

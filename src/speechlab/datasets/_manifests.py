@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import find_text_column, is_missing
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment, measure_length_s
 from speechlab.datasets._corpora import SOUND_ENDINGS
@@ -258,9 +258,7 @@ def guess_audio_and_text_columns(rows: pd.DataFrame) -> dict[str, str]:
     first = {str(name): next((cell for cell in rows[name] if not is_missing(cell)), None) for name in names}
     texts = {name: PurePath(cell).suffix.lower() for name, cell in first.items() if isinstance(cell, str)}
     sound = next((name for name, ending in texts.items() if ending in SOUND_ENDINGS), None)
-    text = next(
-        (name for name, ending in texts.items() if ending not in SOUND_ENDINGS and name != "key"), None
-    )
+    text = find_text_column({name: [str(first[name])] for name in texts if name not in {"key", sound}})
     return {name: column for name, column in (("audio", sound), ("text", text)) if column is not None}
 
 
@@ -268,7 +266,7 @@ def _has_nested_cells(cells: pd.Series[Any]) -> bool:
     """Return whether a column has lists or objects, such as the times of words."""
     first = next((cell for cell in cells if not is_missing(cell)), None)
     return isinstance(first, (list, dict)) and not (
-        isinstance(first, dict) and {"bytes", "path"} & first.keys()
+        isinstance(first, dict) and {"array", "bytes", "path"} & first.keys()
     )
 
 

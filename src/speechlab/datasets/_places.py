@@ -1,22 +1,30 @@
-"""Where a data set lies: manifests at addresses and in archives, and shards of recordings with their texts."""
+"""Where a data set lies: manifests at addresses and in archives, shards, folders of recordings with texts."""
 
 from __future__ import annotations
 
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import orjson
 
-from speechlab._arguments import is_missing
+from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab.audio import FileSegment
-from speechlab.datasets._corpora import SOUND_ENDINGS
-from speechlab.datasets._manifests import MANIFEST_ENDINGS, parse_sound
+from speechlab.datasets._corpora import CORPORA, SOUND_ENDINGS, find_corpus
+from speechlab.datasets._manifests import (
+    MANIFEST_ENDINGS,
+    find_usual_columns,
+    guess_audio_and_text_columns,
+    parse_sound,
+    read_manifest,
+)
+from speechlab.datasets._transcripts import describe_fault, read_text_transcripts
 from speechlab.errors import InvalidRequestError
 from speechlab.remote import (
     find_archive_kind,
@@ -115,14 +123,19 @@ def _read_samples(archive: str, kind: str, names: list[str], keys: set[str]) -> 
 
 def choose_manifest(names: Iterable[str]) -> str | None:
     """Return the manifest among the files of a folder: the only one, or else the only one that is named so."""
+    tables, manifests = list_tables(names)
+    return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
+
+
+def list_tables(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the files that may be manifests, and those that are named so."""
     endings = {name: PurePosixPath(name.lower().removesuffix(".gz")).suffix for name in sorted(names)}
     files = [name for name, ending in endings.items() if ending in MANIFEST_ENDINGS]
     manifests = [
         name for name in files if re.search("manifest|metadata", find_file_name(name), re.IGNORECASE)
     ]
     # Other programs keep their settings in .json.
-    tables = [name for name in files if endings[name] != ".json"]
-    return next((candidates[0] for candidates in (manifests, tables) if len(candidates) == 1), None)
+    return [name for name in files if endings[name] != ".json"], manifests
 
 
 def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
@@ -150,6 +163,8 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
 def _resolve_recording(cell: Any, resolve: Callable[[str], str | None]) -> Any:
     if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
         data, path = cell.get("bytes"), cell.get("path")
+        if cell.get("array") is not None:
+            return cell
         return data if data is not None or path is None else _resolve_recording(path, resolve)
     if not isinstance(cell, str):
         return cell
@@ -197,3 +212,117 @@ def locate_manifest(path: Path | str) -> tuple[Path, Path | str]:
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}"
         raise InvalidRequestError(message, parameter="path") from None
+
+
+_ENDINGS = (*SOUND_ENDINGS, ".oga", ".wave")
+# Sound that no reader here decodes.
+_OTHER_ENDINGS = (".m4a", ".aac", ".wma", ".webm", ".amr", ".aif", ".aiff", ".caf", ".mp4", ".3gp")
+
+
+def is_recording_file(path: Path) -> bool:
+    """Return whether a path has the ending of a recording, and not of a table."""
+    return path.suffix.lower() in (*_ENDINGS, *_OTHER_ENDINGS)
+
+
+def find_recordings(places: Iterable[str | os.PathLike[str]]) -> list[Path | str]:
+    """Return the recordings of a list: files as they are given, of folders those in them in the order of their names.
+
+    Hidden files and folders are left out. A warning counts the files of a folder that no reader here decodes.
+    """
+    found: list[Path | str] = []
+    others: Counter[str] = Counter()
+    for given in places:
+        if is_remote(given):
+            found.append(str(hide_secrets(given)))
+            continue
+        place = expand_user_path(given)
+        if not place.is_dir():
+            if not place.exists() and not is_recording_file(place):
+                message = f"there is no recording or folder {place}; check the path"
+                raise InvalidRequestError(message, parameter="path")
+            found.append(place.absolute())
+            continue
+        for folder, names, files in os.walk(place.absolute()):
+            names[:] = sorted(name for name in names if not name.startswith("."))
+            shown = [Path(folder, name) for name in sorted(files) if not name.startswith(".")]
+            found += [path for path in shown if path.suffix.lower() in _ENDINGS]
+            others.update(end for path in shown if (end := path.suffix.lower()) in _OTHER_ENDINGS)
+    if others:
+        counts = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common())
+        warnings.warn(
+            f"files of other formats are left out ({counts}); convert them first, as by "
+            f"ffmpeg -i talk{others.most_common(1)[0][0]} talk.flac",
+            stacklevel=4,
+        )
+    return found
+
+
+def read_recordings(paths: Sequence[Path | str]) -> pd.DataFrame:
+    """Return a row for each recording: its path, and the text of the ``.txt`` beside it, if any has one."""
+    table = pd.DataFrame({"audio": pd.Series([str(path) for path in paths], dtype="object")})
+    faults: list[str] = []
+    texts = [_read_text_beside(path, faults) for path in paths]
+    if faults:
+        more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
+        warnings.warn("; ".join(faults[:_SHOWN]) + more, stacklevel=4)
+    return table if texts.count(None) == len(texts) else table.assign(text=pd.array(texts, dtype="string"))
+
+
+def _read_text_beside(recording: Path | str, faults: list[str]) -> str | None:
+    file = Path(recording).with_suffix(".txt")
+    if is_remote(recording) or not file.is_file():
+        return None
+    try:
+        return " ".join(read_text_transcripts(file).values())
+    except (OSError, ValueError) as error:
+        faults.append(f"{file} cannot be read as a text: {describe_fault(error)}")
+        return None
+
+
+def select_recordings(path: Any, layout: str | None) -> Sequence[Path | str] | None:
+    """Return the recordings of a list, a file, or a folder without a layout or manifest; None for other paths."""
+    if not isinstance(path, str | os.PathLike):
+        places = list(path) if isinstance(path, Iterable) and not isinstance(path, bytes | Mapping) else []
+        if not places or not all(isinstance(place, str | os.PathLike) for place in places):
+            raise build_argument_error("path", path, "a path, or a list of the paths of recordings")
+        return find_recordings(places)
+    if is_remote(path):
+        is_one = PurePosixPath(find_file_name(str(hide_secrets(path)))).suffix.lower() in _ENDINGS
+        return find_recordings([path]) if is_one and layout is None else None
+    where = expand_user_path(path)
+    if layout is None and is_recording_file(where) and where.is_file():
+        return [where.absolute()]
+    if layout is not None or not where.is_dir() or find_corpus(where.absolute(), None) is not None:
+        return None
+    tables, named_so = list_tables(file.name for file in where.iterdir() if file.is_file())
+    manifest = find_manifest(where)
+    if manifest is None and named_so:
+        return None  # the user has to say which is meant
+    if manifest is not None:
+        rows = read_manifest(manifest, manifest)
+        if "audio" in find_usual_columns(rows) or "audio" in guess_audio_and_text_columns(rows):
+            return None
+    sounds = find_recordings([where])
+    if sounds and tables:
+        reason = "names no recordings" if manifest else "and other tables are there"
+        message = (
+            f"{tables[0]} {reason}, so the rows are the {len(sounds):,} recordings in {where}; give the path of "
+            "a table if one is meant"
+        )
+        warnings.warn(message, stacklevel=3)
+    return sounds or None
+
+
+def build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
+    if not where.is_dir():
+        message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
+        return InvalidRequestError(message, parameter="path")
+    names = layout or " or ".join(CORPORA)
+    endings = {".csv", ".tsv", ".jsonl", ".json", ".parquet"}
+    files = sorted(path.name for path in where.iterdir() if path.suffix in endings)
+    hint = f", as {' or '.join(files[:3])} there" if files else ""
+    message = (
+        f"{where} is not a folder in the layout of {names}; give the unpacked folder, recordings, or a "
+        f"manifest (.csv, .tsv, .jsonl, .json or .parquet){hint}"
+    )
+    return InvalidRequestError(message, parameter="path")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, overload
 
 from speechlab._arguments import build_argument_error, is_missing, is_whole_number
 from speechlab._files import expand_user_path
+from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab._require import import_lazily, require
@@ -27,15 +27,23 @@ from speechlab.datasets._manifests import (
     replace_paths_by_segments,
 )
 from speechlab.datasets._places import (
+    build_layout_error,
     find_manifest,
     find_remote_manifest,
     locate_manifest,
+    read_recordings,
     resolve_recordings,
+    select_recordings,
 )
-from speechlab.datasets._transcripts import transcripts_in
+from speechlab.datasets._transcripts import match_transcripts
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.remote import find_file_name, is_remote
+from speechlab.remote import is_remote
 
+# What counts as a table, for messages.
+TABLES_ALLOWED = (
+    "a DataFrame of pandas or polars, an Arrow table, a list of dicts, the path of a manifest, or a folder or a list "
+    "of recordings"
+)
 np = import_lazily("numpy")
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _STREAMED_ROWS = 1_000  # of a data set of Hugging Face that are read at once
@@ -43,7 +51,7 @@ _SHOWN = 3  # names of transcripts that an error shows
 
 
 def read(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
     layout: str | None = None,
     split: str | Iterable[str] | None = None,
@@ -52,14 +60,16 @@ def read(
     corrections: str | os.PathLike[str] | pd.DataFrame | None = None,
     transcripts: Mapping[str, str | os.PathLike[str]] | None = None,
 ) -> pd.DataFrame:
-    """Read recordings and their transcripts from a manifest, or from a folder in the layout of a corpus.
+    """Read recordings and their transcripts: a folder or a list of them, a manifest, or a corpus in its layout.
 
     Args:
         path: A manifest (``.csv``, ``.tsv``, ``.jsonl``, ``.json``, also with ``.gz``; ``.parquet``), also of NeMo,
             SpeechBrain, WeNet, Lhotse or DeepSpeech; or a folder as LibriSpeech or Common Voice publish it, whole or
-            in part; or a folder with one manifest; or an archive (``.zip``, ``.tar``) with one manifest, or with a
-            text (``.txt``) or an object (``.json``) beside each recording, as WebDataset has it. Or the address of a
-            manifest, archive or folder with one: ``https://…``, ``s3://…``, ``hf://…`` (the extra ``remote``).
+            in part; or a folder with one manifest; or a folder of recordings, or a list of recordings and folders,
+            where the text of ``a.wav`` is that of ``a.txt`` beside it; or an archive (``.zip``, ``.tar``) with one
+            manifest, or with a text (``.txt``) or an object (``.json``) beside each recording, as WebDataset has it.
+            Or the address of a manifest, archive or folder with one: ``https://…``, ``s3://…``, ``hf://…`` (the extra
+            ``remote``).
         layout: ``"librispeech"`` or ``"common_voice"``; None to detect it.
         split: Split or splits to read, such as ``"test"``; None for all, for Common Voice train, dev and test.
         language: Language code of the rows, for data that does not name it.
@@ -99,6 +109,16 @@ def read(
         0  hello       en
     """
     splits = _parse_splits(split)
+    if (sounds := select_recordings(path, layout)) is not None:
+        table = normalize_columns(read_recordings(sounds), language)
+        if columns or splits:
+            name = "columns" if columns else "split"
+            message = (
+                f"{path!r:.80} has recordings alone, without {name}; {name}= is for manifests and corpora"
+            )
+            raise InvalidRequestError(message, parameter=name)
+        return _finish_table(table, transcripts, corrections)
+    assert isinstance(path, str | os.PathLike)  # a list has been read
     if layout is not None and layout not in tuple(CORPORA):
         message = f"layout={layout!r} is not known; give {', '.join(CORPORA)}, or leave it out"
         raise InvalidRequestError(message, parameter="layout")
@@ -120,7 +140,7 @@ def read(
         table = table if language is None else table.fillna({"language": language})
         table = _select_splits(table, splits, f"{where.absolute()} ({corpus[0].name})")
     elif layout is not None or manifest is None:
-        raise _build_layout_error(where, layout)
+        raise build_layout_error(where, layout)
     else:
         table = _read_rows(manifest, None, columns, language, splits)
     return _finish_table(table, transcripts, corrections)
@@ -150,6 +170,27 @@ def _read_rows(
     return table
 
 
+def to_table(value: Any, argument: str = "frame") -> pd.DataFrame:
+    """Return a table of any kind: of pandas, polars or Arrow, dicts, or what :func:`read` reads."""
+    if (frame := to_pandas_frame(value)) is not None:
+        return frame
+    if isinstance(value, str | os.PathLike):
+        return read(value)
+    if (
+        isinstance(value, Iterable)
+        and not isinstance(value, Mapping | bytes)
+        and not hasattr(value, "columns")
+    ):
+        rows = list(value)
+        if rows and all(isinstance(row, Mapping) for row in rows):
+            return pd.DataFrame(rows)
+        if rows and all(isinstance(row, str | os.PathLike) for row in rows):
+            return read(rows)
+    kind = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}".removeprefix("builtins.")
+    message = f"{argument} is {value!r:.60} ({kind}), and no table; give {TABLES_ALLOWED}"
+    raise InvalidRequestError(message, parameter=argument)
+
+
 def _finish_table(
     table: pd.DataFrame,
     transcripts: Mapping[str, str | os.PathLike[str]] | None,
@@ -157,38 +198,8 @@ def _finish_table(
 ) -> pd.DataFrame:
     _warn_of_missing_data(table)
     for name, place in (transcripts or {}).items():
-        table[name] = _match_transcripts(table, name, place)
+        table[name] = match_transcripts(table, name, place)
     return table if corrections is None else apply_corrections(table, corrections)
-
-
-def _match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
-    """Return the transcripts of a file or folder for the rows of a table."""
-    if name in table.columns:
-        message = f"the table already has a column {name!r}; give the transcripts another name"
-        raise InvalidRequestError(message, parameter="transcripts")
-    texts = transcripts_in(place)
-    empty = [None] * len(table)
-    ids = table["id"].tolist() if "id" in table.columns else empty
-    sounds = table["audio"].tolist() if "audio" in table.columns else empty
-    names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
-    places = [str(sound_name) if isinstance(sound_name, str | Path) else None for sound_name in names]
-    stems = [None if place_of is None else Path(find_file_name(place_of)).stem for place_of in places]
-    # A name that several recordings have in their folders says of none of them that the transcript is its own.
-    shared = Counter(stem for stem, _ in set(zip(stems, places, strict=True)))
-    matched = [
-        texts.get(str(row_id), texts.get(str(stem)) if shared[stem] == 1 else None)
-        for row_id, stem in zip(ids, stems, strict=True)
-    ]
-    count = sum(sound_name is not None for sound_name in matched)
-    if not count:
-        some = ", ".join(list(texts)[:_SHOWN])
-        message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
-        raise InvalidRequestError(message, parameter="transcripts")
-    if count < len(table):
-        warnings.warn(
-            f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=5
-        )
-    return pd.Series(matched, table.index, dtype="string")
 
 
 @overload
@@ -314,21 +325,6 @@ def _build_undecoded_feature(library: Any) -> Any:
             return {"bytes": value, "path": None} if is_data else {"bytes": None, "path": os.fspath(value)}
 
     return Undecoded(decode=False)
-
-
-def _build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
-    if not where.is_dir():
-        message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
-        return InvalidRequestError(message, parameter="path")
-    names = layout or " or ".join(CORPORA)
-    endings = {".csv", ".tsv", ".jsonl", ".json", ".parquet"}
-    files = sorted(path.name for path in where.iterdir() if path.suffix in endings)
-    hint = f", as {' or '.join(files[:3])} there" if files else ""
-    message = (
-        f"{where} is not a folder in the layout of {names}; give the unpacked folder, or a manifest "
-        f"(.csv, .tsv, .jsonl, .json or .parquet){hint}"
-    )
-    return InvalidRequestError(message, parameter="path")
 
 
 def _check_column_names(columns: object) -> dict[str, str]:

@@ -48,7 +48,7 @@ def sample(
     if not is_whole_number(seed) or seed < 0:
         raise build_argument_error("seed", seed, "a whole number from 0")
     names = to_column_names(by, "by")
-    require_columns(frame, *names)
+    frame = require_columns(frame, *names)
     if n > len(frame):
         message = f"{n:,} rows cannot be drawn of {len(frame):,}; draw {len(frame):,} or fewer"
         raise InvalidRequestError(message, parameter="n", example=len(frame))

@@ -6,13 +6,17 @@ import json
 import os
 import re
 import warnings
+from collections import Counter
 from pathlib import Path
 
 import orjson
 
 from speechlab._files import expand_user_path
+from speechlab._pandas import pd
+from speechlab.audio import FileSegment
 from speechlab.datasets._replies import join_pieces, transcript_of
 from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.remote import find_file_name
 from speechlab.tables import HELD_ROWS, has_unsplit_rows
 
 _SEGMENT_ENDINGS = (".srt", ".vtt", ".ctm", ".stm", ".TextGrid", ".eaf", ".csv", ".tsv")
@@ -57,7 +61,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
             found = _READERS.get(file.suffix, _read_segment_transcripts)(file)
             "".join(found.values()).encode()
         except (OSError, ValueError, RecursionError, SpeechLabError) as error:
-            reason = _describe_fault(error)
+            reason = describe_fault(error)
             faults.append(f"{file} cannot be read as a transcript: {reason.removeprefix(f'{file}: ')}")
             continue
         for name, text in found.items():
@@ -73,7 +77,38 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
     return texts
 
 
-def _describe_fault(error: Exception) -> str:
+def match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[str]) -> pd.Series[str]:
+    """Return the transcripts of a file or folder for the rows of a table."""
+    if name in table.columns:
+        message = f"the table already has a column {name!r}; give the transcripts another name"
+        raise InvalidRequestError(message, parameter="transcripts")
+    texts = transcripts_in(place)
+    empty = [None] * len(table)
+    ids = table["id"].tolist() if "id" in table.columns else empty
+    sounds = table["audio"].tolist() if "audio" in table.columns else empty
+    names = [sound.path if isinstance(sound, FileSegment) else sound for sound in sounds]
+    places = [str(sound_name) if isinstance(sound_name, str | Path) else None for sound_name in names]
+    stems = [None if place_of is None else Path(find_file_name(place_of)).stem for place_of in places]
+    # A name that several recordings have in their folders says of none of them that the transcript is its own.
+    shared = Counter(stem for stem, _ in set(zip(stems, places, strict=True)))
+    matched = [
+        texts.get(str(row_id), texts.get(str(stem)) if shared[stem] == 1 else None)
+        for row_id, stem in zip(ids, stems, strict=True)
+    ]
+    count = sum(sound_name is not None for sound_name in matched)
+    if not count:
+        some = ", ".join(list(texts)[:_NAMED])
+        message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
+        raise InvalidRequestError(message, parameter="transcripts")
+    if count < len(table):
+        warnings.warn(
+            f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=5
+        )
+    return pd.Series(matched, table.index, dtype="string")
+
+
+def describe_fault(error: Exception) -> str:
+    """Return the reason why a file cannot be read, in a few words."""
     if isinstance(error, UnicodeDecodeError):
         return "the text is not UTF-8; convert the file first"
     if isinstance(error, UnicodeEncodeError):
@@ -97,7 +132,8 @@ def _read_json_transcripts(file: Path) -> dict[str, str]:
     return {file.stem: transcript_of(reply, unit="s")["text"]}  # times do not count here
 
 
-def _read_text_transcripts(file: Path) -> dict[str, str]:
+def read_text_transcripts(file: Path) -> dict[str, str]:
+    """Return the text of a file by the name of its recording; or those of labels of Audacity."""
     text = file.read_text("utf-8-sig").strip()
     if all(map(_LABEL.match, text.split("\n"))):
         return _read_segment_transcripts(file)  # Audacity's labels
@@ -118,4 +154,4 @@ def _read_segment_transcripts(file: Path) -> dict[str, str]:
     return {name: join_pieces(pieces) for name, pieces in texts_of.items()}
 
 
-_READERS = {".json": _read_json_transcripts, ".txt": _read_text_transcripts}
+_READERS = {".json": _read_json_transcripts, ".txt": read_text_transcripts}

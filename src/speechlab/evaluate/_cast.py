@@ -97,7 +97,7 @@ def build_recordings_client(
 ) -> tuple[Client, pd.DataFrame]:
     """Return recordings that exist as a client whose voices have spoken them, and the table without their columns."""
     check_client("recognizer", recognizer, "; recordings that exist need one")
-    require_columns(frame, audio, voice)
+    frame = require_columns(frame, audio, voice)
     sounds: dict[tuple[str, str], Any] = {}
     codes: dict[str, set[str]] = {}
     digest = hashlib.sha256()

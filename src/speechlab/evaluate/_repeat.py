@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.datasets import to_table
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import SIDES
 from speechlab.evaluate._writing.recordings import SOUNDS
@@ -32,8 +33,11 @@ def record_request(study: F) -> F:
 
     @wraps(study)
     def run_study(*args: Any, **kwargs: Any) -> Any:
-        report = study(*args, **kwargs)
-        arguments = inspect.signature(study).bind(*args, **kwargs).arguments
+        bound = inspect.signature(study).bind(*args, **kwargs)
+        arguments = bound.arguments
+        if "frame" in arguments:  # a table of any kind is one of pandas from here on
+            arguments["frame"] = to_table(arguments["frame"])
+        report = study(*bound.args, **bound.kwargs)
         request = _build_study_request({**arguments, **arguments.pop("options", {})}, defaults)
         return replace(report, record={**report.record, "asked": request})
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import (
     build_argument_error,
     describe_missing_columns,
+    find_likely_column,
     is_missing,
     is_number,
     is_whole_number,
@@ -35,22 +36,22 @@ def check_table_and_columns(frame: object, *columns: object) -> None:
     The user's own columns are copied to the report, so each needs a unique name, and no cell may contain half of a
     surrogate pair, with which no report can be saved.
     """
-    require_columns(frame, *columns)
+    frame = require_columns(frame, *columns)
     for name in columns:
         if not isinstance(name, str):
             raise InvalidRequestError(
                 f"a column's name is {name!r}; it must be a string", parameter=str(name)
             )
-    present = frame.columns  # type: ignore[attr-defined]  # a table, as was seen above
+    present = frame.columns
     if any(is_missing(name) for name in present):
         raise InvalidRequestError("the table has a column without a name; name or drop it", parameter="frame")
     if twice := list(dict.fromkeys(map(str, present[present.duplicated()]))):
         message = f"the table has several columns named {', '.join(map(repr, twice))}; rename or drop them"
         raise InvalidRequestError(message, parameter=twice[0])
-    if not len(frame):  # type: ignore[arg-type]  # a table, as was seen above
+    if not len(frame):
         raise InvalidRequestError("the table has no rows; give one row or more", parameter="frame")
     for name in present:
-        cells = frame[name]  # type: ignore[index]  # a table, as was seen above
+        cells = frame[name]
         row = next((row for row, cell in enumerate(cells, 1) if _is_unencodable(cell)), None)
         if row is not None:
             message = (
@@ -97,7 +98,8 @@ def _describe_missing_columns(
 ) -> str:
     """Return the message for missing columns, with an example of their names."""
     free = [name for name in frame.columns if name not in names.values()]
-    example = ", ".join(f"{argument}={name!r}" for argument, name in zip(absent, free, strict=False))
+    likely = {argument: find_likely_column(free, argument, frame) for argument in absent}
+    example = ", ".join(f"{argument}={name!r}" for argument, name in likely.items() if name)
     problem = describe_missing_columns(
         frame.columns, *(requested[argument] for argument in absent), table="frame"
     )
@@ -201,6 +203,6 @@ def measure_durations(recordings: Sequence[object]) -> list[float]:
 
 def _measure_duration(recording: object) -> float:
     try:
-        return measure_length_s(recording)  # type: ignore[arg-type]  # errors of any type are caught
+        return measure_length_s(recording)
     except (SpeechLabError, OSError, TypeError, ValueError):
         return float("nan")

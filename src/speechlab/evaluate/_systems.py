@@ -30,6 +30,10 @@ UNUSABLE_ERRORS = (APIConnectionError, AuthenticationError, PermissionDeniedErro
 
 def resolve_services(lab: Client | Mapping[str, Client]) -> dict[str, Client]:
     """Return the clients of a study by name; a single client has no name."""
+    if isinstance(lab, list | tuple) and lab:
+        names = ", ".join(f"{name!r}: …" for name in "abcdefgh"[: len(lab)])
+        message = f"lab is a {type(lab).__name__} of {len(lab)}; give each a name for the report: {{{names}}}"
+        raise InvalidRequestError(message, parameter="lab")
     return (
         _check_named_mapping("lab", lab, "a client for each name") if isinstance(lab, Mapping) else {"": lab}
     )
@@ -122,7 +126,7 @@ def resolve_existing_outputs(frame: pd.DataFrame, hypotheses: object, **others: 
     columns_by_name = _check_named_mapping(
         "hypotheses", by_name, "the column of each system, as in {'a': 'text_a'}"
     )
-    require_columns(frame, *columns_by_name.values())
+    frame = require_columns(frame, *columns_by_name.values())
     _check_no_settings(**others)
     return columns_by_name
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from speechlab._arguments import is_pandas_frame, require_columns
+from speechlab._arguments import convert_table, is_pandas_frame, require_columns
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
@@ -65,11 +65,10 @@ def build_answer_table(answers: Any, key: ListeningKey | None) -> pd.DataFrame:
     frames = []
     for name, one in _iterate_answer_sources(answers):
         if is_pandas_frame(one):
-            require_columns(
-                one, *COLUMNS, argument="answers", hint="Give what a ListeningTest has in .answers"
-            )
-            about = [name for name in one.columns if str(name).startswith(ABOUT_PREFIX)]
-            frames.append(_check_no_missing_cells(one[[*COLUMNS, *about]]))
+            hint = "Give what a ListeningTest has in .answers"
+            table = require_columns(one, *COLUMNS, argument="answers", hint=hint)
+            about = [name for name in table.columns if str(name).startswith(ABOUT_PREFIX)]
+            frames.append(_check_no_missing_cells(table[[*COLUMNS, *about]]))
             continue
         read = one if isinstance(one, AnswerFile) else parse_model(AnswerFile, one, name)
         if key is None:
@@ -101,6 +100,7 @@ def _check_no_missing_cells(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _iterate_answer_sources(answers: Any) -> Iterator[tuple[str, Any]]:
+    answers = convert_table(answers)
     if is_pandas_frame(answers):
         yield "answers", answers
     elif isinstance(answers, bytes | AnswerFile):

@@ -122,7 +122,7 @@ def build_material(
 ) -> Material:
     """Read the material from the columns of a table; ``refers`` for a method with a reference."""
     hint = "Name the columns with audio=, system= and item="
-    require_columns(frame, audio, system, item, *([] if text is None else [text]), hint=hint)
+    frame = require_columns(frame, audio, system, item, *([] if text is None else [text]), hint=hint)
     rows: dict[tuple[str, str], int] = {}
     texts: dict[str, tuple[str, str]] = {}
     tags = frame[language].tolist() if language in list(frame.columns) else [language] * len(frame)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeAlias
 
-from speechlab._arguments import check_no_foreign_table, is_number, is_pandas_frame, require_columns
+from speechlab._arguments import convert_table, is_number, is_pandas_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 
@@ -21,7 +21,7 @@ def to_texts(values: object, argument: str, remedy: str = "leave such pairs out"
     """Return one text or several as a list."""
     if isinstance(values, str):
         return [values]
-    check_no_foreign_table(values, argument)
+    values = convert_table(values)
     if (
         not isinstance(values, Iterable)
         or isinstance(values, Mapping | set | frozenset | bytes)
@@ -43,10 +43,12 @@ def to_text_pairs(
     references: object, hypotheses: object, reference: str, hypothesis: str, remedy: str
 ) -> tuple[list[str], list[str], Any]:
     """References and hypotheses as two lists of texts, from lists, Series, or a table with its columns."""
-    check_no_foreign_table(references, "references")
+    references = convert_table(references)
     if is_pandas_frame(references):
         refuse_hypotheses_with_table(hypotheses)
-        require_columns(references, reference, hypothesis, hint="Name the right one, as in reference='text'")
+        references = require_columns(
+            references, reference, hypothesis, hint="Name the right one, as in reference='text'"
+        )
         reference_texts = to_texts(references[reference].tolist(), reference, remedy)
         return reference_texts, to_texts(references[hypothesis].tolist(), hypothesis, remedy), references
     if isinstance(references, str) != isinstance(hypotheses, str):
@@ -83,7 +85,7 @@ def _check_equal_lengths(references: list[Any], hypotheses: list[Any]) -> None:
 
 def to_text_table(references: Any, hypotheses: object, reference: str, hypothesis: str) -> Any:
     """A table with references and hypotheses, some of which may be missing: the given one, or one of two lists."""
-    check_no_foreign_table(references, "references" if hypotheses is not None else "frame")
+    references = convert_table(references)
     if is_pandas_frame(references) or hypotheses is None:
         refuse_hypotheses_with_table(hypotheses)
         return references

@@ -199,12 +199,12 @@ def check_width(width: object) -> float:
 
 def check_table(table: object, *columns: object, argument: str, hint: str) -> pd.DataFrame:
     """Check that a value is a table with these columns and at least one row, and return it."""
-    require_columns(table, *columns, argument=argument, hint=hint)
-    if not len(table):  # type: ignore[arg-type]  # require_columns checks that it is a table
+    frame = require_columns(table, *columns, argument=argument, hint=hint)
+    if not len(frame):
         raise InvalidRequestError(
             f"{argument} has no rows, so there is nothing to draw. {hint}", parameter=argument
         )
-    return table  # type: ignore[return-value]  # a table, as checked above
+    return frame
 
 
 def to_numbers(table: pd.DataFrame, column: Any) -> NDArray[np.float64]:

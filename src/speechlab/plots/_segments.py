@@ -89,13 +89,13 @@ def timeline(
     begin, stop = _resolve_span(start, end, clip, checked)
     check_width(width)
     lanes_of = {name: _crop_and_assign_lanes(table, begin, stop) for name, table in checked.items()}
-    panels = ([1.0] if clip else []) + ([1.3] if clip and spectrogram else [])
+    panels = ([1.0] if clip is not None else []) + ([1.3] if clip is not None and spectrogram else [])
     lanes = sum(int(table["lane"].max()) + 1 if len(table) else 1 for table in lanes_of.values())
     heights = [*panels, *([lanes * _LANE_INCHES + 0.1] if lanes_of else [])]
     figure = build_figure(width, sum(heights) + 0.55)
     panels_of = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
     each: list[Axes] = list(panels_of[:, 0])
-    if clip:
+    if clip is not None:
         _draw_waveform(each[0], clip, begin, stop, next(iter(lanes_of.values()), None))
         if spectrogram:
             _draw_spectrogram(each[1], clip, begin, stop)
@@ -128,7 +128,7 @@ def _resolve_span(
         raise build_argument_error("start", start, "a number of seconds, at least 0")
     if end is None:
         latest = [float(table["end"].max()) for table in tiers.values() if len(table)]
-        end = clip.duration_s if clip else max(latest, default=0.0)
+        end = clip.duration_s if clip is not None else max(latest, default=0.0)
     if not is_number(end) or not start < end < float("inf"):
         message = f"there is nothing to draw from {start!r} to {end!r} seconds; give a recording, segments, or an end"
         raise InvalidRequestError(message, parameter="end")

@@ -13,6 +13,7 @@ from speechlab.tables._files import check_table_path as check_table_path
 from speechlab.tables._files import escape_formula as escape_formula
 from speechlab.tables._files import escape_frame_formulas as escape_frame_formulas
 from speechlab.tables._files import has_enclosing_quotes as has_enclosing_quotes
+from speechlab.tables._files import has_table as has_table
 from speechlab.tables._files import has_unsplit_rows as has_unsplit_rows
 from speechlab.tables._files import parse_delimited as parse_delimited
 from speechlab.tables._files import parse_json_lines as parse_json_lines

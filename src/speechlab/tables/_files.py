@@ -131,7 +131,8 @@ def _drop_malformed_lines(text: str, usual: str, faults: list[str]) -> str | Non
     kept: list[list[str]] = []
     for number, cells in lines:
         if kept and len(cells) > len(kept[0]):
-            found.append((number, f"it has {len(cells)} cells, and the first line names {len(kept[0])}"))
+            torn = f"it has {len(cells)} cells, and the first line names {len(kept[0])}"
+            found.append((number, _TORN.format(torn)))
         elif cells and (kept or any(cells)):
             kept.append(cells)
     if len(kept) < 2 or not found:
@@ -157,13 +158,15 @@ def _parse_delimited_lines(text: str, usual: str) -> pd.DataFrame:
     if may_be_plain and not has_enclosing_quotes(text.split("\n"), separator):
         options = plain
     empty = ["", '""'] if options is plain else [""]
-    rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
+    try:
+        rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
+    except ValueError as error:
+        raise ValueError(describe_torn_line(error)) from None
     if may_be_plain and options is not plain and _has_swallowed_lines(rows, separator):
         options = plain
         rows = pd.read_csv(StringIO(text), na_values=["", '""'], **options)
     if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
-        message = "line 2 has more cells than the first line has names; put texts with commas into quotes"
-        raise ValueError(message)  # noqa: TRY004 - what the file holds
+        raise ValueError(_SURPLUS)  # noqa: TRY004 - what the file holds
     first = pd.read_csv(StringIO(text), header=None, nrows=1, **options)
     heads = [str(name) for name in first.iloc[0] if name]
     names = [unescape_formula(name) for name in heads]
@@ -175,6 +178,19 @@ def _parse_delimited_lines(text: str, usual: str) -> pd.DataFrame:
     for name in rows.columns:
         rows[name] = rows[name].map(clean, na_action="ignore").astype("string")
     return rows
+
+
+_TORN = "{}; put texts with commas into quotes"
+_SURPLUS = _TORN.format("line 2 has more cells than the first line has names")
+_TOO_MANY = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
+
+
+def describe_torn_line(error: Exception) -> str:
+    """Return the message of an error of reading CSV, for a line with too many cells with what to do."""
+    if (found := _TOO_MANY.search(str(error))) is None:
+        return str(error)
+    names, line, cells = found.groups()
+    return _TORN.format(f"line {int(line):,} has {cells} cells, and the first line {names} names")
 
 
 def _has_swallowed_lines(rows: pd.DataFrame, separator: str) -> bool:
@@ -243,6 +259,11 @@ def resolve_table_format(path: Path, parameter: str = "source") -> TableFormat:
     raise InvalidRequestError(message, parameter=parameter)
 
 
+def has_table(folder: Path) -> bool:
+    """Return whether a folder has Parquet files."""
+    return bool(_list_parquet_files(folder))
+
+
 def check_table_path(path: Path) -> None:
     """Refuse a path without a table."""
     if path.is_dir():
@@ -294,7 +315,10 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
                 open_maybe_gzip(path) as stream,
                 pd.read_csv(stream, chunksize=rows, **options, **dialect) as reader,
             ):
-                yield from (_unescape_frame_cells(frame, is_plain=is_plain) for frame in reader)
+                for frame in reader:
+                    if not isinstance(frame.index, pd.RangeIndex):  # surplus cells, which pandas makes labels
+                        raise ValueError(_SURPLUS)  # noqa: TRY004 - what the file holds
+                    yield _unescape_frame_cells(frame, is_plain=is_plain)
         else:
             # JSON distinguishes texts from numbers
             with (
@@ -332,7 +356,11 @@ def _translate_read_errors(path: Path) -> Iterator[None]:
     ) as error:  # Arrow has errors of these kinds, and EOFError is an OSError
         if isinstance(error, InvalidRequestError):
             raise
-        why = "it is no UTF-8; save it as such" if isinstance(error, UnicodeDecodeError) else error
+        why = (
+            "it is no UTF-8; save it as such"
+            if isinstance(error, UnicodeDecodeError)
+            else describe_torn_line(error)
+        )
         message = f"{path} cannot be read as a table: {why}"
         raise InvalidRequestError(message, parameter="source") from error
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,8 @@ import orjson
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
-from speechlab.audio import AudioClip, FileSegment
+from speechlab.audio import AudioClip, FileSegment, unify_recording
+from speechlab.errors import SpeechLabError
 from speechlab.tables._parquet import check_parquet_unpacked_size
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def read_stored_table(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 def cell_to_text(value: object) -> str | None:
     """Return the text of a cell in a file: ``sha256:…`` of a recording, path and times of a segment, or None."""
+    value = _unify_mapping(value)
     if isinstance(value, AudioClip) and not isinstance(value, FileSegment):
         return f"sha256:{hashlib.sha256(value.samples.tobytes()).hexdigest()}"
     if isinstance(value, bytes | bytearray | memoryview):
@@ -99,6 +101,15 @@ def cell_to_text(value: object) -> str | None:
         return str(value).encode("utf-8", "replace").decode()
     except Exception:  # noqa: BLE001 - any object may fail here, and the table must not be lost
         return f"<{type(value).__name__}>"
+
+
+def _unify_mapping(value: object) -> object:
+    """Return the recording in a cell of a data set of Hugging Face; other values unchanged."""
+    try:
+        found = unify_recording(value) if isinstance(value, Mapping) else None
+    except SpeechLabError:
+        found = None
+    return value if found is None else found
 
 
 def _parse_column_labels(noted: bytes) -> pd.Index[Any]:
@@ -177,7 +188,9 @@ def _list_form_builders(column: pd.Series[Any]) -> list[Callable[[], pd.Series[A
         return [lambda: _to_storable_column(sparse.to_dense())]
     if _has_object_cells(column):
         cells = column.tolist()
-        if any(isinstance(cell, bytes | bytearray | memoryview | AudioClip) for cell in cells):
+        if any(
+            isinstance(_unify_mapping(cell), bytes | bytearray | memoryview | AudioClip) for cell in cells
+        ):
             return []  # recordings, which the store has already
         if any(_is_too_deep(cell) for cell in cells):
             return []

@@ -11,6 +11,7 @@ from speechlab.text._fingerprint import hash_function, list_unhashed_value_types
 from speechlab.text._language_codes import (
     ANY_LANGUAGE,
     get_language_name,
+    guess_language,
     join_texts,
     language_code,
     list_language_codes,

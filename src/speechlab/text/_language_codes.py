@@ -88,6 +88,26 @@ def list_language_codes(text: str) -> set[str]:
     return {parse_primary_language(word) for word in words if word} | {code for code in codes if code}
 
 
+# Words that half of all English sentences have, and few of other languages.
+_ENGLISH = frozenset(
+    ("the", "and", "you", "that", "this", "with", "are", "have", "they", "what", "for", "my", "from", "not")
+)
+_KANA, _HAN = re.compile(r"[\u3041-\u30ff]"), re.compile(r"[\u4e00-\u9fff]")
+_ENGLISH_SHARE = 0.06
+
+
+def guess_language(texts: Iterable[str]) -> str | None:
+    """Return the language of texts by their script and frequent words: ``ja``, ``zh`` or ``en``; None for others."""
+    joined = " ".join(texts)
+    if _KANA.search(joined):
+        return "ja"
+    if _HAN.search(joined):
+        return "zh"
+    words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", joined.casefold().replace("’", "'"))
+    frequent = sum(word in _ENGLISH or word.endswith(("n't", "'m", "'re", "'ll")) for word in words)
+    return "en" if words and frequent >= _ENGLISH_SHARE * len(words) else None
+
+
 def get_language_name(code: str) -> str:
     """Return the English name of a language that is much spoken; for any other language, its code."""
     return _NAMES.get(parse_primary_language(code), (code,))[0]

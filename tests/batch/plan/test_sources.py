@@ -107,11 +107,11 @@ def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
         "null\0.wav": "cannot be read",
         "": "is empty in this row",
         " ": "is empty in this row",
-        "https://me:pw@example.com/a.wav?key=1": "https://example.com… is a URL",
+        "https://me:pw@example.com/a.wav?key=1": "cannot be read",
         "data:audio/wav;base64,"
         + "UklG" * 9_000: "data of 36,022 characters (data:audio/wav;base64…), where a path",
         "UklG" * 9_000: "a text of 36,000 characters ('UklGUklGUklGUklGUklG'…) is no path",
-        7: "holds 7 (int) in this row, and must hold a path",
+        7: "holds 7 (int) in this row, and must hold a recording",
     }
     cells = [path if isinstance(path, int) else str(path) for path in words]
     frame = pd.DataFrame({"audio": pd.Series(cells, dtype=object)})

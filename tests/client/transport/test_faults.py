@@ -338,3 +338,11 @@ def test_nothing_is_left_open(server, lab, http):
     server.script(http.RESET, http.reply(500), http.reply(body=TRANSLATED))
     translate(lab)
     gc.collect()  # an unclosed socket would be a warning, and so an error
+
+
+def test_an_address_of_openais_api_gets_the_hint(server, http):
+    server.script(http.reply(404, b"Not Found"))
+    for base_url, hint in ((f"{server.base_url}/v1", True), (server.base_url, False)):
+        with Client(base_url, api_key=http.KEY) as lab, pytest.raises(NotFoundError) as caught:
+            lab.voices()
+        assert ("adapter=sl.client.OpenAIAdapter(…)" in str(caught.value)) is hint

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeGuard
 
 from speechlab._arguments import describe_missing_columns, is_missing, to_python_number
 from speechlab._files import expand_user_path
-from speechlab.audio import AudioClip, measure_length_s
+from speechlab.audio import RECORDINGS_ALLOWED, AudioClip, measure_length_s, unify_recording
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
 from speechlab.errors import AudioDecodeError, InvalidRequestError
@@ -76,7 +76,7 @@ class SynthesisParameters(TypedDict, total=False):
 
     text: Any
     voice: str | Voice | Column | Value
-    format: str | Column | Value
+    format: str | Column | Value | None
     sample_rate: int | str | Column | Value | None
     temperature: float | str | Column | Value | None
     repeat: int
@@ -280,13 +280,16 @@ def check_recording_cell(source: object, column: object) -> bytes | AudioClip | 
     """Return a cell that holds a recording, or the path of one."""
     if isinstance(source, bytes | AudioClip):
         return source
-    if is_missing(source) or (isinstance(source, str) and not source.strip()):
+    is_blank = isinstance(source, str) and not source.strip()
+    is_empty = isinstance(source, Mapping) and all(value is None for value in source.values())
+    if is_blank or is_empty or is_missing(source):
         raise InvalidRequestError(f"column {column!r} is empty in this row", parameter=str(column))
-    if is_path(source):
-        return source
+    recording = unify_recording(source)
+    if recording is not None:
+        return recording
     message = (
-        f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a path, "
-        "bytes or an AudioClip"
+        f"column {column!r} holds {source!r:.40} ({type(source).__name__}) in this row, and must hold a recording: "
+        f"{RECORDINGS_ALLOWED}"
     )
     raise InvalidRequestError(message, parameter=str(column))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -12,21 +11,25 @@ from typing import Any
 
 from speechlab._arguments import is_dask_frame
 from speechlab._files import expand_user_path
+from speechlab._frames import is_polars_frame, to_pandas_frame, to_pandas_series
 from speechlab._pandas import pd
+from speechlab.datasets import is_recording_file
+from speechlab.datasets import read as read_dataset
 from speechlab.errors import InvalidRequestError
 from speechlab.remote import PREFETCHED_ROWS, hide_secrets, is_remote
-from speechlab.tables import FILES_ALLOWED, check_table_path, read_column_names, read_pieces
+from speechlab.tables import FILES_ALLOWED, check_table_path, has_table, read_column_names, read_pieces
 
-# A table: a pandas or polars DataFrame, a Series, an Arrow table, a list of dicts, a path of a Parquet, CSV,
-# TSV or
-# JSON Lines file or of a folder of Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts.
+# A table: a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, of texts or of recordings, a
+# path of a Parquet, CSV, TSV or JSON Lines file or of a folder of Parquet files or recordings, a DataFrame of Dask,
+# or an iterable of DataFrames or dicts.
 Table = Any
 
 # Rows of the first piece of a table with recordings at addresses.
 _FIRST_ROWS = 32
 _TABLES_ALLOWED = (
-    f"a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, {FILES_ALLOWED} or of a folder of "
-    "Parquet files, a DataFrame of Dask, or an iterable of DataFrames or dicts"
+    "a DataFrame of pandas or polars, a Series, an Arrow table, a list of dicts, of texts or of recordings, "
+    f"{FILES_ALLOWED} or of a folder of Parquet files or recordings, a DataFrame of Dask, or an iterable of "
+    "DataFrames or dicts"
 )
 
 
@@ -87,12 +90,14 @@ class TableSource:
 
 def open_source(source: Table, column: str) -> TableSource:
     """Open a table of any of the kinds allowed, and read the names of its columns."""
-    if isinstance(source, pd.Series):
-        single = source.to_frame(column if source.name is None else source.name)
-        return TableSource(whole=single, columns=_list_column_labels(single), series=True)
+    series = to_pandas_series(source)
+    if series is not None:
+        single = series.to_frame(column if series.name is None else series.name)
+        polars = None if series is source else source.to_frame(single.columns[0])
+        return TableSource(whole=single, columns=_list_column_labels(single), polars=polars, series=True)
     frame = to_pandas_frame(source)
     if frame is not None:
-        polars = source if _is_polars_frame(source) else None
+        polars = source if is_polars_frame(source) else None
         return TableSource(whole=frame, columns=_list_column_labels(frame), polars=polars)
     if isinstance(source, str | os.PathLike):
         if is_remote(source):
@@ -102,12 +107,14 @@ def open_source(source: Table, column: str) -> TableSource:
             )
             raise InvalidRequestError(message, parameter="source")
         path = expand_user_path(source)
+        if column == "audio" and (is_recording_file(path) or (path.is_dir() and not has_table(path))):
+            return open_source(read_dataset(path), column)
         check_table_path(path)
         return TableSource(path=path, columns=read_column_names(path))
     if is_dask_frame(source):
         return TableSource(frames=Partitions(source), columns=tuple(source.columns))
     if isinstance(source, Iterable) and not isinstance(source, Mapping | bytes):
-        return _build_iterable_source(source)
+        return _build_iterable_source(source, column)
     message = f"the table is a {type(source).__name__}; give {_TABLES_ALLOWED}"
     raise InvalidRequestError(message, parameter="source")
 
@@ -135,24 +142,6 @@ class Partitions:
         return (partition.compute() for partition in self.frame.partitions)
 
 
-def to_pandas_frame(value: object) -> pd.DataFrame | None:
-    """Return a table in memory as a pandas DataFrame; None for anything else."""
-    if isinstance(value, pd.DataFrame):
-        return value
-    import pyarrow as pa
-
-    table: Any = value
-    if isinstance(value, pa.Table | pa.RecordBatch):
-        frame: pd.DataFrame = table.to_pandas()
-        return frame
-    if _is_polars_frame(value):
-        table = table.collect() if hasattr(table, "collect") else table
-        return pd.DataFrame(
-            {name: _polars_column_to_pandas(table[name]) for name in table.columns}, index=range(table.height)
-        )
-    return None
-
-
 def _list_column_labels(frame: pd.DataFrame) -> tuple[Any, ...]:
     """The labels of the columns. A label of several parts, all but the first empty, is replaced by its first part."""
     labels = frame.columns.tolist()
@@ -161,25 +150,15 @@ def _list_column_labels(frame: pd.DataFrame) -> tuple[Any, ...]:
     return tuple(label if any(level != "" for level in label[1:]) else label[0] for label in labels)
 
 
-def _is_polars_frame(value: object) -> bool:
-    polars = sys.modules.get("polars")  # a polars table exists only if polars is loaded
-    return polars is not None and isinstance(value, polars.DataFrame | polars.LazyFrame)
-
-
-def _polars_column_to_pandas(column: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return column.to_arrow().to_pandas()
-    except (pa.ArrowException, TypeError, ValueError):  # integers of 128 bits, and objects
-        return pd.Series(column.to_list(), dtype=object)
-
-
-def _build_iterable_source(source: Iterable[Any]) -> TableSource:
+def _build_iterable_source(source: Iterable[Any], column: str) -> TableSource:
     pieces = iter(source)
     first = next(pieces, None)
     if first is None:
         return TableSource(frames=source)
+    if column == "audio" and isinstance(first, str | os.PathLike):
+        return open_source(read_dataset([first, *pieces]), column)
+    if column == "text" and isinstance(first, str):
+        return open_source(pd.Series([first, *pieces], name=column, dtype=object), column)
     if isinstance(first, Mapping) and isinstance(source, Sequence):
         (frame,) = _iter_frames(iter(source), len(source))
         return TableSource(whole=frame, columns=_list_column_labels(frame))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.parameters import Row
     from speechlab.store import StoredResult
 
+# Formats of files, the best first: lossless and small, lossless, lossy.
+_FORMATS = ("flac", "wav", "ogg", "mp3")
 _FORMATS_ALLOWED = frozenset(AudioFormat) - {AudioFormat.PCM}
 _ANY_VOICE = "00000000-0000-0000-0000-000000000000"
 # Maximum number of combinations of options that are cached.
@@ -164,12 +166,15 @@ class SynthesisStep(RowStep):
     def _check_common_values(self, same: dict[str, Any]) -> None:
         if "voice" in same:
             self._resolve_voice(same.pop("voice"), for_all=True)
-        _ = self._build_operation("a", _ANY_VOICE, **{"format": "flac", **same}).parameters
+        given = {name: value for name, value in same.items() if value is not None}
+        _ = self._build_operation("a", _ANY_VOICE, **{"format": _FORMATS[0], **given}).parameters
 
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = check_text_cell(cell, self._column)
         voice = self._resolve_voice(given.pop("voice"))
-        operation = self._build_operation(text, voice, **{"format": "flac", **given})
+        has = voice.formats or _FORMATS
+        format_ = next((name for name in _FORMATS if name in has), _FORMATS[0])
+        operation = self._build_operation(text, voice, **{"format": format_, **given})
         return self._build_planned_call(operation, alike, characters=len(text))
 
     def _build_operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
@@ -232,7 +237,7 @@ class TranscriptionStep(RowStep):
         call = self._build_planned_call(
             self._fit(Transcribe(audio, **given)), alike, audio_s=read_header_duration_s(audio)
         )
-        if isinstance(cell, bytes):
+        if isinstance(cell, bytes) or callable(getattr(cell, "read", None)):
             return call
         # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
         return replace(call, operation=self._fit(Transcribe(cell, **given)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -19,7 +19,7 @@ from speechlab.batch._plan.plan import (
     check_prices,
     estimate_amounts,
 )
-from speechlab.errors import AudioError, BadRequestError, InvalidRequestError, SpeechLabError
+from speechlab.errors import APIError, AudioError, BadRequestError, InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome, PlannedCall
@@ -205,6 +205,7 @@ class RunRules:
     def __init__(self, spending: Spending, max_error_share: float | None, stop: StopSignal) -> None:
         self.spending, self._share, self.stop = spending, max_error_share, stop
         self._lately: deque[bool] = deque(maxlen=_RECENT_CALLS)
+        self._refusals: Counter[str] | None = Counter()  # of the first calls; None once one was no refusal
 
     def reserve_or_stop(self, call: PlannedCall) -> Amounts | None:
         """Reserve the cost of a call."""
@@ -220,6 +221,8 @@ class RunRules:
     def count_outcome(self, call: PlannedCall, outcome: Outcome | None, reserved: Amounts) -> None:
         """Count the outcome of a call, None for an unmade call. Stop the run if too many calls failed."""
         self.spending.release_and_count(call, outcome, reserved)
+        if outcome is not None and self._refusals is not None:
+            self._count_refusal(outcome)
         if outcome is None or isinstance(outcome.error, _ROW_ERRORS):
             return
         if outcome.error is not None and outcome.error.service_lost:
@@ -230,4 +233,22 @@ class RunRules:
             self.stop.set(
                 f"{failed} of the last {ended} calls failed, more than the {self._share:.0%} that "
                 f"max_error_share allows; the last error: {outcome.error or 'see the rows before'}"
+            )
+
+    def _count_refusal(self, outcome: Outcome) -> None:
+        """Stop the run if its first calls were all refused for one and the same reason, which is then of no row."""
+        error, refusals = outcome.error, self._refusals
+        is_refusal = (
+            isinstance(error, APIError) and 400 <= error.status < 500 and error.status not in {408, 429}
+        )
+        if not is_refusal or refusals is None or self._share in {None, 1}:
+            self._refusals = None
+            return
+        refusals[str(error)] += 1
+        if len(refusals) > 1:
+            self._refusals = None
+        elif refusals.total() >= _MIN_CALLS:
+            self.stop.set(
+                f"the first {_MIN_CALLS} calls were all refused with one and the same error, as the others would be: "
+                f"{error}; correct the call, or give max_error_share=None to send them all the same"
             )

@@ -13,9 +13,9 @@ from speechlab import segments as frames
 from speechlab._arguments import build_argument_error, is_bool
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
+from speechlab._frames import to_pandas_frame
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import build_frame
-from speechlab.batch._plan.source import to_pandas_frame
 from speechlab.batch._store_options import StoreLike, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE
 from speechlab.contract import VadMode

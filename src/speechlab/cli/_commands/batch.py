@@ -66,8 +66,8 @@ def print_segment_files(files: list[WriteResult]) -> None:
 
 
 app = typer.Typer(
-    help="Work on a table: a Parquet, CSV, TSV or JSON Lines file goes in, results.parquet comes out. The same "
-    "command again resumes where it was stopped.",
+    help="Work on a table: a Parquet, CSV, TSV or JSON Lines file or a folder of recordings goes in, results.parquet "
+    "comes out. The same command again resumes where it was stopped.",
     no_args_is_help=True,
 )
 
@@ -75,7 +75,8 @@ Input = Annotated[
     Path,
     typer.Argument(
         metavar="INPUT",
-        help="The table: .parquet, .csv, .tsv or .jsonl (text also as .gz), or a folder of Parquet files.",
+        help="The table: .parquet, .csv, .tsv or .jsonl (text also as .gz), or a folder of Parquet files; for asr "
+        "also a folder of recordings.",
     ),
 ]
 Out = Annotated[
@@ -114,7 +115,10 @@ def tts(
     out: Out,
     text: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
     voice: Annotated[str, typer.Option(help="Voice by id or name, or the column with it.")] = "voice",
-    format: Annotated[str, typer.Option(help="flac, wav, mp3 or ogg, or a column.")] = "flac",
+    format: Annotated[
+        str | None,
+        typer.Option(help="flac, wav, mp3 or ogg, or a column. [default: flac, if the voice has it]"),
+    ] = None,
     sample_rate: Annotated[str | None, typer.Option(help="Hz, or a column.")] = None,
     temperature: Annotated[
         str | None, typer.Option(help="Variation, for voices that support it, or a column.")

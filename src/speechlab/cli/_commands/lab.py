@@ -10,12 +10,13 @@ import sys
 import threading
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from speechlab._require import require
 from speechlab.cli._console import console
+from speechlab.cli._options import Command
 from speechlab.errors import ConfigurationError
 
 _POLL_S = 0.2
@@ -26,6 +27,20 @@ def list_notebooks() -> list[Path]:
     installed = Path(str(files("speechlab"))) / "cli" / "_notebooks"
     checkout = Path(__file__).parents[4] / "notebooks"
     return sorted((installed if installed.is_dir() else checkout).glob("*.ipynb"))
+
+
+class PassingCommand(Command):
+    """A command that passes on the words behind ``--``, whatever comes before."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own, sign, others = args, "", []
+        if "--" in args:
+            at = args.index("--")
+            own, sign, others = args[:at], args[at], args[at + 1 :]
+        rest = super().parse_args(ctx, own)
+        if sign:
+            ctx.params["arguments"] = others
+        return rest
 
 
 def lab(

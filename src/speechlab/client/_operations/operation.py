@@ -198,6 +198,11 @@ def to_term_list(name: str, value: object, *, rule: str) -> list[Any]:
     raise InvalidRequestError(message, parameter=name, rule=rule)
 
 
+_CHOOSE_VOICE = (
+    "choose a voice: voice='…', a name or id of lab.voices(), or lab.voices().find(language='en')[0]"
+)
+
+
 def accept_arguments_of(
     kind: Callable[P, O],
 ) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
@@ -210,6 +215,8 @@ def accept_arguments_of(
             try:
                 return kind(*args, **kwargs)
             except TypeError as error:  # an argument is missing, or unknown; the error names the method
+                if str(error).endswith("argument: 'voice'"):
+                    raise InvalidRequestError(_CHOOSE_VOICE, parameter="voice") from None
                 constructor: Any = kind.__init__
                 rename_in_error(error, constructor.__qualname__, method.__qualname__)
                 raise

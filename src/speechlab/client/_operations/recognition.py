@@ -137,8 +137,8 @@ class Transcribe(Operation[Transcript]):
     An argument that is None is not sent; the service's default is in parentheses.
 
     Args:
-        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either
-            order, or an AudioClip.
+        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either order, an AudioClip, or a
+            cell of a data set of Hugging Face. Samples may be a tensor.
         language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies the language.
         hotwords: Words or phrases to boost.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed segments).

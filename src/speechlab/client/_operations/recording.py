@@ -1,4 +1,4 @@
-"""Recordings to be transcribed: a path, bytes, a file, samples with their rate, or a clip.
+"""Recordings to be transcribed, of all forms that :func:`speechlab.audio.unify_recording` knows.
 
 Each becomes an object with a known size that can be read again from its start, so that a retry can send it again.
 Long recordings are never in memory as a whole: they are read, encoded and sent in slices.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,18 +19,25 @@ from typing import IO, Any, TypeAlias, cast
 import orjson
 import pybase64
 
-from speechlab._arguments import is_whole_number
 from speechlab._files import open_regular_file
-from speechlab.audio import AudioClip, detect_format
+from speechlab.audio import RECORDINGS_ALLOWED, AudioClip, detect_format, require_bytes, unify_recording
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
 from speechlab.errors import InvalidRequestError, UnsupportedAudioError
 from speechlab.remote import locate_file
 
 # Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either
-# order.
+# order; a mapping is a cell of a data set of Hugging Face.
 AudioInput: TypeAlias = (
-    str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes] | tuple[Any, Any] | AudioClip
+    str
+    | os.PathLike[str]
+    | bytes
+    | bytearray
+    | memoryview
+    | IO[bytes]
+    | tuple[Any, Any]
+    | Mapping[str, Any]
+    | AudioClip
 )
 
 # Bytes; a multiple of 3, so that the slices' base64 can be joined without padding in between.
@@ -39,7 +46,6 @@ _WHOLE = 2 * _SLICE
 _HEAD = 4_096
 # Lowest bit rate of compressed files in practice; the longer timeout for other files does no harm.
 _SLOWEST_BYTES_PER_S = 4_000
-_DATA = bytes | bytearray | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +69,21 @@ def compute_digest(recording: Recording) -> str:
 
 def build_recording(audio: AudioInput) -> Recording:
     """Read size, format and duration of a recording from its content."""
-    if isinstance(audio, AudioClip):
-        return _build_recording_from_clip(audio)
-    if isinstance(audio, _DATA):
-        return _build_recording_from_bytes(bytes(audio))
     if isinstance(audio, str) and not audio:
         raise InvalidRequestError("audio is an empty text; give a path", parameter="audio", rule="2.3")
-    if isinstance(audio, (str, os.PathLike)):
-        with open_regular_file(locate_file(audio)) as file:
+    if callable(getattr(audio, "read", None)):  # read piece by piece
+        return _build_recording_from_file(cast("IO[bytes]", audio))
+    found = unify_recording(audio)
+    if isinstance(found, AudioClip):
+        return _build_recording_from_clip(found)
+    if isinstance(found, bytes):
+        return _build_recording_from_bytes(found)
+    if found is not None:
+        with open_regular_file(locate_file(found)) as file:
             head = file.read(_HEAD)
             size = file.seek(0, os.SEEK_END)
-        return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, audio))
-    if isinstance(audio, tuple) and len(audio) == 2:
-        samples, rate = audio
-        if is_whole_number(samples):  # as scipy.io.wavfile.read gives them
-            samples, rate = rate, samples
-        return _build_recording_from_clip(AudioClip(samples, rate))
-    if callable(getattr(audio, "read", None)):
-        return _build_recording_from_file(audio)
-    allowed = "a path, bytes, a file opened in binary mode, (samples, rate), or an AudioClip"
-    message = f"audio is a {type(audio).__name__}; give {allowed}"
+        return Recording(size, *_estimate_duration(head, size), open=partial(_open_path, found))
+    message = f"audio is a {type(audio).__name__}; give {RECORDINGS_ALLOWED}"
     raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
@@ -110,8 +111,11 @@ def _build_recording_from_file(file: IO[bytes]) -> Recording:
         size = file.seek(0, os.SEEK_END) - start
         file.seek(start)
     except (OSError, AttributeError):
-        return _build_recording_from_bytes(_require_bytes(file.read()))
-    head = _require_bytes(file.read(_HEAD))
+        return _build_recording_from_bytes(require_bytes(file.read()))
+    if start and not size:  # something was just written to it
+        start, size = 0, start
+        file.seek(start)
+    head = require_bytes(file.read(_HEAD))
     file.seek(start)
 
     def reopen() -> IO[bytes]:
@@ -129,13 +133,6 @@ class _KeepOpen:
 
     def close(self) -> None:
         """Leave the file open."""
-
-
-def _require_bytes(data: object) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    message = "the audio file is open in text mode; open it in binary mode: open(path, 'rb')"
-    raise InvalidRequestError(message, parameter="audio", rule="2.3")
 
 
 def _estimate_duration(head: bytes, size: int) -> tuple[float, bool]:

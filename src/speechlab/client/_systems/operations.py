@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, cast
 
-from speechlab._arguments import is_whole_number, to_int_if_whole_rate
-from speechlab.audio import AudioClip
+from speechlab._arguments import to_int_if_whole_rate
+from speechlab.audio import AudioClip, unify_recording
 from speechlab.client._operations.call import HttpCall
 from speechlab.client._operations.operation import (
     Operation,
@@ -146,7 +147,7 @@ class FunctionRecognition(Transcribe):
         if (samples := self._samples) is not None:
             clip = AudioClip(samples.samples, samples.sample_rate, samples.title)
         else:
-            with self.recording.open() as file:
+            with closing(self.recording.open()) as file:
                 clip = AudioClip.from_bytes(file.read())
         clip = clip.to_mono()
         if self.system.sample_rate is not None:
@@ -168,10 +169,7 @@ class FunctionRecognition(Transcribe):
     @property
     def _samples(self) -> AudioClip | None:
         """The recording, if it was given as samples."""
-        audio: Any = self.audio
-        if isinstance(audio, tuple) and len(audio) == 2:
-            samples, rate = reversed(audio) if is_whole_number(audio[0]) else audio
-            return AudioClip(samples, rate)
+        audio = None if callable(getattr(self.audio, "read", None)) else unify_recording(self.audio)
         return audio if isinstance(audio, AudioClip) else None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._require import import_lazily
-from speechlab.audio import AudioClip
+from speechlab.audio import AudioClip, unify_recording
 from speechlab.client._clock import SystemClock
 from speechlab.client._operations.recognition import Transcript, to_contract_fields
 from speechlab.client._operations.translation import Translation
@@ -43,18 +43,9 @@ def _iterate_speech(result: Any) -> Iterator[AudioClip | bytes]:
 
 
 def _to_sound(value: Any) -> AudioClip | bytes:
-    if isinstance(value, AudioClip):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, tuple | list) and len(value) == 2:
-        samples, rate = value
-        if np.ndim(samples) == 0:
-            samples, rate = rate, samples
-        samples = np.asarray(samples)
-        if samples.ndim == 2 and samples.shape[0] == 1:  # (channels, frames), as models make it
-            samples = samples[0]
-        return AudioClip(samples, int(rate))
+    found = unify_recording(tuple(value) if isinstance(value, list) else value)
+    if isinstance(found, AudioClip | bytes):
+        return found
     raise _build_result_error("synthesize", value, _SOUND)
 
 

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _ERROR_BYTES = 1 << 20
 _TURN_S = 0.2
+# Advice on a reply that a service of OpenAI's API gives to a request of the contract.
+_OPENAI_ADVICE = (
+    "an address that ends in /v1 is mostly that of OpenAI's API; give its adapter: sl.connect(…, "
+    "adapter=sl.client.OpenAIAdapter(…))"
+)
 _NO_CONTEXT = contextlib.nullcontext()
 
 
@@ -277,6 +282,9 @@ async def _read_reply(progress: Progress, reply: Reply, attempt: RequestAttempt)
             while len(start) < _ERROR_BYTES and (piece := await reply.next()) is not None:
                 start += piece
         refusal = build_error_from_reply(reply.status, reply.headers, start)
+        settings = progress.settings
+        if reply.status in {404, 405} and settings.adapter is None and settings.base_url.endswith("/v1"):
+            refusal.advice = _OPENAI_ADVICE
         wait = parse_retry_after(reply.headers, progress.clock.time())
         return Failure(refusal, status=reply.status, retry_after_s=wait)
     pieces: list[bytes] = []

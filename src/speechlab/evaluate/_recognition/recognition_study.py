@@ -133,7 +133,7 @@ def recognition(
     Args:
         lab: The client; or several by name, as in ``{"ours": lab, "theirs": other}``. None scores the outputs of
             ``hypotheses`` alone; then nothing is asked, and the table needs no recordings.
-        frame: One row for each recording.
+        frame: One row for each recording; or what :func:`speechlab.datasets.read` takes, such as a folder of them.
         hypotheses: Columns with hypotheses that exist, by the names of their systems, as in ``{"old": "text_old"}``.
             They are compared with each other, and with what ``lab`` recognizes.
         audio: Column of the recordings: paths.
@@ -292,7 +292,7 @@ def _request_transcripts(
 
 def _drop_earlier_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:
     """Return the table without results of an earlier batch or study that have names of results of this one."""
-    require_columns(frame)
+    frame = require_columns(frame)
     results = RECOGNITION - INPUTS
     if not results.intersection(had.values()):  # of a batch that made the recordings, how each call ended
         results = results.intersection(batch.list_earlier_bookkeeping(frame.columns, ""))

@@ -13,7 +13,7 @@ from speechlab._arguments import is_missing
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
 from speechlab._untrusted import find_path_inside, is_suffix
-from speechlab.audio import AudioClip, detect_format
+from speechlab.audio import AudioClip, detect_format, unify_recording
 from speechlab.errors import SpeechLabError
 from speechlab.remote import find_file_name, hide_secrets, is_remote, locate_file
 
@@ -68,8 +68,9 @@ def _copy_recording(
     left: list[str],
 ) -> str | None:
     """Write the recording of a row under a unique name; return the name, or None if there is no recording."""
-    data, stem = b"", "clip"
+    data, stem, given = b"", "clip", cell
     try:
+        cell = None if is_missing(given) else unify_recording(given)
         if isinstance(cell, str | PathLike):
             source, name = locate_file(cell), Path(find_file_name(cell))
             if not source.is_file():
@@ -79,13 +80,13 @@ def _copy_recording(
             ending = name.suffix if name.suffix and is_suffix(name.suffix) else ending
         elif isinstance(cell, AudioClip):
             data, ending = cell.encode("wav"), ".wav"
-        elif isinstance(cell, bytes | bytearray | memoryview):
-            data, ending = bytes(cell), f".{detect_format(bytes(cell))}"
+        elif isinstance(cell, bytes):
+            data, ending = cell, f".{detect_format(cell)}"
         else:
             return None
     except (SpeechLabError, OSError):
-        if not isinstance(cell, bytes | bytearray | memoryview):  # which have no name
-            left.append(str(hide_secrets(cell)))
+        if isinstance(given, str | PathLike | AudioClip):  # others have no name
+            left.append(str(hide_secrets(given)))
         return None
     identifier = row.get("id")
     voice = row.get("voice_name")  # for unknown speakers, studies of recognition have the file here

@@ -264,10 +264,24 @@ def build_preparation(
 
 def warn_if_unspaced(texts: Sequence[str], remedy: str) -> None:
     """Warn of texts without spaces between words if they are to be split at white space."""
-    some = [text for text in texts[: 10 * _SAMPLE_SIZE] if text][:_SAMPLE_SIZE]
-    if 2 * sum(map(looks_unspaced, some)) > len(some):
+    if _are_unspaced(texts):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
         warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def refuse_unspaced(texts: Sequence[str], unit: str, language: str | None, normalize: Normalize) -> None:
+    """Refuse texts without spaces between words where their sentences would count as words."""
+    if unit == "word" and language is None and _is_auto(normalize) and _are_unspaced(texts):
+        message = (
+            "these texts have no spaces between words, so that sentences would count as words; name the language and "
+            "count characters: language='ja', unit='char'"
+        )
+        raise InvalidRequestError(message, parameter="language")
+
+
+def _are_unspaced(texts: Sequence[str]) -> bool:
+    some = [text for text in texts[: 10 * _SAMPLE_SIZE] if text][:_SAMPLE_SIZE]
+    return 2 * sum(map(looks_unspaced, some)) > len(some)
 
 
 def choose_unit(language: str) -> Unit:

@@ -311,7 +311,7 @@ def _prepare_system(
         table, _ = bootstrap.add_blocks(table, argument)
         blocks = table[BLOCK].tolist()
     hint = "Pass tables that speechlab.metrics.score returned"
-    require_columns(table, *(names or []), *_REQUIRED_COLUMNS, argument=argument, hint=hint)
+    table = require_columns(table, *(names or []), *_REQUIRED_COLUMNS, argument=argument, hint=hint)
     keys = table.index if names is None else table[names].set_index(names).index
     if not keys.is_unique:
         twice = keys[keys.duplicated()].tolist()[0]

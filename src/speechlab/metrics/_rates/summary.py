@@ -117,7 +117,7 @@ def _select_columns_and_blocks(
 ) -> tuple[pd.DataFrame, Bootstrap]:
     hint = "Pass what speechlab.metrics.score returned"
     scored, bootstrap = bootstrap.add_blocks(scored, "scored")
-    require_columns(scored, *keys, *_REQUIRED_COLUMNS, argument="scored", hint=hint)
+    scored = require_columns(scored, *keys, *_REQUIRED_COLUMNS, argument="scored", hint=hint)
     for key in keys:
         odd = next((cell for cell in scored[key].tolist() if not isinstance(cell, Hashable)), None)
         if odd is not None:
@@ -260,7 +260,7 @@ def by_bins(
         [[0.0, 5.0, 2, 0.25], [5.0, 10.0, 1, 0.5]]
     """
     bootstrap = Bootstrap(level, draws, seed, groups)
-    require_columns(scored, column, argument="scored")
+    scored = require_columns(scored, column, argument="scored")
     scored, bootstrap = bootstrap.add_blocks(to_scored_table(scored, None, how), "scored")
     if not pd.api.types.is_numeric_dtype(scored[column]) or pd.api.types.is_bool_dtype(scored[column]):
         kind = scored[column].dtype

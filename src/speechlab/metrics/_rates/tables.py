@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from speechlab._arguments import check_no_foreign_table, is_dask_frame, is_pandas_frame, require_columns
+from speechlab._arguments import convert_table, is_dask_frame, is_pandas_frame, require_columns
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.alignment import Alignment
@@ -46,19 +46,19 @@ def to_scored_table(
         raise TypeError(message)
     if isinstance(scored, ErrorRate):
         return _build_utterance_table(scored)
-    check_no_foreign_table(scored, argument)
-    table: Any = getattr(scored, "_meta", None) if is_dask_frame(scored) else scored
+    given: Any = convert_table(scored)
+    table: Any = getattr(given, "_meta", None) if is_dask_frame(given) else given
     if is_pandas_frame(table) and hypotheses is None and not how:
         hint = "Pass what speechlab.metrics.score returned, or say how to score, as in language='en'"
         require_columns(table, *_SCORE_COLUMNS, *COUNTS, argument=argument, hint=hint)
-        return scored  # type: ignore[return-value]  # a table
+        return given  # type: ignore[no-any-return]  # a table, also of Dask
     if hypotheses is None and not is_pandas_frame(table):
         message = (
             f"{argument} is a {type(scored).__name__}, not a table or error rate; give score(references, hypotheses, "
             "language=...), or a table with both columns"
         )
         raise InvalidRequestError(message, parameter=argument)
-    return score(scored, hypotheses, **how)
+    return score(given, hypotheses, **how)
 
 
 def _build_utterance_table(rate: ErrorRate) -> pd.DataFrame:
@@ -141,10 +141,9 @@ def join_signatures(signatures: Iterable[str], what: str = "these rows") -> str:
         language = parse_signature(signature).get("lang", "")
         first = by_language.setdefault(language, signature)
         if first != signature:
-            difference = describe_signature_difference(first, signature)
             message = (
-                f"{what} were scored in different ways: {difference}; score them alike, or keep them apart, as in "
-                "by=['signature']"
+                f"{what} were scored in different ways: {describe_signature_difference(first, signature)}; score "
+                "them alike, or keep them apart, as in by=['signature']"
             )
             raise InvalidRequestError(message, parameter="signature")
     each = [parse_signature(signature) for signature in unique]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from speechlab._arguments import has_column, is_pandas_frame, is_whole_number
+from speechlab._arguments import convert_table, has_column, is_pandas_frame, is_whole_number
 from speechlab._pandas import pd
 from speechlab.display import Html, element, format_percent, join
 from speechlab.errors import InvalidRequestError
@@ -61,6 +61,7 @@ def edits(
     """
     if isinstance(scored, ErrorRate):
         return scored.edits(equal=equal).assign(unit=scored.unit).astype({"unit": "string"})
+    scored = convert_table(scored)
     scored_already = is_pandas_frame(scored) and hypotheses is None and not how
     if not scored_already:
         how |= {"reference": reference, "hypothesis": hypothesis}

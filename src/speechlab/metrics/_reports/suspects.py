@@ -70,7 +70,7 @@ def suspects(
             f"hypotheses={names!r} names {len(names)} column; give the transcripts of two systems or more"
         )
         raise InvalidRequestError(message, parameter="hypotheses")
-    require_columns(frame, reference, *names, hint="Name the right one, as in reference='text'")
+    frame = require_columns(frame, reference, *names, hint="Name the right one, as in reference='text'")
     languages = (
         frame[language].tolist() if has_column(frame, language, "language") else [language] * len(frame)
     )

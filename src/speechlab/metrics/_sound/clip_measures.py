@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from speechlab._arguments import (
-    check_no_foreign_table,
+    convert_table,
     has_column,
     is_missing,
     is_number,
@@ -22,7 +22,7 @@ from speechlab._arguments import (
     require_columns,
 )
 from speechlab._pandas import pd
-from speechlab.audio import AudioClip, resample, rms_dbfs
+from speechlab.audio import AudioClip, resample, rms_dbfs, unify_recording
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.metrics._columns import add_columns
 from speechlab.metrics._inputs import check_named_functions, check_number, to_texts
@@ -196,9 +196,9 @@ def _resolve_clips(
     clips: Any, texts: Sequence[str] | None, audio: str, text: str
 ) -> tuple[pd.DataFrame, list[Any], list[Any]]:
     """Return the table for the measures, which may have no columns yet, the clips, and their intended texts."""
-    check_no_foreign_table(clips, "clips")
+    clips = convert_table(clips)
     if is_pandas_frame(clips):
-        require_columns(clips, audio, hint="Name the right one, as in audio='path'")
+        clips = require_columns(clips, audio, hint="Name the right one, as in audio='path'")
         if texts is not None:
             message = (
                 f"the table already has texts; leave texts out, and name their column (text={text!r:.60})"
@@ -215,7 +215,7 @@ def _resolve_clips(
 
 def _to_clip_list(clips: Any) -> list[Any]:
     """Return one clip or several as a list."""
-    if isinstance(clips, AudioClip | str | bytes | os.PathLike):
+    if not isinstance(clips, list | tuple) and unify_recording(clips) is not None:
         return [clips]
     if isinstance(clips, np.ndarray) and clips.dtype != object:
         message = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from speechlab.audio import AudioClip, to_clip
+from speechlab.audio import RECORDINGS_ALLOWED, AudioClip, to_clip, unify_recording
 from speechlab.errors import AudioError, InvalidRequestError, SpeechLabError
 from speechlab.metrics._sound.signal import WINDOW_S, find_silence
 
@@ -130,11 +130,11 @@ def speaker_similarity(
 
 
 def read_clip(value: Any) -> AudioClip:
-    """Return a clip from a clip, a path or bytes."""
-    if not isinstance(value, AudioClip | bytes | bytearray | memoryview | str | os.PathLike):
-        message = f"{value!r:.80} is not a clip; give an AudioClip, the path of a file, or its bytes"
-        raise InvalidRequestError(message, parameter="clips")
+    """Return a clip from a recording of any form."""
     try:
+        if unify_recording(value) is None:
+            message = f"{value!r:.80} is not a clip; give {RECORDINGS_ALLOWED}"
+            raise InvalidRequestError(message, parameter="clips")
         return to_clip(value)
     except (OSError, ValueError) as error:
         if isinstance(error, SpeechLabError):

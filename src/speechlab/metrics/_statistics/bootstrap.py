@@ -87,7 +87,7 @@ class Bootstrap:
         if self.groups is None:
             return frame, self
         if isinstance(self.groups, Hashable) and not isinstance(self.groups, tuple):
-            require_columns(frame, self.groups, argument=argument)
+            frame = require_columns(frame, self.groups, argument=argument)
             names = frame[self.groups].tolist()
         else:
             check_same_index(self.groups, frame.index, "groups")

@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._arguments import (
     build_argument_error,
-    check_no_foreign_table,
+    convert_table,
     is_pandas_frame,
     is_whole_number,
     require_columns,
@@ -96,12 +96,12 @@ def calibration(
         >>> calibration(pd.DataFrame({"correct": [True, False], "confidence": [0.9, 0.3]}))
         <Calibration of 2 confidences: mean 0.600, right 0.500; ECE 0.2000, AURC 0.2500>
     """
-    check_no_foreign_table(table, "table")
+    table = convert_table(table)
     if not is_pandas_frame(table):
         raise build_argument_error("table", table, "a table with a row for each word")
     if not is_whole_number(bins) or not 1 <= bins <= _MOST_BINS:
         raise build_argument_error("bins", bins, f"a whole number from 1 to {_MOST_BINS}")
-    require_columns(table, correct, confidence, hint="Name the right one, as in confidence='score'")
+    table = require_columns(table, correct, confidence, hint="Name the right one, as in confidence='score'")
     sure = _to_confidences(table[confidence], confidence)
     right = table[correct]
     has_confidence = ~np.isnan(sure)

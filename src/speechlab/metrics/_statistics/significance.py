@@ -146,7 +146,7 @@ def judge(
         table[name] = values
     for name in ("language", "condition"):
         table[name] = table[name].fillna("")
-    require_columns(table, *([] if by is None else [by]), argument="rows")
+    table = require_columns(table, *([] if by is None else [by]), argument="rows")
     p_holm = np.full(len(table), np.nan)
     families = [range(len(table))] if by is None else table.groupby(by, dropna=False).indices.values()
     for family in families:

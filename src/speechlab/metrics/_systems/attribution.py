@@ -167,7 +167,9 @@ def attribute(
         [['b', 1, 0], ['c', 1, 0], ['a', 1, 1]]
     """
     scored = to_scored_table(scored, None, how)
-    require_columns(scored, voice, utterance, *([] if engine is None else [engine]), argument="scored")
+    scored = require_columns(
+        scored, voice, utterance, *([] if engine is None else [engine]), argument="scored"
+    )
     scored_rows = scored[scored["errors"].notna() & scored[voice].notna() & scored[utterance].notna()]
     if not len(scored_rows):
         message = (

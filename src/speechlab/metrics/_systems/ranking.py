@@ -220,7 +220,7 @@ def rank(
         raise build_argument_error("power", power, "a fraction between 0 and 1, such as 0.8")
     columns = [system, utterance, *(name for name in (by, groups) if name is not None)]
     table = to_scored_table(scored, None, how)
-    require_columns(table, *columns, argument="scored")
+    table = require_columns(table, *columns, argument="scored")
     # The rows with scores and a value in each of these columns, which become texts.
     complete = table[table[["errors", *columns]].notna().all(axis=1)]
     scored_rows = complete.assign(**{name: complete[name].astype(str) for name in columns})

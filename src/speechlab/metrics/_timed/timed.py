@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._arguments import build_argument_error, check_no_foreign_table, is_bool, is_number
+from speechlab._arguments import build_argument_error, is_bool, is_number
 from speechlab._pandas import pd
 from speechlab.display import table as html_table
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics._alignment.units import build_preparation
+from speechlab.metrics._alignment.units import build_preparation, refuse_unspaced
 from speechlab.metrics._timed.distance import (
     TimedCounts,
     TimedTokens,
@@ -151,7 +151,8 @@ def timed_error_rate(
 
     Raises:
         SegmentError: A table is not a segment frame.
-        InvalidRequestError: The collar is not a number of at least 0; ``by_speaker`` is set and a table has no
+        InvalidRequestError: The texts have no spaces between words, and no language is given; the collar is not a
+            number of at least 0; ``by_speaker`` is set and a table has no
             speakers; unit, language and normalizer do not match; or with ``by_segment``
             so many tokens are near in time that the alignment would not fit into memory.
     """
@@ -163,8 +164,8 @@ def timed_error_rate(
     codes: dict[str, int] = {}
     sides = []
     for name, table in (("reference", reference), ("hypothesis", hypothesis)):
-        check_no_foreign_table(table, name)
         checked = segment_frame(table)
+        refuse_unspaced(checked["text"].tolist(), unit, language, normalize)
         if by_speaker and "speaker" not in checked.columns:
             message = f"{name} has no column 'speaker'; add it, or leave by_speaker out"
             raise InvalidRequestError(message, parameter=name)

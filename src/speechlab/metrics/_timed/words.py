@@ -12,7 +12,7 @@ import numpy as np
 
 from speechlab._arguments import (
     build_argument_error,
-    check_no_foreign_table,
+    convert_table,
     is_number,
     is_pandas_frame,
     require_columns,
@@ -157,6 +157,7 @@ def word_times(
     """
     check_collar(collar)
     preparation = build_preparation(unit, language, normalize)
+    reference = convert_table(reference)
     of_texts = is_pandas_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
         reference, collar = _split_into_one_second_words(reference, preparation), math.inf
@@ -184,7 +185,7 @@ def word_times(
 
 def _split_into_one_second_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
     """Return the words of texts, one second each, because their times are unknown."""
-    require_columns(table, "text")
+    table = require_columns(table, "text")
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
     counts: Counter[str] = Counter()
     rows = []
@@ -198,8 +199,8 @@ def _split_into_one_second_words(table: pd.DataFrame, preparation: Preparation) 
 
 def _to_segment_frame(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     """Return a table of words as a segment frame."""
-    check_no_foreign_table(table, argument)
+    table = convert_table(table)
     if not is_pandas_frame(table):
         raise build_argument_error(argument, table, "a table with the columns start, end and word")
-    require_columns(table, "word", hint="A table of words has the columns start, end and word")
+    table = require_columns(table, "word", hint="A table of words has the columns start, end and word")
     return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from speechlab._arguments import has_column, is_pandas_frame
+from speechlab._arguments import convert_table, has_column, is_pandas_frame
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.units import choose_unit
 from speechlab.metrics._columns import build_table
@@ -78,7 +78,7 @@ def glossary_terms(
         >>> table["missed"].tolist()
         [1, 0]
     """
-    by_source = isinstance(glossary, Mapping)
+    by_source, references = isinstance(glossary, Mapping), convert_table(references)
     if is_pandas_frame(references):
         from_sources = by_source and (sources is not None or has_column(references, source, "source"))
         if from_sources and not has_column(references, reference, "reference") and reference == "reference":

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_pandas_frame
+from speechlab._arguments import convert_table, is_pandas_frame
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._inputs import Groups, check_choice
@@ -256,6 +256,7 @@ def _collect_texts_and_blocks(
             "two systems or more"
         )
         raise InvalidRequestError(message, parameter="systems")
+    references = convert_table(references)
     of_table = is_pandas_frame(references)
     if of_table and sources is not None:
         message = (

@@ -6,13 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import (
-    check_no_foreign_table,
-    has_column,
-    is_missing,
-    is_pandas_frame,
-    require_columns,
-)
+from speechlab._arguments import convert_table, has_column, is_missing, is_pandas_frame, require_columns
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._inputs import get_shared_index, refuse_hypotheses_with_table, to_texts
 
@@ -41,6 +35,7 @@ def collect_system_translations(
     references: Any, hypotheses: object, sources: object, reference: str, hypothesis: str, source: str
 ) -> Translations:
     """Return the translations of one system, from a table or from lists."""
+    references = convert_table(references)
     if is_pandas_frame(references):
         refuse_hypotheses_with_table(hypotheses)
         hypotheses = hypothesis
@@ -53,11 +48,13 @@ def collect_translations(
     references: Any, systems: Mapping[str, Any], sources: Any, reference: str, source: str
 ) -> Translations:
     """The translations of the systems, by arguments or columns; rows of a table that lack one are left out."""
-    check_no_foreign_table(references, "references")
+    references = convert_table(references)
     rows: Any = None
     if is_pandas_frame(references):
         columns = list(systems.values())
-        require_columns(references, reference, *columns, hint="Name the right one, as in reference='text'")
+        references = require_columns(
+            references, reference, *columns, hint="Name the right one, as in reference='text'"
+        )
         rows = references.dropna(subset=[reference, *columns])
         if sources is None and has_column(rows, source, "source"):
             # A missing source has no terms.

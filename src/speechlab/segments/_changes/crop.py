@@ -11,7 +11,7 @@ import numpy as np
 from speechlab._arguments import is_number
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
-from speechlab.audio import AudioClip, to_clip
+from speechlab.audio import AudioClip, to_clip, unify_recording
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
@@ -224,7 +224,7 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
     """
     checked = frame(table)
     files = checked["file"].unique().tolist()
-    if isinstance(audio, Mapping):
+    if isinstance(audio, Mapping) and unify_recording(audio) is None:
         absent = [name for name in files if name not in audio]
         if absent:
             raise SegmentError(f"there is no recording for {absent[0]!r}; add it to audio=", column="file")
@@ -241,7 +241,7 @@ def clips(table: pd.DataFrame, audio: Sound | Mapping[str, Sound] | None = None)
                 f"one recording is given, but the table has {len(files)}; give a mapping from file to sound"
             )
             raise SegmentError(message, column="file")
-        sounds = dict.fromkeys(files, audio)
+        sounds = dict.fromkeys(files, audio)  # type: ignore[arg-type]  # no mapping of names, as was seen above
     return _cut_clips(checked, sounds)
 
 

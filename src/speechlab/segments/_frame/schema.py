@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
@@ -55,7 +56,8 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
             an end is before its start. The message names the first such row.
     """
-    table = data if isinstance(data, pd.DataFrame) else _build_table_from_rows(data)
+    given = to_pandas_frame(data)
+    table = _build_table_from_rows(data) if given is None else given
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
         raise SegmentError(f"the column {twice[0]!r} occurs twice; rename one", column=str(twice[0]))

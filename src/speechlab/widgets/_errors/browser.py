@@ -120,7 +120,7 @@ class ReferenceBrowser(AudioTable):
         marks: str | os.PathLike[str] | None = None,
         **options: Any,
     ) -> None:
-        require_columns(suspects, "row", reference, "suggestion", argument="suspects", hint=_HINT)
+        suspects = require_columns(suspects, "row", reference, "suggestion", argument="suspects", hint=_HINT)
         hypotheses = [name for name in suspects.columns if str(name).startswith("hypothesis_")]
         visible = [
             reference,

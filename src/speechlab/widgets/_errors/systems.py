@@ -159,7 +159,7 @@ def score_and_add_error_lists(
     if not {"errors", "signature"} <= set(table.columns):
         table = score(table, reference=reference, hypothesis=hypothesis, language=language)
     hint = "Give the result of speechlab.metrics.score"
-    require_columns(table, "error_rate", "errors", *_SCORE_COLUMNS, argument="scored", hint=hint)
+    table = require_columns(table, "error_rate", "errors", *_SCORE_COLUMNS, argument="scored", hint=hint)
     # by position, because an index may contain a label twice; without the original texts, which are not needed
     bare = table[["errors", *_SCORE_COLUMNS]].reset_index(drop=True)
     confusions: list[list[str]] = [[] for _ in range(len(bare))]

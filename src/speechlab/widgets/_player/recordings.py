@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.audio import SoundReader, build_sound_preview, draw_waveform, render_clip_figure
+from speechlab.audio import (
+    SoundReader,
+    build_sound_preview,
+    draw_waveform,
+    render_clip_figure,
+    unify_recording,
+)
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import resolve_recording
@@ -37,7 +43,7 @@ _WIDTH = 480
 
 def open_readers(audio: Any, title: str | None) -> dict[str, SoundReader]:
     """Return the recordings by their names; ``title`` names a single one."""
-    if isinstance(audio, Mapping):
+    if isinstance(audio, Mapping) and unify_recording(audio) is None:
         if not audio:
             raise AudioError("the mapping of clips is empty; give at least one name with its clip")
         return {str(name): _open_reader(recording) for name, recording in audio.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_missing
-from speechlab.audio import AudioClip, DecodeLimits, build_sound_preview, detect_format
+from speechlab.audio import (
+    RECORDINGS_ALLOWED,
+    AudioClip,
+    DecodeLimits,
+    build_sound_preview,
+    detect_format,
+    unify_recording,
+)
 from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.errors import AudioError, SpeechLabError
 from speechlab.remote import locate_file
@@ -58,19 +64,18 @@ class Outline(NamedTuple):
 def resolve_recording(cell: Any) -> AudioClip | bytes | Path:
     """Return the clip, the bytes or the path in a cell, of a transcript its audio. AudioError: it has none."""
     inner = getattr(cell, "audio", cell)
-    if isinstance(inner, AudioClip):
-        return inner
     if isinstance(inner, NoSound):
         raise AudioError(inner.words)
-    if isinstance(inner, bytes | bytearray | memoryview):
-        return bytes(inner)
     if is_missing(inner):
         raise AudioError("no sound")
-    if not isinstance(inner, str | os.PathLike):
-        message = "is not a recording; give an AudioClip, a path, bytes, or a transcript with its audio"
+    found = unify_recording(inner)
+    if found is None:
+        message = f"is not a recording; give {RECORDINGS_ALLOWED}; or a transcript with its audio"
         raise AudioError(f"a {type(cell).__name__} {message}")
+    if isinstance(found, AudioClip | bytes):
+        return found
     try:
-        return locate_file(inner)
+        return locate_file(found)
     except SpeechLabError as error:
         raise AudioError(str(error)) from error
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 import numpy as np
 
 from speechlab._arguments import is_missing, is_number, require_columns, to_column_names, to_python_number
-from speechlab.audio import AudioClip, detect_format
+from speechlab.audio import AudioClip, detect_format, unify_recording
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.remote import find_file_name
 from speechlab.text import language_code
@@ -135,7 +135,7 @@ def build_layout(
     visible = None if columns is None else to_column_names(columns, "columns")
     compared = None if hypotheses is None else to_column_names(hypotheses, "hypotheses")
     texts = [*(compared or ()), *(() if reference is None else (reference,))]
-    require_columns(frame, *(visible or ()), *texts)
+    frame = require_columns(frame, *(visible or ()), *texts)
     languages, lang = _resolve_language_column_or_code(frame, language)
     names = [name for name in frame.columns if (sound is None or name != sound) and name not in set(aside)]
     if visible is not None:
@@ -156,7 +156,7 @@ def _check_column_names(frame: pd.DataFrame) -> None:
             "the columns have names of several levels; give each one name, as in frame.columns.map('_'.join)"
         )
         raise InvalidRequestError(message, parameter="frame")
-    require_columns(frame, *dict.fromkeys(frame.columns))  # each exists exactly once
+    frame = require_columns(frame, *dict.fromkeys(frame.columns))  # each exists exactly once
     titles = [str(name) for name in frame.columns]
     twice = next((title for title in titles if titles.count(title) > 1), None)
     if twice is not None:
@@ -223,7 +223,9 @@ def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
     if given is False:  # a report, whose recordings stand in no other column
         return None
     if given is not None:
-        require_columns(frame, given, argument="frame", hint="Name the column of sound, as in audio='path'")
+        frame = require_columns(
+            frame, given, argument="frame", hint="Name the column of sound, as in audio='path'"
+        )
         return given
     likely = [name for name in frame.columns if str(name).lower() in {"audio", "clip", "sound", "wav"}]
     # Names of files are no sound next to recordings that are all missing.
@@ -246,12 +248,14 @@ def _find_audio_column(frame: pd.DataFrame, given: Any, *, silent: bool) -> Any:
 
 
 def _is_sound_cell(value: Any) -> bool:
-    if isinstance(value, AudioClip):
-        return True
-    if isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, str):
         try:
-            return bool(detect_format(bytes(value[:4096])))
-        except AudioError:
+            value = unify_recording(value)
+            if isinstance(value, AudioClip):
+                return True
+            if isinstance(value, bytes):
+                return bool(detect_format(value[:4096]))
+        except (AudioError, InvalidRequestError):
             return False
     if isinstance(value, PurePath) or (isinstance(value, str) and len(value) < 4_096):
         return bool(_AUDIO_FILE.search(find_file_name(value)))

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from speechlab._arguments import build_argument_error, is_pandas_frame, is_whole_number, to_column_names
+from speechlab._arguments import build_argument_error, is_whole_number, to_column_names
+from speechlab.datasets import to_table
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets._shared.browser import (
@@ -113,11 +114,7 @@ class TableView:
 
     def build_rows(self, frame: pd.DataFrame, max_rating: int) -> Rows:
         """Return the rows of a frame, whose columns have the roles of this table."""
-        if not is_pandas_frame(frame):
-            kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
-            remedy = "frame.to_pandas()" if hasattr(frame, "to_pandas") else "one"
-            message = f"a {kind} is not a pandas DataFrame; give {remedy}"
-            raise InvalidRequestError(message, parameter="frame")
+        frame = to_table(frame)
         if len(frame) > _MAX_ROWS:
             message = f"{len(frame):,} rows are more than the {_MAX_ROWS:,} that a page can hold; give a part of them"
             raise InvalidRequestError(message, parameter="frame")

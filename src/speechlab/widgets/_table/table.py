@@ -319,7 +319,7 @@ def show(frame: pd.DataFrame, **options: Unpack[ShowOptions]) -> AudioTable:
     """Show any DataFrame with a column of recordings as an :class:`AudioTable`, which has the same arguments.
 
     Args:
-        frame: The table.
+        frame: The table; or what :func:`speechlab.datasets.read` takes, such as a folder of recordings.
         audio: Name of the column of recordings; None to detect it.
         columns: Names of the columns that are visible at first, in order; None for a default choice.
         reference: Name of the column of references; None to detect it.

@@ -28,7 +28,7 @@ from speechlab.cli._console import (
 )
 from speechlab.cli._options import check_writable
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.remote import hide_secrets
+from speechlab.remote import find_file_name, hide_secrets, is_remote
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ def list_study_columns(study: Callable[..., Any]) -> dict[str, bool]:
 def perform_study(
     study: Callable[..., Report],
     source: str | Path,
-    out: Path,
+    out: Path | None = None,
     earlier: Path | None = None,
     fail_if: Sequence[str] | None = None,
     junit: Path | None = None,
@@ -80,6 +80,9 @@ def perform_study(
     """Make the study with the options of the command, write its report, and say what has changed."""
     from speechlab.evaluate import Report
 
+    if out is None:
+        name = find_file_name(source) if is_remote(source) else Path(source).absolute().name
+        out = Path(f"{name.partition('.')[0]}-{study.__name__.replace('_', '-')}")
     Report.check_path(out)
     check_writable(junit, "junit")
     check_writable(markdown, "markdown")
@@ -134,6 +137,8 @@ def read_and_run_study(
             strata = [name for name in ("language",) if name in rows.columns]
             rows = datasets.sample(rows, n, by=strata, seed=seed)
     rows = rows.assign(**{name: code for name, code in codes.items() if code and name not in rows.columns})
+    if "language" in columns and "language" not in rows.columns and "text" in rows.columns:
+        rows = _add_guessed_language(rows)
     alone = bool(had) and not services
     needed = [name for name, needed in columns.items() if needed and not (alone and name == "audio")]
     _check_columns(source, rows, needed)
@@ -143,6 +148,17 @@ def read_and_run_study(
         if recorded:
             recorded["recognizer"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
         return study(None if recorded else lab, rows, progress=progress, **options, **recorded)
+
+
+def _add_guessed_language(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with the language that their texts seem to have, and say so."""
+    from speechlab.text import guess_language
+
+    code = guess_language(rows["text"].dropna().astype(str))
+    if code is None:
+        return rows
+    say(f"language: {code}, by the texts; --language says another one")
+    return rows.assign(language=code)
 
 
 def repeat_study(

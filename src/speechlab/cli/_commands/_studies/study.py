@@ -51,14 +51,16 @@ _INPUT_ARGUMENT = inspect.Parameter(
         str,
         typer.Argument(
             metavar="INPUT",
-            help="The table: .csv, .tsv, .jsonl or .parquet; or a folder in the layout of LibriSpeech or "
-            "Common Voice; or an archive, or the address of one of these (https://…, s3://…).",
+            help="The table: a folder of recordings (a.txt beside a.wav is its text), .csv, .tsv, .jsonl or "
+            ".parquet; or a folder in the layout of LibriSpeech or Common Voice; or an archive, or the address of "
+            "one of these (https://…, s3://…).",
         ),
     ],
 )
 # Options that all studies begin with: argument, type, option, its value, help.
 _COMMON_OPTIONS = [
-    ("out", Path, "--out", "REPORT", "Folder of the report, or one page that ends in .html."),
+    ("out", Path | None, "--out", "REPORT", """Folder of the report, or one page that ends in .html. [default: the
+    name of INPUT and of the study]"""),
     ("service", _TextList, "--service", "NAME=URL", """A service to compare; may be repeated. Without a URL it is the
     usual service. The key of NAME is SPEECHLAB_API_KEY_NAME, or else the one kept by speechlab login. [default: the
     usual service]"""),

@@ -1,0 +1,1 @@
+"""Commands for one thing each: a text spoken, recordings transcribed, texts translated, voices listed."""
