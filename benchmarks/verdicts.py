@@ -560,11 +560,19 @@ def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
     return run
 
 
-def of_translation_study(systems: int, n: int, repeats: int) -> Callable[[int], Iterator[Found]]:
+def of_translation_study(
+    systems: int, n: int, repeats: int, weather: Weather | None = None
+) -> Callable[[int], Iterator[Found]]:
+    """Equal translators; with a weather, whose rows it befalls, no other row is missing."""
+
     def run(count: int) -> Iterator[Found]:
         with TemporaryDirectory() as store:
             for seed in range(count):
-                frame = recordings(np.random.default_rng(seed), systems, None, n, repeats)
+                random = np.random.default_rng(seed)
+                frame = recordings(random, systems, None, n, repeats)
+                if weather is not None:
+                    whole = {name: frame[name].fillna(frame["text"]) for name in "abcdef"[:systems]}
+                    frame = weather(random, frame.assign(**whole))
                 frame = frame.assign(source_lang="fr", target_lang="de", reference=frame["text"])
                 names = [*"abcdef"[:systems]]
                 with catch_warnings():
@@ -574,7 +582,7 @@ def of_translation_study(systems: int, n: int, repeats: int) -> Callable[[int], 
                     )
                 yield {
                     "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
-                    "answer": report.answer.startswith("Take"),
+                    "answer": re.match(r"Take \w\.", report.answer) is not None,
                 }
 
     return run
@@ -750,6 +758,10 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "changes of a recognizer, 8 speakers of 10 recordings": of_changes(FEW),
     "study of translation, 2 systems, 40 texts": of_translation_study(2, 40, 0),
     "study of translation, 4 systems, 30 texts, 10 of them twice": of_translation_study(4, 30, 10),
+    "study of translation, a system fails on its texts of 3 errors in 10 or more": of_translation_study(
+        2, 40, 0, losing_hard_rows(3)
+    ),
+    "study of translation, 20 texts, each ten times": of_translation_study(2, 20, 0, each_row_ten_times),
     "listening test, MOS of 2 systems, 12 listeners, 20 items": of_listening("mos", 12, 20, 2),
     "listening test, MOS of 4 systems, 8 listeners, 12 items": of_listening("mos", 8, 12, 4),
     "listening test, A/B, 12 listeners, 20 items": of_listening("ab", 12, 20),

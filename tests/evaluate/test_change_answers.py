@@ -41,6 +41,20 @@ def test_what_rose_is_said_with_both_rates():
     assert changes.worse
 
 
+def test_several_groups_have_a_line_each_and_names_stay_as_they_are():
+    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["en", "de"] * 20)
+    changed = study(frame, "b").compare(study(frame, "a"), names=("ours", "their new one"))
+    check_budget(changed)
+    assert changed.conclusion.text == "Worse: English and German with “their new one”."
+    assert [line.split(" ")[0] for line in changed.conclusion.certainty.split("\n")] == ["English", "German"]
+    sides = [{"iPhone": "a", "my b": "b"}, {"iPhone": "b", "my b": "a"}]
+    before, now = (evaluate.recognition(None, frame, hypotheses=side, progress=False) for side in sides)
+    changes = now.compare(before)
+    check_budget(changes)
+    assert changes.conclusion.text == "Worse: 2 groups; better: 2 groups."
+    assert "\n“my b” in English " in changes.conclusion.certainty
+
+
 def test_few_speakers_are_told_and_settle_nothing():
     changes = compare(spoil(0.03), spoil(0.2), 80, speaker=[f"s{row % 4}" for row in range(80)])
     assert changes.conclusion.text == "More errors in German with these four speakers."

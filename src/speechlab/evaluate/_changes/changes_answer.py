@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
+from speechlab.display import join_with_and
 from speechlab.evaluate._advice.evidence import FEW_SPEAKERS
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, FAILURES_MEASURE
 from speechlab.evaluate._made import NO_SPEAKER
@@ -16,7 +17,6 @@ from speechlab.evaluate._writing.differences import describe_rows_and_blocks
 from speechlab.evaluate._writing.sentences import (
     capitalize_unless_name,
     join_fitting_clauses,
-    join_names,
     quote_name,
 )
 from speechlab.metrics import BETTER, POINTS, UNPAIRED, WORSE, format_difference, format_value
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LEVEL = 0.05
 # P-value of one test from which on a change for the worse that is not significant is no reason to look again.
 _WATCHED = 0.1
+# Most groups that the first sentence names, and most words of their names.
+_MAX_NAMES, _MAX_WORDS = 2, 4
 # Most lines on groups.
 _MAX_LINES = 3
 
@@ -68,7 +70,11 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
         clauses = []
         for verdict, words in ((WORSE, "worse"), (BETTER, "better")):
             groups = [name_group(row) for row in scores if row["verdict"] == verdict]
-            clauses += [f"{words}: {join_names(groups, most=2)}"] if groups else []
+            if not groups:
+                continue
+            several = len(groups) > _MAX_NAMES or len(" ".join(groups).split()) > _MAX_WORDS
+            named = f"{len(groups)} groups" if several and len(groups) > 1 else join_with_and(groups)
+            clauses.append(f"{words}: {named}")
         failed = [row for row in found if row["measure"] == FAILURES_MEASURE]
         clauses += [f"{'more' if row['verdict'] == WORSE else 'fewer'} rows failed" for row in failed]
         where = "" if names == DEFAULT_NAMES else f" with {quote_name(names[1])}"
