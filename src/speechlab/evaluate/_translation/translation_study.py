@@ -184,12 +184,7 @@ def translation(
     )
     notes = [*unscored, *describe_unreachable_services(unreachable)]
     notes += [] if reference else _list_missing_reference_notes(systems, back=back)
-    for name, why in lost.items():
-        notes.append(f"Translations{f' of {name}' if name else ''} were not translated back: {why}")
-    notes += untimed
-    directions = [source_lang, target_lang]
-    notes += describe_drift(table, "chrf", None, directions) if "chrf" in table.columns else []
-    notes += describe_time_drift(table, "processing_s", directions) + describe_days(table)
+    notes += [*_list_notes_on_way_back(lost), *untimed, *_list_notes_on_time(table, columns)]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms, **claims}
     warn_failures(table, "The report's table has them, with status 'error'")
     return Report.of(
@@ -204,6 +199,21 @@ def translation(
             notes=notes,
         )
     )
+
+
+def _list_notes_on_way_back(lost: Mapping[str, str]) -> list[str]:
+    """Return why translations of a system were not translated back."""
+    return [
+        f"Translations{f' of {name}' if name else ''} were not translated back: {why}"
+        for name, why in lost.items()
+    ]
+
+
+def _list_notes_on_time(table: pd.DataFrame, columns: Columns) -> list[str]:
+    """Return what changed during the calls, and which rows are of another day."""
+    directions = list(columns[2:])
+    drift = describe_drift(table, "chrf", None, directions) if "chrf" in table.columns else []
+    return [*drift, *describe_time_drift(table, "processing_s", directions), *describe_days(table)]
 
 
 def _list_missing_reference_notes(
