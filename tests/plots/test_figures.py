@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import rc_context
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -21,6 +22,7 @@ from speechlab import metrics, plots, segments
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import judge
 from speechlab.plots import _distributions, _rates
+from speechlab.plots._figure import STYLES, choose_style
 
 SAID = ["the cat sat", "a dog ran", "birds sing", "三時に会議", "精度が高い"] * 6
 HEARD = {
@@ -121,7 +123,7 @@ def test_rates_scores_and_times_have_panels_of_their_own():
         {"a": "one", "b": "two", "measure": "time", "unit": "ratio", "n": 9, "difference": 1.5, "p": None},
     ]
     panels = [rows_of(axes)["two against one"] for axes in plots.differences(judge(rows, by="measure")).axes]
-    assert panels == ["+5.0, p = 0.010", "+2.0, p = 0.500", "× 1.50, no test"]
+    assert panels == ["+5.0 points, p = 0.010", "+2.0 points, p = 0.500", "× 1.50, no test"]
 
 
 def test_significant_differences_are_full_and_others_empty():
@@ -130,9 +132,45 @@ def test_significant_differences_are_full_and_others_empty():
         {"a": "one", "b": "three", "difference": -0.01, "low": -0.03, "high": 0.01, "p": 0.4},
     ]
     (axes,) = plots.differences(judge([{**RATE, **row} for row in rows], by="b")).axes
-    assert rows_of(axes) == {"two against one": "+5.0, p < 0.001", "three against one": "-1.0, p = 0.400"}
+    assert rows_of(axes) == {
+        "two against one": "+5.0 points, p < 0.001",
+        "three against one": "−1.0 points, p = 0.400",
+    }
     faces = {round(line.get_xdata()[0], 6): line.get_markerfacecolor() for line in axes.lines[:2]}
-    assert faces[-1.0] == "white" != faces[5.0]
+    assert faces[-1.0] == "#ffffff" != faces[5.0]
+    colors = {round(line.get_xdata()[0], 6): line.get_color() for line in axes.lines[:2]}
+    assert colors[5.0] == STYLES[0].color != colors[-1.0]
+
+
+def test_a_figure_is_drawn_in_axes_of_the_user(rows, summary):
+    figure = Figure()
+    left, right = figure.subplots(1, 2)
+    calls = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.2, 0.5]})
+    assert plots.distributions(calls, by="voice", ax=left) is figure
+    assert [text.get_text() for text in left.texts] == ["median 0.2 s, n = 1", "median 0.5 s, n = 1"]
+    assert not right.texts
+    with pytest.raises(InvalidRequestError, match="2 panels, and ax is one"):
+        plots.error_rates(summary, ax=right)  # of words and of characters
+
+
+def test_dark_styles_are_readable():
+    calls = pd.DataFrame({"voice": ["a", "b"], "latency_s": [0.2, 0.5]})
+    with rc_context({"axes.facecolor": "black"}):
+        (axes,) = plots.distributions(calls, by="voice").axes
+        black = choose_style(3).color
+    assert all(sum(to_rgb(text.get_color())) > 2 for text in axes.texts)
+    assert sum(to_rgb(black)) > 2
+
+
+def test_lines_that_cover_each_other_are_all_seen():
+    ends = {"snr_db_from": [0, 10], "snr_db_to": [0, 10], "snr_db_mean": [0, 10]}
+    rate = {"unit": "word", "error_rate": [0.2, 0.1], "error_rate_low": np.nan, "error_rate_high": np.nan}
+    bins = pd.DataFrame({**ends, **rate, "utterances_scored": 9})
+    both = pd.concat([bins.assign(system=name) for name in ("one", "two")])
+    (axes,) = plots.error_by_measure(both, by="system").axes
+    widths = [line.get_linewidth() for line in axes.lines if len(line.get_xdata()) == 2]
+    assert widths == sorted(widths, reverse=True)
+    assert len(set(widths)) == 2
 
 
 def test_bins_stand_at_their_means_with_their_edges(drawn):
@@ -148,12 +186,12 @@ def test_bins_stand_at_their_means_with_their_edges(drawn):
 
 def test_spreads_have_all_values_and_their_median(drawn, rows):
     (axes,) = drawn["spread"].axes
-    assert rows_of(axes)["晓晓"] == "median 0.5, n = 30"
+    assert rows_of(axes)["晓晓"] == "median 0.5 s, n = 30"
     points = [line.get_xdata() for line in axes.lines if line.get_marker() == "o"]
     assert sum(map(len, points)) == len(rows)
     with_gaps = pd.DataFrame({"voice": ["a", "a", None], "latency_s": [1.0, None, 2.0]})
     logarithmic = plots.distributions(with_gaps, by="voice", log=True).axes[0]
-    assert rows_of(logarithmic) == {"a": "median 1, n = 1", "–": "median 2, n = 1"}
+    assert rows_of(logarithmic) == {"a": "median 1 s, n = 1", "–": "median 2 s, n = 1"}
     assert logarithmic.get_xscale() == "log"
 
 
@@ -253,7 +291,7 @@ def test_a_legend_of_wide_names_fits():
 
 def test_scales_make_nothing_large_that_is_not():
     pair = judge([{**RATE, "a": "one", "b": "two", "difference": -0.0001, "p": 1.0}])
-    for difference, note in ((-0.0001, "0.0, p = 1.000"), (np.nan, "–, p = 1.000")):
+    for difference, note in ((-0.0001, "0.0 points, p = 1.000"), (np.nan, "–, p = 1.000")):
         ends = dict.fromkeys(("difference", "low", "high"), difference)
         (axes,) = plots.differences(pair.assign(**ends)).axes
         assert np.ptp(axes.get_xlim()) >= 2

@@ -377,6 +377,13 @@ def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):
     assert html.count("<del") >= 3
     assert html.count("<img") == html.count('<img src="data:image/png;base64,') == 3
     assert "<script" not in html
+    alike = pd.DataFrame(
+        {"text": ["目前的经济"], "hypothesis": ["目前地经济"], "language": "zh", "audio": [tone()]}
+    )
+    html = AudioTable(alike).static_html()
+    assert (
+        html.count("background:rgba(222,160,30,.32)") == 3
+    )  # both words, as in the live table, and the legend
     many = AudioTable(pd.concat([frame] * 200, ignore_index=True))._repr_mimebundle_()["text/html"]
     assert len(many) < 100_000
 

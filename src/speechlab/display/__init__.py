@@ -18,6 +18,7 @@ from speechlab.display._parts import (
     join_with_and,
     notebook_output,
     render_details,
+    render_difference_legend,
     table,
     write_minus,
 )

@@ -36,8 +36,15 @@ _CAPTION_HEAD = re.compile(r"(.+?(?:[:.]|(?=\n)))(\s.+)", re.DOTALL)
 _NO_MATHEMATICS = "tex2jax_ignore mathjax_ignore"
 _HAIR_SPACE = "\u200a"
 _MARKS = {
-    "insert": "text-decoration:underline;background:rgba(46,160,67,.24);color:inherit",
-    "delete": "text-decoration:line-through;background:rgba(229,83,75,.24);color:inherit",
+    "insert": "text-decoration:underline;background:rgba(46,160,67,.32);color:inherit",
+    "delete": "text-decoration:line-through;background:rgba(229,83,75,.34);color:inherit",
+}
+# What is marked more softly, as in the live table: what sounds alike, and what is only spelled in another way.
+_SOUNDS_ALIKE = "text-decoration-style:dashed;background:rgba(222,160,30,.32)"
+_SOFTER_MARKS = {
+    "homophone": _SOUNDS_ALIKE,
+    "tone": _SOUNDS_ALIKE,
+    "notation": "text-decoration-style:dotted;background:none;opacity:.8",
 }
 
 
@@ -177,7 +184,10 @@ def render_details(summary: object, *body: object, opened: bool = False) -> Html
 
 
 def diff(
-    operations: Iterable[tuple[Literal["equal", "substitute", "delete", "insert"], str, str]],
+    operations: Iterable[
+        tuple[Literal["equal", "substitute", "delete", "insert"], str, str]
+        | tuple[Literal["equal", "substitute", "delete", "insert"], str, str, str]
+    ],
     *,
     lang: str | None = None,
     separator: str = " ",
@@ -185,7 +195,8 @@ def diff(
     """Reference and hypothesis in one line: missing text is struck out, inserted text underlined.
 
     Args:
-        operations: Kind, reference text and hypothesis text, in order; the side that a kind lacks is ignored.
+        operations: Kind, reference text and hypothesis text, in order; the side that a kind lacks is ignored. A
+            fourth text is the class of a difference: ``homophone``, ``tone`` and ``notation`` are marked softly.
         lang: BCP 47 tag of the text.
         separator: Between operations; empty for scripts without spaces.
 
@@ -194,15 +205,27 @@ def diff(
         True
     """
     pieces: list[Html] = []
-    for kind, reference, hypothesis in operations:
+    for kind, reference, hypothesis, *classes in operations:
         if kind == "equal":
             pieces.append(element("span", reference))
             continue
-        deletion = element("del", reference, style=_MARKS["delete"]) if kind != "insert" else None
-        insertion = element("ins", hypothesis, style=_MARKS["insert"]) if kind != "delete" else None
+        softer = "".join(f";{_SOFTER_MARKS[name]}" for name in classes if name in _SOFTER_MARKS)
+        deletion = element("del", reference, style=_MARKS["delete"] + softer) if kind != "insert" else None
+        insertion = element("ins", hypothesis, style=_MARKS["insert"] + softer) if kind != "delete" else None
         # A hair space, so that a word and its replacement do not read as one word.
         pieces.append(join(_HAIR_SPACE if deletion and insertion else "", (deletion, insertion)))
     return element("span", join(separator, pieces), lang=lang, dir="auto", class_=_NO_MATHEMATICS)
+
+
+def render_difference_legend() -> Html:
+    """Return what the marks of differences mean, as they are drawn."""
+    marks = (
+        (diff([("delete", "left out", "")]), diff([("insert", "", "recognized instead")])),
+        (diff([("insert", "", "sounds alike", "homophone")]),),
+        (diff([("insert", "", "only another spelling", "notation")]),),
+    )
+    parts = [join(" ", pair) for pair in marks]
+    return element("div", element("span", "Differences: ", style=_MUTED), join(Html(" · "), parts))
 
 
 def join_with_and(items: Sequence[str]) -> str:

@@ -157,7 +157,10 @@ class Report(ShareableContents):
 
         # The record of a saved report names the function; a recording to be drawn would be any file of its reader.
         function = getattr(plots, drawing.function) if drawing.function in plots.__all__ else None
-        if function is None or not set(drawing.options) <= set(signature(function).parameters) - {"audio"}:
+        if function is None or not set(drawing.options) <= set(signature(function).parameters) - {
+            "audio",
+            "ax",
+        }:
             message = f"the figure {drawing.title!r:.60} is none that speechlab draws; the report is damaged"
             raise StoreError(message)
         figure: Figure = function(*map(self.resolve_frame, drawing.frames), **{**drawing.options, **options})

@@ -12,19 +12,16 @@ from matplotlib.ticker import FuncFormatter
 from speechlab._arguments import build_argument_error, is_number, is_whole_number, to_column_names
 from speechlab.errors import InvalidRequestError
 from speechlab.plots._figure import (
-    BAR,
-    INK,
-    LINE,
-    SHADE,
     SMALL_PT,
     UNITS,
     PaperFigure,
-    build_figure,
+    build_panels,
     build_row_names,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
+    choose_tone,
     disable_math_text,
     draw_row_names_and_notes,
     draw_scale,
@@ -51,6 +48,8 @@ _NAME = "speechlab: name of the line"
 _TOKEN, _FLAT, _LETTER_INCHES = 20, 4, 0.09
 # Height of an axis relative to its highest value, so that no mark is cut off.
 _ABOVE = 1.08
+# Lines that cover a line, for which it is wider.
+_MAX_COVERED = 3
 _NAME_STEP_PT = 1.3 * SMALL_PT
 # Approximate height of a panel besides its lines, in points.
 _BELOW_PT = 51.0
@@ -79,6 +78,7 @@ def error_by_measure(
     ticks: Sequence[tuple[float, str]] = (),
     language: str | None = None,
     width: float = 6.0,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw error rates against a measure of the recordings: their length, speed or loudness.
 
@@ -94,6 +94,7 @@ def error_by_measure(
         ticks: Places on the scale of the measure with their labels; empty for round numbers.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each unit.
@@ -115,13 +116,15 @@ def error_by_measure(
     units = list(dict.fromkeys(rated_bins["unit"].astype(str)))
     lines = len(set(build_row_names(rated_bins, keys))) if keys else 0
     height = max(2.8, 0.9 + _NAME_STEP_PT * lines / 72)  # room for the names of all lines
-    figure = build_figure(width, height * len(units))
-    panels = figure.subplots(len(units), 1, squeeze=False)[:, 0]
+    figure, panels = build_panels(width, [height] * len(units), ax)
     for axes, unit in zip(panels, units, strict=True):
         unit_bins = rated_bins[rated_bins["unit"].astype(str) == unit]
         names = np.array(build_row_names(unit_bins, keys) if keys else [""] * len(unit_bins))
         for number, name in enumerate(dict.fromkeys(names.tolist())):
-            _draw_binned_rates(axes, unit_bins[names == name], edge_columns, number, alone=not keys)
+            above = len(set(names.tolist())) - number - 1
+            _draw_binned_rates(
+                axes, unit_bins[names == name], edge_columns, number, alone=not keys, above=above
+            )
         highest = np.nanmax([to_numbers(unit_bins, "error_rate"), to_numbers(unit_bins, "error_rate_high")])
         axes.set_ylim(0, _ABOVE * highest or None)
         if keys:
@@ -146,6 +149,7 @@ def distributions(
     log: bool = False,
     language: str | None = None,
     width: float = 7.0,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw the distribution of a measure by group: latency, speed, loudness or any other.
 
@@ -158,7 +162,7 @@ def distributions(
     >>> calls = pd.DataFrame({"voice": ["a", "a", "b"], "latency_s": [0.2, 0.4, 0.5]})
     >>> figure = plots.distributions(calls, by="voice")
     >>> [text.get_text() for text in figure.axes[0].texts]
-    ['median 0.3, n = 2', 'median 0.5, n = 1']
+    ['median 0.3 s, n = 2', 'median 0.5 s, n = 1']
 
     Args:
         table: One row for each call or recording, with ``column`` and the columns of ``by``.
@@ -168,6 +172,7 @@ def distributions(
         log: Whether the scale is logarithmic, which requires values above 0.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the groups.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`.
@@ -190,16 +195,16 @@ def distributions(
     names = np.array(build_row_names(table, keys) if keys else ["all"] * len(table), dtype=object)
     groups = {name: values[finite & (names == name)] for name in dict.fromkeys(names.tolist())}
     groups = {name: group_values for name, group_values in groups.items() if len(group_values)}
-    figure = build_figure(width, len(groups) * _ROW_INCHES + 0.55)
-    axes = figure.subplots()
+    figure, (axes,) = build_panels(width, [len(groups) * _ROW_INCHES + 0.55], ax)
     if log:
         axes.set_xscale("log")
     for place, group_values in enumerate(groups.values()):
         _draw_quartiles_and_points(axes, place, group_values)
     if line is not None:
-        axes.axvline(line, color=LINE, linewidth=1, linestyle="--")
+        axes.axvline(line, color=choose_tone("line"), linewidth=1, linestyle="--")
+    unit = " s" if str(column).endswith("_s") else ""
     notes = [
-        f"median {float(np.median(group_values)):.3g}, n = {len(group_values)}"
+        f"median {float(np.median(group_values)):.3g}{unit}, n = {len(group_values)}"
         for group_values in groups.values()
     ]
     draw_row_names_and_notes(axes, list(groups), notes, choose_fonts("".join(groups), language))
@@ -216,6 +221,7 @@ def confusions(
     unit: str | None = None,
     language: str | None = None,
     width: float | None = None,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw the confusions of tokens as a matrix.
 
@@ -230,6 +236,7 @@ def confusions(
         unit: Unit to draw, such as ``"char"``; required if the table has several.
         language: ISO 639-1 code of the tokens, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; None for the width that the columns need.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`.
@@ -267,9 +274,8 @@ def confusions(
     upright = highest > _FLAT
     inches = 1.0 + _LETTER_INCHES * widest + 0.42 * len(columns) if width is None else check_width(width)
     top = _LETTER_INCHES * highest if upright else 0.2
-    figure = build_figure(max(2.6, inches), 0.8 + top + 0.32 * len(rows))
+    figure, (axes,) = build_panels(max(2.6, inches), [0.8 + top + 0.32 * len(rows)], ax)
     families = choose_fonts("".join([*rows, *columns]), language)
-    axes = figure.subplots()
     _draw_matrix(axes, matrix)
     axes.set_xticks(range(len(columns)), column_labels, fontfamily=families, rotation=90 if upright else 0)
     axes.set_yticks(range(len(rows)), row_labels, fontfamily=families)
@@ -294,7 +300,10 @@ def _resolve_measure(bins: pd.DataFrame) -> str:
     raise InvalidRequestError(f"the table has {have}", parameter="column")
 
 
-def _draw_binned_rates(axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool) -> None:
+def _draw_binned_rates(
+    axes: Axes, part: pd.DataFrame, ends: list[str], number: int, *, alone: bool, above: int
+) -> None:
+    """Draw one line, so much wider than the ``above`` later ones that it is seen where these cover it."""
     style = choose_style(number)
     left, right, middle = (to_numbers(part, end) for end in ends)
     rate, low, high = (to_numbers(part, f"error_rate{end}") for end in ("", "_low", "_high"))
@@ -302,7 +311,11 @@ def _draw_binned_rates(axes: Axes, part: pd.DataFrame, ends: list[str], number: 
     if alone:
         axes.hlines(rate, left, right, color=style.color, linewidth=1)
     axes.vlines(middle, low, high, **line)
-    axes.plot(middle, rate, marker=style.marker, linestyle=style.dash, markersize=5, **line)
+    wider = {
+        "linewidth": 1.2 + 1.6 * min(above, _MAX_COVERED),
+        "markersize": 5 + 2 * min(above, _MAX_COVERED),
+    }
+    axes.plot(middle, rate, marker=style.marker, linestyle="-" if above else style.dash, **{**line, **wider})
     if alone:
         place: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": "center"}
         for at, count in zip(middle, to_numbers(part, "utterances_scored"), strict=True):
@@ -335,18 +348,36 @@ def _draw_line_names(
         axes.annotate(
             name, (float(row[middle]), float(row["error_rate"])), xytext=(16, written - place),
             textcoords="offset points", va="center", fontsize=SMALL_PT, fontfamily=choose_fonts(name, language),
-            annotation_clip=False, parse_math=False, path_effects=[withStroke(linewidth=2.5, foreground="white")],
-            arrowprops=lead,
+            annotation_clip=False, parse_math=False, arrowprops=lead,
+            path_effects=[withStroke(linewidth=2.5, foreground=choose_tone("paper"))],
         )  # fmt: skip
 
 
 def _draw_quartiles_and_points(axes: Axes, place: int, found: NDArray[np.float64]) -> None:
     low, middle, high = np.quantile(found, [0.25, 0.5, 0.75])
-    axes.barh(place, high - low, left=low, height=0.5, color=BAR, edgecolor=INK, linewidth=0.7, zorder=1)
+    axes.barh(
+        place,
+        high - low,
+        left=low,
+        height=0.5,
+        color=choose_tone("bar"),
+        edgecolor=choose_tone("ink"),
+        linewidth=0.7,
+        zorder=1,
+    )
     # Points are spread in a fixed pattern, so that the same table gives the same picture.
     offset = (np.arange(len(found)) * 0.618_034 % 1 - 0.5) * 0.4
-    axes.plot(found, place + offset, "o", color=LINE, markersize=2.5, alpha=0.6, linestyle="none", zorder=2)
-    axes.vlines(middle, place - 0.3, place + 0.3, color=INK, linewidth=2, zorder=3)
+    axes.plot(
+        found,
+        place + offset,
+        "o",
+        color=choose_tone("line"),
+        markersize=2.5,
+        alpha=0.6,
+        linestyle="none",
+        zorder=2,
+    )
+    axes.vlines(middle, place - 0.3, place + 0.3, color=choose_tone("ink"), linewidth=2, zorder=3)
 
 
 def _draw_matrix(axes: Axes, matrix: NDArray[np.float64]) -> None:
@@ -354,7 +385,7 @@ def _draw_matrix(axes: Axes, matrix: NDArray[np.float64]) -> None:
     axes.imshow(matrix, cmap="gray_r", vmin=0, vmax=1.3 * top, aspect="auto")
     for row, column in zip(*np.nonzero(matrix), strict=True):
         count = matrix[row, column]
-        color = "white" if count > 0.6 * top else INK
+        color = "white" if count > 0.6 * top else choose_tone("ink")
         axes.text(column, row, f"{count:.0f}", ha="center", va="center", fontsize=SMALL_PT, color=color)
     axes.xaxis.tick_top()
     axes.xaxis.set_label_position("top")
@@ -364,6 +395,6 @@ def _draw_matrix(axes: Axes, matrix: NDArray[np.float64]) -> None:
     rows, columns = matrix.shape
     axes.set_xticks(np.arange(columns + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(rows + 1) - 0.5, minor=True)
-    axes.grid(which="minor", color=SHADE, linewidth=0.8)
+    axes.grid(which="minor", color=choose_tone("shade"), linewidth=0.8)
     axes.tick_params(which="minor", length=0)
     axes.spines[:].set_visible(False)

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
-from matplotlib import font_manager, rc_context
+from matplotlib import font_manager, rc_context, rcParams
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager, get_font
 from matplotlib.ticker import MaxNLocator
@@ -28,8 +29,15 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from numpy.typing import NDArray
 
-# Colors that have the same order of lightness in gray.
-INK, LINE, SHADE, BAR = "#1a1a1a", "#4d4d4d", "#ececec", "#c9d8e8"
+# Tones of what is no series, on light and on dark axes; they have the same order of contrast in gray.
+_TONES = {
+    "paper": ("#ffffff", "#14171d"),
+    "ink": ("#1a1a1a", "#e8e8e8"),
+    "line": ("#4d4d4d", "#b8b8b8"),
+    "quiet": ("#8a8a8a", "#8f8f8f"),
+    "shade": ("#ececec", "#33373f"),
+    "bar": ("#c9d8e8", "#35506b"),
+}
 SMALL_PT = 8.0
 # Label of the notes at the right of rows, which a phone has no room for.
 _NOTE = "note"
@@ -45,12 +53,13 @@ class Style(NamedTuple):
     dash: str  # style of the line
 
 
+_BLACK = "#000000"
 # Source: M. Okabe, K. Ito, Color Universal Design (2008).
 STYLES = (
     Style("#0072B2", "o", "-"),
     Style("#D55E00", "s", "--"),
     Style("#009E73", "^", "-."),
-    Style("#000000", "D", ":"),
+    Style(_BLACK, "D", ":"),
     Style("#CC79A7", "v", "-"),
     Style("#E69F00", "P", "--"),
     Style("#56B4E9", "X", "-."),
@@ -61,7 +70,19 @@ _MARKERS = (*(style.marker for style in STYLES), "*", "<", ">", "p", "h", "d")
 
 def choose_style(number: int) -> Style:
     """Return the style of a series. Series beyond the number of colors repeat a color with another marker."""
-    return STYLES[number % len(STYLES)]._replace(marker=_MARKERS[number % len(_MARKERS)])
+    style = STYLES[number % len(STYLES)]._replace(marker=_MARKERS[number % len(_MARKERS)])
+    return style._replace(color=choose_tone("ink")) if style.color == _BLACK and _is_dark() else style
+
+
+def choose_tone(name: str) -> str:
+    """Return a color of what is no series, such as ``ink``, that is seen on the axes of matplotlib's style."""
+    return _TONES[name][_is_dark()]
+
+
+def _is_dark() -> bool:
+    """Return whether the axes of matplotlib's style are dark."""
+    red, green, blue, alpha = to_rgba(rcParams["axes.facecolor"])
+    return bool(alpha) and 0.299 * red + 0.587 * green + 0.114 * blue < 0.5
 
 
 UNITS = {
@@ -128,6 +149,33 @@ class PaperFigure(Figure):
         more = sum(0.2 * (len(one.get_texts()) - 1) for one in self.legends)
         self.set_size_inches(_PHONE_INCHES, self.get_figheight() + more)
         return self.to_svg()
+
+
+def build_panels(
+    width: float, heights: Sequence[float], ax: Axes | None = None, *, more: float = 0.0, sharex: bool = False
+) -> tuple[PaperFigure, list[Axes]]:
+    """Return a figure with panels below each other, or the axes that are given, which hold one panel.
+
+    Args:
+        width: Width in inches.
+        heights: Heights of the panels in inches.
+        ax: Axes of the user to draw in.
+        more: Further height of the figure.
+        sharex: Whether panels have one horizontal scale.
+
+    Raises:
+        InvalidRequestError: Axes are given, and there are several panels.
+    """
+    if ax is None:
+        figure = build_figure(width, sum(heights) + more)
+        panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights, sharex=sharex)[:, 0]
+        return figure, list(panels)
+    if len(heights) > 1:
+        message = (
+            f"the figure has {len(heights)} panels, and ax is one; leave ax out, or draw a part of the table"
+        )
+        raise InvalidRequestError(message, parameter="ax")
+    return cast("PaperFigure", ax.get_figure(root=True)), [ax]
 
 
 def build_figure(width: float, height: float) -> PaperFigure:
@@ -231,7 +279,7 @@ def compute_legend_size(width: float, labels: Sequence[str]) -> tuple[int, float
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
 
-def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
+def draw_legend(figure: Figure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
     """Draw a legend above the panels: the name of each series next to its mark."""
     marks = [
         axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
@@ -239,9 +287,12 @@ def draw_legend(figure: PaperFigure, axes: Axes, labels: Sequence[str], families
     ]
     columns, _ = compute_legend_size(figure.get_figwidth(), labels)
     # The names are set below, because matplotlib ignores labels that begin with an underscore.
-    legend = figure.legend(
-        marks, list(map(str, range(len(labels)))), loc="outside upper center", ncols=columns, frameon=False,
-        prop={"family": families, "size": SMALL_PT},
+    ours = isinstance(figure, PaperFigure)  # and no figure of the user, with a layout of its own
+    where: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    where = {"loc": "outside upper center"} if ours else where
+    legend = (figure if ours else axes).legend(
+        marks, list(map(str, range(len(labels)))), ncols=columns, frameon=False,
+        prop={"family": families, "size": SMALL_PT}, **where,
     )  # fmt: skip
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_text(label)
@@ -252,7 +303,7 @@ def draw_scale(axes: Axes, label: str, axis: Literal["x", "y"] = "x") -> None:
     """Label a scale of numbers, and draw its grid lines; for a horizontal scale no line is drawn."""
     (axes.set_xlabel if axis == "x" else axes.set_ylabel)(label, fontsize=SMALL_PT)
     axes.tick_params(labelsize=SMALL_PT)
-    axes.grid(axis=axis, color=SHADE, linewidth=0.8)
+    axes.grid(axis=axis, color=choose_tone("shade"), linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", *(["left"] if axis == "x" else [])]].set_visible(False)
 
@@ -326,5 +377,5 @@ def draw_row_names_and_notes(
     for place, note in enumerate(notes):
         axes.annotate(
             note, (1.01, place), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL_PT,
-            color=INK, annotation_clip=False, parse_math=False, label=_NOTE,
+            color=choose_tone("ink"), annotation_clip=False, parse_math=False, label=_NOTE,
         )  # fmt: skip

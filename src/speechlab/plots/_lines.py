@@ -10,16 +10,14 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import RATIO, Calibration, format_value
 from speechlab.plots._figure import (
-    INK,
-    LINE,
-    SHADE,
     SMALL_PT,
     PaperFigure,
-    build_figure,
+    build_panels,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
+    choose_tone,
     compute_legend_size,
     draw_legend,
     draw_scale,
@@ -28,9 +26,10 @@ from speechlab.plots._figure import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 
-def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
+def reliability(calibration: Calibration, *, width: float = 3.4, ax: Axes | None = None) -> PaperFigure:
     """Draw how often values of each level of confidence are right.
 
     A bar is a bin: as high as its share of right values, with the number of its values. The mark is at the mean
@@ -46,6 +45,7 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
     Args:
         calibration: The result of :func:`speechlab.metrics.calibration`.
         width: Width in inches.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`.
@@ -57,13 +57,19 @@ def reliability(calibration: Calibration, *, width: float = 3.4) -> PaperFigure:
     if bins is None or not len(bins):
         message = f"calibration is {calibration!r:.60}; pass what speechlab.metrics.calibration returned, with values"
         raise InvalidRequestError(message, parameter="calibration")
-    figure = build_figure(check_width(width), 0.9 * width)
-    axes = figure.subplots()
+    figure, (axes,) = build_panels(check_width(width), [0.9 * width], ax)
     axes.bar(
-        bins["low"], bins["accuracy"], bins["high"] - bins["low"], align="edge", color=SHADE, edgecolor=LINE
+        bins["low"],
+        bins["accuracy"],
+        bins["high"] - bins["low"],
+        align="edge",
+        color=choose_tone("shade"),
+        edgecolor=choose_tone("line"),
     )
-    axes.plot([0, 1], [0, 1], color=LINE, linestyle="--", linewidth=1)
-    axes.plot(bins["confidence"], bins["accuracy"], color=INK, marker="o", markersize=4, linewidth=1)
+    axes.plot([0, 1], [0, 1], color=choose_tone("line"), linestyle="--", linewidth=1)
+    axes.plot(
+        bins["confidence"], bins["accuracy"], color=choose_tone("ink"), marker="o", markersize=4, linewidth=1
+    )
     for middle, count in zip((bins["low"] + bins["high"]) / 2, bins["count"], strict=True):
         axes.annotate(
             f"{count:,}", (middle, 0), (0, 3), textcoords="offset points", ha="center", fontsize=SMALL_PT - 1
@@ -81,7 +87,7 @@ _PANEL_INCHES = 1.9
 _LEAST = (0.02, 0.1)
 
 
-def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
+def series(series: pd.DataFrame, *, width: float = 7.0, ax: Axes | None = None) -> PaperFigure:
     """Draw the values of many runs, one panel for each measure, one line for each group.
 
     A ring is around the run from which on a change is shown.
@@ -97,6 +103,7 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
         series: ``run``, ``group``, ``measure``, ``unit``, ``value`` and ``changed``, one row for each run of each
             group and measure.
         width: Width in inches.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each measure.
@@ -110,8 +117,7 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
     groups = list(dict.fromkeys(series["group"].astype(str)))
     families = choose_fonts("".join(groups))
     _, above = compute_legend_size(width, groups) if len(groups) > 1 else (1, 0.0)
-    figure = build_figure(width, _PANEL_INCHES * len(measures) + above + 0.3)
-    panels = figure.subplots(len(measures), 1, squeeze=False, sharex=True)[:, 0]
+    figure, panels = build_panels(width, [_PANEL_INCHES] * len(measures), ax, more=above + 0.3, sharex=True)
     for axes, measure in zip(panels, measures, strict=True):
         part = series[series["measure"].astype(str) == measure]
         unit = str(part["unit"].iloc[0])
@@ -124,7 +130,9 @@ def series(series: pd.DataFrame, *, width: float = 7.0) -> PaperFigure:
             changed = own["changed"].to_numpy(dtype=bool)
             if changed.any():
                 at = int(np.argmax(changed))
-                axes.plot(runs[at], values[at], "o", color=INK, markersize=11, fillstyle="none")
+                axes.plot(
+                    runs[at], values[at], "o", color=choose_tone("ink"), markersize=11, fillstyle="none"
+                )
         axes.set_title(measure, fontsize=SMALL_PT, loc="left")
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _, unit=unit: format_value(value, unit)))
         axes.yaxis.set_major_locator(MaxNLocator(4))

@@ -10,14 +10,13 @@ import numpy as np
 from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab.listening import to_answers_by_system
 from speechlab.plots._figure import (
-    INK,
-    SHADE,
     PaperFigure,
-    build_figure,
+    build_panels,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
+    choose_tone,
     compute_legend_size,
     draw_legend,
     draw_row_names_and_notes,
@@ -54,6 +53,7 @@ def listeners(
     most: int = 40,
     language: str | None = None,
     width: float = 7.0,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw the mean ratings of systems: of all listeners in the top row, and of each listener in a row below.
 
@@ -70,6 +70,7 @@ def listeners(
             excluded listeners, unless there are not enough others.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`.
@@ -95,13 +96,16 @@ def listeners(
     top = summary is not None
     rows = len(order) + top + bool(crowd)
     labels = [shorten_text(str(system), _MAX_SYSTEM) for system in systems]
-    figure = build_figure(width, 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2))
-    axes = figure.add_subplot()
+    height = 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2)
+    figure, (axes,) = build_panels(width, [height], ax)
     for number, system in enumerate(systems):
         style = choose_style(number)
         offset = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + offset
-        for chosen, color, edge in ((counts, style.color, INK), (~counts, SHADE, style.color)):
+        for chosen, color, edge in (
+            (counts, style.color, choose_tone("ink")),
+            (~counts, choose_tone("shade"), style.color),
+        ):
             drawn = chosen & np.isfinite(values)
             if drawn.any():  # a line without points has no position, which the layout needs
                 axes.plot(
@@ -125,7 +129,7 @@ def listeners(
     families = choose_fonts("".join([*names, *map(str, systems)]), language)
     draw_row_names_and_notes(axes, names, right, families)
     if top:
-        axes.axhline(0.5, color=INK, linewidth=0.6)
+        axes.axhline(0.5, color=choose_tone("ink"), linewidth=0.6)
     label, limits = _LABELS.get(method, ("score", None))
     if len(all_systems) > len(systems):
         label += f", the first {len(systems)} of {len(all_systems)} systems"
@@ -175,5 +179,11 @@ def _draw_overall_mean(axes: Axes, row: pd.DataFrame, number: int, count: int) -
     if np.isfinite(low) and np.isfinite(high):
         axes.plot([low, high], [place, place], color=style.color, linewidth=1.4, solid_capstyle="butt")
     axes.plot(
-        mean, place, style.marker, color=style.color, markeredgecolor=INK, markeredgewidth=0.5, markersize=5.5
+        mean,
+        place,
+        style.marker,
+        color=style.color,
+        markeredgecolor=choose_tone("ink"),
+        markeredgewidth=0.5,
+        markersize=5.5,
     )

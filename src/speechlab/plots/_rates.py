@@ -12,16 +12,16 @@ from speechlab._arguments import to_column_names
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import POINTS, RATIO, build_significance_mask, format_difference
 from speechlab.plots._figure import (
-    INK,
     UNITS,
     PaperFigure,
     Style,
-    build_figure,
+    build_panels,
     build_row_names,
     check_table,
     check_width,
     choose_fonts,
     choose_style,
+    choose_tone,
     compute_legend_size,
     draw_legend,
     draw_row_names_and_notes,
@@ -71,6 +71,7 @@ def error_rates(
     rates: str | Sequence[str] = "error_rate",
     language: str | None = None,
     width: float = 7.0,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw the error rates of groups, with their intervals.
 
@@ -91,6 +92,7 @@ def error_rates(
         rates: Column of the rates (fractions), or several columns, with one mark each in every row.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each unit.
@@ -111,7 +113,9 @@ def error_rates(
     unit_tables = [summary[counted_in == unit] for unit in units]
     inches = max(_ROW_INCHES, (len(rate_columns) + 1) * _STEP_INCHES)
     labels = [_format_rate_label(rate, "") for rate in rate_columns] if len(rate_columns) > 1 else []
-    figure, panels = _build_panels(width, [len(unit_table) for unit_table in unit_tables], inches, labels)
+    figure, panels = _build_row_panels(
+        width, [len(unit_table) for unit_table in unit_tables], ax, inches, labels
+    )
     for axes, unit, unit_table in zip(panels, units, unit_tables, strict=True):
         names = build_row_names(unit_table, keys) if keys else [unit] * len(unit_table)
         intervals = [_to_interval_ends(unit_table, rate) for rate in rate_columns]
@@ -146,6 +150,7 @@ def translation_scores(
     *,
     language: str | None = None,
     width: float = 7.0,
+    ax: Axes | None = None,
 ) -> PaperFigure:
     """Draw the scores of translations by group, with their intervals.
 
@@ -157,6 +162,7 @@ def translation_scores(
         by: Column or columns that identify a row.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`.
@@ -167,7 +173,7 @@ def translation_scores(
     check_width(width)
     keys = to_column_names(by, "by")
     check_table(table, score, *keys, argument="table", hint=_SCORES_HINT)
-    figure, (axes,) = _build_panels(width, [len(table)])
+    figure, (axes,) = _build_row_panels(width, [len(table)], ax)
     values = to_numbers(table, score)
     low, high = _to_interval_ends(table, score)
     _draw_points_and_intervals(axes, values, low, high, choose_style(0), 0.0)
@@ -187,11 +193,13 @@ def translation_scores(
     return figure
 
 
-def differences(compared: pd.DataFrame, *, language: str | None = None, width: float = 7.0) -> PaperFigure:
+def differences(
+    compared: pd.DataFrame, *, language: str | None = None, width: float = 7.0, ax: Axes | None = None
+) -> PaperFigure:
     """Draw differences with their intervals and verdicts.
 
-    Each difference has a row; rates, scores and times have separate panels. A filled mark is a significant
-    difference; an empty mark is a difference that may be chance.
+    Each difference has a row; rates, scores and times have separate panels. A colored, filled mark is a significant
+    difference; a gray, empty mark is a difference that may be chance.
 
     >>> from speechlab import metrics, plots
     >>> systems = {
@@ -208,6 +216,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
             several.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
+        ax: Axes to draw in, of a figure of yours; None for a new figure.
 
     Returns:
         A matplotlib ``Figure``, as from :func:`timeline`, with one axes for each measure.
@@ -222,7 +231,7 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
     )
     where = [name for name in ("condition", "language") if compared[name].nunique() > 1]
     measure_tables = [measure_table for _, measure_table in compared.groupby("measure", sort=False)]
-    figure, panels = _build_panels(width, [len(measure_table) for measure_table in measure_tables])
+    figure, panels = _build_row_panels(width, [len(measure_table) for measure_table in measure_tables], ax)
     for axes, measure_table in zip(panels, measure_tables, strict=True):
         unit = measure_table["unit"].iloc[0]
         values, low, high = (
@@ -231,11 +240,11 @@ def differences(compared: pd.DataFrame, *, language: str | None = None, width: f
         _draw_points_and_intervals(
             axes, values, low, high, choose_style(0), 0.0, full=build_significance_mask(measure_table)
         )
-        axes.axvline(1 if unit == RATIO else 0, color=INK, linewidth=1)
+        axes.axvline(1 if unit == RATIO else 0, color=choose_tone("ink"), linewidth=1)
         widen_scale(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
         chances = to_numbers(measure_table, "p_holm")
         notes = [
-            f"{format_difference(value, unit)}, "
+            f"{format_difference(value, unit)}{'' if unit == RATIO or value != value else ' points'}, "
             + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
             for value, p in zip(to_numbers(measure_table, "difference"), chances, strict=True)
         ]
@@ -264,7 +273,7 @@ def _format_difference_label(measure: str, unit: str) -> str:
     if unit == POINTS:
         return f"difference in points of {_SCORES.get(measure, measure)}"
     what = "error rates" if measure == "error rate" else measure
-    return f"difference of {what} in percentage points; below 0, the first named has fewer"
+    return f"difference of {what} in percentage points; left of 0: the first has fewer"
 
 
 def _format_rate_label(rate: str, unit: str) -> str:
@@ -273,14 +282,13 @@ def _format_rate_label(rate: str, unit: str) -> str:
     return _LABELS.get(rate, str(rate))
 
 
-def _build_panels(
-    width: float, rows: list[int], inches: float = _ROW_INCHES, labels: Sequence[str] = ()
+def _build_row_panels(
+    width: float, rows: list[int], ax: Axes | None, inches: float = _ROW_INCHES, labels: Sequence[str] = ()
 ) -> tuple[PaperFigure, list[Axes]]:
+    """Return a figure with a panel for each number of rows."""
     heights = [max(1, count) * inches + 0.1 for count in rows]
     legend = compute_legend_size(width, labels)[1] if labels else 0
-    figure = build_figure(width, sum(heights) + 0.5 * len(rows) + legend)
-    panels = figure.subplots(len(rows), 1, squeeze=False, height_ratios=heights)[:, 0]
-    return figure, list(panels)
+    return build_panels(width, heights, ax, more=0.5 * len(rows) + legend)
 
 
 def _to_interval_ends(part: pd.DataFrame, rate: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -299,14 +307,15 @@ def _draw_points_and_intervals(
     full: NDArray[np.bool_] | None = None,
 ) -> None:
     places = np.arange(len(values)) + offset
-    axes.hlines(places, low, high, color=style.color, linewidth=1.6)
     filled = np.ones(len(values), dtype=bool) if full is None else full
-    finite = np.isfinite(values)
-    for chosen, face in ((finite & filled, style.color), (finite & ~filled, "white")):
+    finite, gray, paper = np.isfinite(values), choose_tone("quiet"), choose_tone("paper")
+    for rows, color, face in ((filled, style.color, style.color), (~filled, gray, paper)):
+        chosen = finite & rows
         if not chosen.any():  # a line without points has no position, which the layout needs
             continue
+        axes.hlines(places[chosen], low[chosen], high[chosen], color=color, linewidth=1.6)
         axes.plot(
-            values[chosen], places[chosen], style.marker, color=style.color, markerfacecolor=face,
+            values[chosen], places[chosen], style.marker, color=color, markerfacecolor=face,
             markersize=6, linestyle="none", clip_on=False,
         )  # fmt: skip
 

@@ -14,15 +14,12 @@ from speechlab._arguments import build_argument_error, is_number
 from speechlab.audio import AudioClip, to_clip
 from speechlab.errors import InvalidRequestError, SegmentError
 from speechlab.plots._figure import (
-    BAR,
-    INK,
-    LINE,
-    SHADE,
     SMALL_PT,
     PaperFigure,
     build_figure,
     check_width,
     choose_fonts,
+    choose_tone,
     disable_math_text,
     wrap_name,
 )
@@ -155,10 +152,10 @@ def _draw_waveform(
     if part.frames:
         low, high = part.peaks(min(_POINTS, part.frames)).T
         at = begin + (np.arange(len(low)) + 0.5) * part.duration_s / len(low)
-        axes.fill_between(at, low, high, color=LINE, linewidth=0.4)
+        axes.fill_between(at, low, high, color=choose_tone("line"), linewidth=0.4)
     if first is not None:
         for left, right in zip(first["start"].tolist(), first["end"].tolist(), strict=True):
-            axes.axvspan(left, right, color=SHADE, zorder=0, linewidth=0)
+            axes.axvspan(left, right, color=choose_tone("shade"), zorder=0, linewidth=0)
     top = max(0.02, 1.05 * float(np.abs(part.samples).max(initial=0)))
     axes.set_ylim(-top, top)
     axes.set_ylabel("amplitude", fontsize=SMALL_PT)
@@ -198,14 +195,21 @@ def _draw_tiers(axes: Axes, tiers: Mapping[str, pd.DataFrame], families: list[st
         places.append(-height - lanes / 2)
         labels.append(name)
         height += lanes
-        axes.axhline(-height, color=SHADE, linewidth=0.8)
+        axes.axhline(-height, color=choose_tone("shade"), linewidth=0.8)
     axes.set_ylim(-height, 0)
     axes.set_yticks(places, [wrap_name(label) for label in labels], fontfamily=families)
     disable_math_text(axes.get_yticklabels())
     axes.tick_params(axis="y", length=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     for left, right, _, middle in bars:
-        box = Rectangle((left, middle - 0.4), right - left, 0.8, facecolor=BAR, edgecolor=INK, linewidth=0.7)
+        box = Rectangle(
+            (left, middle - 0.4),
+            right - left,
+            0.8,
+            facecolor=choose_tone("bar"),
+            edgecolor=choose_tone("ink"),
+            linewidth=0.7,
+        )
         axes.add_patch(box)
     _draw_texts(axes, bars, families)
 
@@ -224,7 +228,7 @@ def _draw_texts(axes: Axes, bars: list[tuple[Any, ...]], families: list[str]) ->
             continue
         written = axes.text(
             (left + right) / 2, middle, "", ha="center", va="center", fontsize=SMALL_PT - 1,
-            fontfamily=families, linespacing=1.0, color=INK, parse_math=False,
+            fontfamily=families, linespacing=1.0, color=choose_tone("ink"), parse_math=False,
         )  # fmt: skip
         written.set_in_layout(False)
 

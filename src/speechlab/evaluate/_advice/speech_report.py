@@ -78,11 +78,6 @@ def build_speech_report(
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    fields = [
-        field for signature in list_distinct_values(table, "signature") for field in signature.split("|")
-    ]
-    normalizers = {field.removeprefix("norm:") for field in fields if field.startswith("norm:")}
-    failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
     return Contents(
         title,
         table,
@@ -105,14 +100,24 @@ def build_speech_report(
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
         shown=_build_shown_rows(table, text, language),
         said=describe_speech_methods(title, table, lines, calls),
-        facts={
-            "speechlab": get_package_version(),
-            "rows": f"{len(table)}, of which {failed} failed or were skipped",
-            "normalized by": ", ".join(sorted(normalizers)) or "nothing",
-            "intervals": f"95%, bootstrap by utterance, from {ENOUGH} utterances on",
-        },
+        facts=_collect_facts(table),
         record=record or {},
     )
+
+
+def _collect_facts(table: pd.DataFrame) -> dict[str, str]:
+    """Return the facts behind the numbers of scored rows."""
+    fields = [
+        field for signature in list_distinct_values(table, "signature") for field in signature.split("|")
+    ]
+    normalizers = {field.removeprefix("norm:") for field in fields if field.startswith("norm:")}
+    failed = int(table["status"].isin(["error", "skipped"]).sum()) if "status" in table.columns else 0
+    return {
+        "speechlab": get_package_version(),
+        "rows": f"{len(table)}, of which {failed} failed or were skipped",
+        "normalized by": ", ".join(sorted(normalizers)) or "nothing",
+        "intervals": f"95%, bootstrap by utterance, from {ENOUGH} utterances on",
+    }
 
 
 def _build_shown_rows(table: pd.DataFrame, text: str, language: str) -> ShownRows:

@@ -26,12 +26,10 @@ _WORST_FIRST = ("recognition", "homophone", "tone", "notation", "filler")
 Piece: TypeAlias = tuple[Literal["equal", "delete", "insert"], str, str]
 
 
-def compare_texts_in_pieces(
-    texts: Iterable[tuple[str | None, str | None, str]], *, classes: bool = True
-) -> list[list[Piece] | None]:
+def compare_texts_in_pieces(texts: Iterable[tuple[str | None, str | None, str]]) -> list[list[Piece] | None]:
     """Return each hypothesis in pieces, each at its place; ``texts`` are references, hypotheses and language codes.
 
-    The result is None where a text is missing. ``classes`` loads dictionaries to classify the differences.
+    The result is None where a text is missing.
     """
     results: list[list[Piece] | None] = []
     # pairs with the same settings are compared together, because each comparison makes a table
@@ -47,14 +45,14 @@ def compare_texts_in_pieces(
             )
             groups[by_characters, language].append((number, reference, hypothesis))
     for (by_characters, language), pairs in groups.items():
-        pieces = _compare_pairs(pairs, "char" if by_characters else "word", language, classes=classes)
+        pieces = _compare_pairs(pairs, "char" if by_characters else "word", language)
         for (number, _, _), result in zip(pairs, pieces, strict=True):
             results[number] = result
     return results
 
 
 def _compare_pairs(
-    pairs: list[tuple[int, str, str]], unit: Any, language: str | None, *, classes: bool
+    pairs: list[tuple[int, str, str]], unit: Any, language: str | None
 ) -> Iterator[list[Piece]]:
     _, references, hypotheses = zip(*pairs, strict=True)
     from speechlab.metrics import error_rate  # slow to import, and most tables have no references
@@ -69,7 +67,7 @@ def _compare_pairs(
         if alignment.reference == alignment.hypothesis:
             yield [("equal", hypothesis, "")] if hypothesis else []
         else:
-            spans = _find_class_spans(reference, hypothesis, language) if classes else []
+            spans = _find_class_spans(reference, hypothesis, language)
             yield _add_missing_spaces(list(_build_pieces(reference, hypothesis, placed, spans, language)))
 
 

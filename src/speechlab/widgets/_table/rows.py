@@ -110,17 +110,15 @@ class Rows:
         value = None if column is None else to_json_value(self.frame[column.name].iloc[row], "text")
         return value if value is None else str(value)
 
-    def compare_column(
-        self, rows: Iterable[int], reference: str, title: str, *, classes: bool = True
-    ) -> list[list[Piece] | None]:
-        """Return texts of a column as differences from another; ``classes`` loads dictionaries to classify them."""
+    def compare_column(self, rows: Iterable[int], reference: str, title: str) -> list[list[Piece] | None]:
+        """Return texts of a column as differences from another, with their classes."""
         column = self.layout.by_title.get(title)
         lang = "" if column is None else column.lang
         texts = (
             (self.get_text(row, reference), self.get_text(row, title), lang or self.find_language(row))
             for row in rows
         )
-        return compare_texts_in_pieces(texts, classes=classes)
+        return compare_texts_in_pieces(texts)
 
     def check_annotation(self, name: str, value: Any) -> Any:
         """Return a mark, a rating (a whole number from 1) or a note in the form in which it is kept."""

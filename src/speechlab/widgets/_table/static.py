@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from speechlab.audio import draw_waveform
-from speechlab.display import Html, data_url, diff, element, join, write_minus
+from speechlab.display import Html, data_url, diff, element, join, render_difference_legend, write_minus
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import describe_error
 from speechlab.widgets._table.columns import MAX_WHOLE, ColumnView, to_json_value
@@ -71,7 +71,7 @@ def render_static_table(
         if reference and column.compared and column.title != reference
         for row, pieces in zip(
             order[:count],
-            rows.compare_column(order[:count], reference, column.title, classes=False),
+            rows.compare_column(order[:count], reference, column.title),
             strict=True,
         )
     }
@@ -92,7 +92,8 @@ def render_static_table(
         facts.append("lossy previews (Opus)")
     head = element("div", element("strong", title), element("span", " · ", " · ".join(facts), style=_SOFT))
     style = "font-size:13px;line-height:1.45;max-width:1100px"
-    return element("div", head, *lines, _render_annotations(rows), style=style)
+    legend = render_difference_legend() if any(differences.values()) else None
+    return element("div", head, *lines, legend, _render_annotations(rows), style=style)
 
 
 def _render_annotations(rows: Rows) -> Html | None:
@@ -172,10 +173,10 @@ def _format_number(value: float, decimals: int) -> str:
 
 
 def _render_difference(pieces: list[Piece], lang: str) -> Html:
-    steps: list[tuple[Literal["equal", "substitute", "delete", "insert"], str, str]] = []
-    for kind, text, _ in pieces:
+    steps: list[tuple[Literal["equal", "substitute", "delete", "insert"], str, str, str]] = []
+    for kind, text, name in pieces:
         if kind == "insert" and steps and steps[-1][0] == "delete":
-            steps[-1] = ("substitute", steps[-1][1], text)
+            steps[-1] = ("substitute", steps[-1][1], text, name)
         else:
-            steps.append((kind, text, text))
+            steps.append((kind, text, text, name))
     return diff(steps, lang=lang or None, separator="")

@@ -19,6 +19,11 @@ const VIEW_MS = 300;
 /** While rows come, the time between two orders of them, in times of the last one. */
 const REST = 3;
 const MAX_STATIC = 50;
+/** What the marks of differences mean: element, class and words. */
+const LEGEND = [
+  ["del", "", "left out"], ["ins", "", "recognized instead"], ["ins", "sl-homophone", "sounds alike"],
+  ["ins", "sl-notation", "only another spelling"],
+];
 const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
 let tables = 0;
 
@@ -55,6 +60,8 @@ export class AudioTableView extends View {
     this.cells = new Cells(this);
     this.rows = new VirtualRows(this.grid, (position) => this.cells.build(position), (seen) => this.askFor(seen), this.off.signal);
     this.empty = make(this.root, "p", "sl-none", "No matching rows.");
+    this.legend = make(this.root, "p", "sl-legend", "Differences: ");
+    for (const [tag, kind, words] of LEGEND) make(this.legend, tag, kind, words);
     this.gestures = new Gestures(this);
     for (const name of ["pointerenter", "focusin"]) this.root.addEventListener(name, () => this.sound && this.player.open());
     this.grid.addEventListener("focus", () => this.active < 0 && this.data.order.length && this.go(0));
@@ -329,6 +336,7 @@ export class AudioTableView extends View {
   }
 
   layOut() {
+    this.legend.hidden = !this.data.compared(this.reference).length;
     this.header.show();
     this.header.fit();
     this.rows.rebuild();
