@@ -242,6 +242,22 @@ def test_addresses_with_tokens_stay_apart():
     assert one.startswith("https://a.example/get?id=1&access_token=hidden-")
 
 
+def test_a_strangers_manifest_sets_no_login_and_reads_no_other_repository(server):
+    resolve = datasets._places.resolve_recordings
+    mine = f"http://{server}/closed/own.wav"
+    AudioClip.from_file(mine.replace("http://", "http://ada:pa55word@"))
+    with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
+        assert resolve([mine.replace("http://", "http://eve:eve@")], "https://strangers.example/set") == [
+            None
+        ]
+    assert AudioClip.from_file(mine.replace("own", "other")) == CLIP
+    assert resolve(["hf://datasets/eve/set/b.wav"], "hf://datasets/eve/set") == [
+        "hf://datasets/eve/set/b.wav"
+    ]
+    with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
+        assert resolve(["hf://datasets/me/private/a.wav"], "hf://datasets/eve/set") == [None]
+
+
 def test_credentials_are_in_no_file_and_no_error(server, tmp_path):
     table = datasets.read(f"http://ada:pa55word@{server}/closed/list.csv")
     assert table["audio"].tolist() == [f"http://{server}/closed/a%20b.wav"]

@@ -186,7 +186,7 @@ def _build_resolver(folder: Path | str, refused: list[str]) -> Callable[[str], s
     def resolve_remote(name: str) -> str | None:
         if not is_remote(name):
             return join_address(str(folder), name)
-        address = str(hide_secrets(name))
+        address = str(hide_secrets(name, logins=False))
         if may_name(str(folder), address):
             return address
         refused.append(address)

@@ -47,7 +47,7 @@ class _Secrets:
         self._logins: dict[tuple[str, str], str] = {}
         self._queries: dict[str, str] = {}
 
-    def hide(self, scheme: str, authority: str, path: str, query: str) -> str:
+    def hide(self, scheme: str, authority: str, path: str, query: str, *, logins: bool) -> str:
         login, _, host = authority.rpartition("@") if scheme.lower() in _WITH_LOGIN else ("", "", authority)
         pairs = query[1:].split("&") if query else []
         names = {unquote(pair.partition("=")[0]).lower() for pair in pairs}
@@ -60,7 +60,7 @@ class _Secrets:
         shown = "?" + "&".join(kept) if kept else ""
         address = f"{scheme}://{host}{path}{shown}"
         with self._lock:
-            if login:
+            if login and logins:
                 self._logins[scheme.lower(), host.lower()] = login
             if shown != query:
                 self._queries[address] = query
@@ -112,16 +112,19 @@ def split_chain(address: str) -> tuple[str, str, str]:
     return kind.lower(), member.lstrip("/"), target
 
 
-def hide_secrets(cell: object) -> object:
-    """Return an address without its credentials, which the process remembers; any other value as it is."""
+def hide_secrets(cell: object, *, logins: bool = True) -> object:
+    """Return an address without its credentials, which the process remembers; any other value as it is.
+
+    Of a stranger's addresses ``logins`` are not remembered: they would count for the whole server.
+    """
     if not isinstance(cell, str) or not is_remote(cell):
         return cell
-    return "::".join(_hide_link(link) for link in cell.strip().split("::"))
+    return "::".join(_hide_link(link, logins=logins) for link in cell.strip().split("::"))
 
 
-def _hide_link(link: str) -> str:
+def _hide_link(link: str, *, logins: bool) -> str:
     scheme, authority, path, query = _split_link(link)
-    return _SECRETS.hide(scheme, authority, path, query) if scheme else link
+    return _SECRETS.hide(scheme, authority, path, query, logins=logins) if scheme else link
 
 
 def _split_link(link: str) -> tuple[str, str, str, str]:
@@ -188,7 +191,8 @@ def may_name(base: str, cell: str) -> bool:
         return target == own
     there, here = urlsplit(target), urlsplit(own)
     if (there.scheme, there.netloc.lower()) == (here.scheme, here.netloc.lower()):
-        return True
+        # Of Hugging Face, the repository: its reader may have private ones.
+        return there.scheme != "hf" or there.path.split("/")[:3] == here.path.split("/")[:3]
     return (
         there.scheme in _PUBLIC
         and not _SECRETS.knows(there.scheme, there.netloc)
