@@ -183,6 +183,8 @@ def test_archives_of_strangers_have_limits(tmp_path):
     path = archive("zip", {"a.wav": bytes(64 << 20)}, tmp_path / "bomb.zip")
     with pytest.raises(InvalidRequestError, match="unpacks to more than 17 MB"):
         AudioClip.from_file(f"zip://a.wav::{path}")
+    with pytest.raises(InvalidRequestError, match=r"names a segment; give sl\.audio\.FileSegment"):
+        AudioClip.from_file("https://strangers.example/a.wav#t=1,2")
     with pytest.raises(InvalidRequestError, match="names a file in no archive; give both"):
         AudioClip.from_file("zip://a.wav")
     (tmp_path / "no.zip").write_bytes(b"PK nothing")
@@ -229,6 +231,8 @@ def test_copies_do_not_fill_the_disk(memory, monkeypatch):
         ("https://c.blob.example/x.wav?sv=2024&se=2027&sr=b&sp=r&sig=0f%3D", "https://c.blob.example/x.wav"),
         ("zip://a.wav::https://ada:pw@a.example/x.zip", "zip://a.wav::https://a.example/x.zip"),
         ("abfs://box@account.example/x.wav", "abfs://box@account.example/x.wav"),
+        ("https://ada:pw@a.example/x.wav#t=1,2", "https://a.example/x.wav#t=1,2"),
+        ("s3://box/a?token=1#2.wav", "s3://box/a?token=1#2.wav"),
         ("/home/ada:pw@x/a.wav", "/home/ada:pw@x/a.wav"),
     ],
 )  # fmt: skip
@@ -247,9 +251,9 @@ def test_a_strangers_manifest_sets_no_login_and_reads_no_other_repository(server
     mine = f"http://{server}/closed/own.wav"
     AudioClip.from_file(mine.replace("http://", "http://ada:pa55word@"))
     with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
-        assert resolve([mine.replace("http://", "http://eve:eve@")], "https://strangers.example/set") == [
-            None
-        ]
+        assert resolve(
+            [mine.replace("http://", "http://eve:eve@") + "#t=1"], "https://strangers.example/set"
+        ) == [None]
     assert AudioClip.from_file(mine.replace("own", "other")) == CLIP
     assert resolve(["hf://datasets/eve/set/b.wav"], "hf://datasets/eve/set") == [
         "hf://datasets/eve/set/b.wav"

@@ -148,7 +148,7 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
     found = [
         None
         if is_missing(cell) or (isinstance(cell, str) and not cell.strip())
-        else _resolve_recording(cell, resolve)
+        else _resolve_recording(cell, resolve, is_distant=not isinstance(folder, Path))
         for cell in cells
     ]
     if refused:
@@ -160,15 +160,18 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
     return found
 
 
-def _resolve_recording(cell: Any, resolve: Callable[[str], str | None]) -> Any:
+def _resolve_recording(cell: Any, resolve: Callable[[str], str | None], *, is_distant: bool) -> Any:
     if isinstance(cell, dict):  # as Hugging Face's data sets have them in Parquet
         data, path = cell.get("bytes"), cell.get("path")
         if cell.get("array") is not None:
             return cell
-        return data if data is not None or path is None else _resolve_recording(path, resolve)
+        if data is not None or path is None:
+            return data
+        return _resolve_recording(path, resolve, is_distant=is_distant)
     if not isinstance(cell, str):
         return cell
-    sound = parse_sound(_PLACEHOLDER.sub("", cell.strip()))
+    bare = str(hide_secrets(cell.strip(), logins=False)) if is_distant else cell.strip()
+    sound = parse_sound(_PLACEHOLDER.sub("", bare))
     if isinstance(sound, FileSegment):
         place = resolve(str(sound.path))
         return None if place is None else FileSegment(place, sound.start_s, sound.end_s)

@@ -9,10 +9,11 @@ import secrets
 from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 _ADDRESS = re.compile(r"(?!(?:file|local|data)://)[a-z][a-z0-9+.-]+://", re.IGNORECASE)
-_PARTS = re.compile(r"([a-z][a-z0-9+.-]+)://([^/?#]*)([^?#]*)(\?[^#]*)?", re.IGNORECASE | re.DOTALL)
+_PARTS = re.compile(r"([a-z][a-z0-9+.-]+)://([^/?#]*)([^?#]*)(\?[^#]*)?(#.*)?", re.IGNORECASE | re.DOTALL)
 # Parameters of signed addresses of S3, Google, CloudFront and Azure, which name no other file, and what tells each.
 _SIGNATURES = (
     (re.compile(r"x-(?:amz|goog)-.*", re.IGNORECASE), {"x-amz-signature"}, {"x-goog-signature"}),
@@ -38,6 +39,16 @@ _PUBLIC = ("https", "http")
 _HIDDEN = "hidden-"
 
 
+class _Link(NamedTuple):
+    """The parts of an address, or of one in a chain."""
+
+    scheme: str
+    authority: str  # the server, with a login before it, or the bucket
+    path: str
+    query: str
+    fragment: str
+
+
 class _Secrets:
     """Credentials of addresses that were met in this process, by the address without them."""
 
@@ -47,7 +58,8 @@ class _Secrets:
         self._logins: dict[tuple[str, str], str] = {}
         self._queries: dict[str, str] = {}
 
-    def hide(self, scheme: str, authority: str, path: str, query: str, *, logins: bool) -> str:
+    def hide(self, link: _Link, *, logins: bool) -> str:
+        scheme, authority, path, query, fragment = link
         login, _, host = authority.rpartition("@") if scheme.lower() in _WITH_LOGIN else ("", "", authority)
         pairs = query[1:].split("&") if query else []
         names = {unquote(pair.partition("=")[0]).lower() for pair in pairs}
@@ -58,7 +70,7 @@ class _Secrets:
             if not any(kind.fullmatch(unquote(pair.partition("=")[0])) for kind in signing)
         ]
         shown = "?" + "&".join(kept) if kept else ""
-        address = f"{scheme}://{host}{path}{shown}"
+        address = f"{scheme}://{host}{path}{shown}{fragment}"
         with self._lock:
             if login and logins:
                 self._logins[scheme.lower(), host.lower()] = login
@@ -73,13 +85,13 @@ class _Secrets:
         return f"{name}={_HIDDEN}{hmac.new(self._key, value.encode(), 'sha256').hexdigest()[:16]}"
 
     def reveal(self, address: str) -> str:
-        scheme, host, path, query = _split_link(address)
+        scheme, host, path, query, fragment = _split_link(address)
         if not scheme:
             return address
         with self._lock:
             login = self._logins.get((scheme.lower(), host.lower()), "")
             query = self._queries.get(address, query)
-        return f"{scheme}://{login}{'@' if login else ''}{host}{path}{query}"
+        return f"{scheme}://{login}{'@' if login else ''}{host}{path}{query}{fragment}"
 
     def knows(self, scheme: str, host: str) -> bool:
         return (scheme.lower(), host.lower()) in self._logins
@@ -123,14 +135,19 @@ def hide_secrets(cell: object, *, logins: bool = True) -> object:
 
 
 def _hide_link(link: str, *, logins: bool) -> str:
-    scheme, authority, path, query = _split_link(link)
-    return _SECRETS.hide(scheme, authority, path, query, logins=logins) if scheme else link
+    parts = _split_link(link)
+    return _SECRETS.hide(parts, logins=logins) if parts.scheme else link
 
 
-def _split_link(link: str) -> tuple[str, str, str, str]:
-    """Return the scheme, the server or bucket, the path and the query of an address; else empty texts."""
+def _split_link(link: str) -> _Link:
+    """Return the parts of an address; of stores but web servers, a path may have any characters."""
     parts = _PARTS.match(link)
-    return (parts[1], parts[2], parts[3], parts[4] or "") if parts else ("", "", link, "")
+    if parts is None:
+        return _Link("", "", link, "", "")
+    scheme, authority, path, query, fragment = (part or "" for part in parts.groups())
+    if scheme.lower() not in _WITH_LOGIN:
+        return _Link(scheme, authority, path + query + fragment, "", "")
+    return _Link(scheme, authority, path, query, fragment)
 
 
 def reveal_secrets(address: str) -> str:
@@ -149,7 +166,7 @@ def find_file_name(path: object) -> str:
     text = str(path)
     if not is_remote(text):
         return Path(text).name
-    scheme, host, inside, _ = _split_link(text.partition("::")[0])
+    scheme, host, inside, *_ = _split_link(text.partition("::")[0])
     name = posixpath.basename((host + inside).rstrip("/"))
     return unquote(name) if scheme.lower() in _PUBLIC else name
 
@@ -157,7 +174,7 @@ def find_file_name(path: object) -> str:
 def join_address(folder: str, name: str) -> str:
     """Return the address of a name as a manifest in a folder has it."""
     link, between, target = folder.partition("::")
-    scheme, host, path, _ = _split_link(link)
+    scheme, host, path, *_ = _split_link(link)
     if scheme.lower() in {"zip", "tar"}:  # without a host: all of it is a path
         inner = posixpath.normpath(posixpath.join("/", host + path, name)).lstrip("/")
         return f"{scheme}://{inner}{between}{target}"
@@ -170,7 +187,7 @@ def join_address(folder: str, name: str) -> str:
 def find_folder(address: str) -> str:
     """Return the address of the folder of a file."""
     link, between, target = address.partition("::")
-    scheme, host, path, _ = _split_link(link)
+    scheme, host, path, *_ = _split_link(link)
     inner = (host + path).rpartition("/")[0]
     return f"{scheme}://{inner or (host if path else '')}{between}{target}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -36,6 +37,7 @@ _STAMPS = (
 )  # fmt: skip
 # Packages for a kind of address that no extra installs.
 _OTHER_PACKAGES = {"gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+_SEGMENT = re.compile(r"#t=[\d.]+(?:,[\d.]+)?\Z")
 _REFUSED = {
     401: "asks for credentials",
     403: "refuses the credentials, or wants some",
@@ -55,6 +57,9 @@ def locate_file(path: str | os.PathLike[str]) -> Path:
         return expand_user_path(path)
     address = str(hide_secrets(path))
     kind, member, target = split_chain(address)
+    if _SEGMENT.search(address):
+        message = f"{address:.200} names a segment; give sl.audio.FileSegment(address, start_s, end_s), or the table"
+        raise InvalidRequestError(f"{message} by sl.datasets.read")
     if not kind and address.lower().startswith(("zip://", "tar://")):
         raise InvalidRequestError(
             f"{address:.200} names a file in no archive; give both, as in zip://a.wav::shard.zip"
