@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import sqlite3
+import tarfile
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from speechlab.errors import (
     AudioDecodeError,
     AudioError,
     AudioLimitError,
+    InvalidRequestError,
     SegmentFileError,
     SpeechLabError,
     StoreError,
@@ -46,6 +48,21 @@ def test_packed_texts_have_a_limit(tmp_path, unit, name):
     with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
         read(path)
     assert grown() < 150
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_names_in_a_tar_have_a_limit(tmp_path, kind):
+    header = tarfile.TarInfo("a")
+    header.type, header.size = kind, 100 << 20
+    with (tmp_path / "a.tar").open("wb") as file:
+        file.write(header.tobuf())
+        file.truncate(200 << 20)
+    with (
+        grown_mib() as grown,
+        pytest.raises(InvalidRequestError, match="a name or fields of 104,857,600 bytes"),
+    ):
+        datasets.read(tmp_path / "a.tar")
+    assert grown() < 40
 
 
 @pytest.mark.parametrize("kind", ["rows", "texts"])

@@ -56,7 +56,14 @@ def find_remote_manifest(path: str | os.PathLike[str]) -> tuple[str, pd.DataFram
     name = find_file_name(address or path)
     kind = find_archive_kind(name)
     if kind and (address or expand_user_path(path).is_file()):
-        return _find_in_archive(address or str(expand_user_path(path).absolute()), kind)
+        archive = address or str(expand_user_path(path).absolute())
+        try:
+            return _find_in_archive(archive, kind)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            message = f"{archive} cannot be read: {error.strerror or error}"
+            raise InvalidRequestError(message, parameter="path") from None
     if not address:
         return None
     if PurePosixPath(name.lower().removesuffix(".gz")).suffix in MANIFEST_ENDINGS:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple, Self
 
 from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
 from speechlab.errors import InvalidRequestError
@@ -21,7 +21,13 @@ from speechlab.errors import InvalidRequestError
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _PACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _BLOCK = 1 << 20
-_MAX_FILES = 2_000_000  # of a tar: each takes a kilobyte of memory
+_MAX_FILES = 500_000  # of a tar: each takes a third of a kilobyte of memory
+_MAX_HEADER_BYTES = 1 << 16
+# Headers with a long name or further fields for the file behind them, which are read at once.
+_LONG_HEADERS = (
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
+)  # fmt: skip
+_SPARSE_CONTINUES = 482  # the byte of a header that says so
 # What a library raises for an archive that is damaged, encrypted, or packed as it does not know.
 _FAULTS = (
     zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, ValueError, RuntimeError, OSError,
@@ -92,6 +98,26 @@ def unpack_tar(archive: Path, shown: str, target: Path) -> None:
             check_unpacked_size(shown, out.tell(), archive.stat().st_size)
 
 
+class _TarHeader(tarfile.TarInfo):
+    """A header of a tar, which takes no more memory than names do."""
+
+    @classmethod
+    def frombuf(cls, buf: Any, encoding: str, errors: str) -> Self:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _LONG_HEADERS and found.size > _MAX_HEADER_BYTES:
+            raise ValueError(f"it has a name or fields of {found.size:,} bytes")
+        if found.type == tarfile.GNUTYPE_SPARSE and buf[_SPARSE_CONTINUES]:
+            raise ValueError("it has a file with many holes, which is no recording")
+        return found
+
+
+class _Place(NamedTuple):
+    """Where a file of a tar is in it."""
+
+    offset_data: int
+    size: int
+
+
 class _Archive:
     """An open archive with its files by name; of several of one name the last counts, as when it is unpacked."""
 
@@ -104,12 +130,12 @@ class _Archive:
             }
             return
         self.files = {}
-        with tarfile.open(path, "r:") as tar:
+        with tarfile.open(path, "r:", tarinfo=_TarHeader) as tar:
             reader: Any = tar
             while (info := tar.next()) is not None:
                 reader.members = []  # it keeps all that it has read
                 if info.isreg() and not info.issparse():
-                    self.files[info.name.removeprefix("./")] = info
+                    self.files[info.name.removeprefix("./")] = _Place(info.offset_data, info.size)
                 if len(self.files) > _MAX_FILES:
                     raise ValueError(f"it has more than {_MAX_FILES:,} files; give a part of it")
 
