@@ -104,7 +104,7 @@ def watch(rates, count=30, fails=()):
 
 @pytest.mark.slow
 def test_a_watch_says_from_when_and_since_when_it_is_back():
-    report = watch([0.05] * 5 + [0.3] * 4 + [0.05] * 4)
+    report = watch([0.05] * 5 + [0.3] * 4 + [0.05] * 2)
     row = report.summary[report.summary["changed"]].iloc[0]
     assert (row["onset"], row["back"]) == (6, 10)
     assert row["usual"] == pytest.approx(0.05, abs=0.02)
@@ -115,12 +115,9 @@ def test_a_watch_says_from_when_and_since_when_it_is_back():
 
 @pytest.mark.slow
 def test_a_watch_that_lasts_says_since_when_and_failures_begin_at_none():
-    report = watch([0.03] * 9, fails=(6, 7, 8, 9))
+    report = watch([0.03] * 8, fails=(6, 7, 8))
     row = report.summary[report.summary["changed"]].iloc[0]
     assert report.conclusion.text == "More rows have failed since about run 6."
     assert report.conclusion.certainty.startswith(
         f"0.0% before, 40.0% since; alarm at run {row['alarm']}, 20"
     )
-    calm = watch([0.05] * 4)
-    assert calm.conclusion.text == "Nothing is shown to have become worse in 4 runs."
-    assert calm.conclusion.certainty.startswith("Nearest to an alarm: ")

@@ -128,7 +128,7 @@ def test_no_difference_has_its_figures_and_names_stay_as_they_are():
     title, lines = report_on(plant("mos", rate({"new voice": 3.5, "iPhone": 3.5})))
     assert title == "No significant preference between iPhone and “new voice”."
     assert lines[0].startswith(
-        "iPhone 3.51, “new voice” 3.48: +0.04 points, 95% interval -0.10 to 0.18 (p = 0.567"
+        "iPhone 3.51, “new voice” 3.48: +0.04 points, 95% interval \N{MINUS SIGN}0.10 to 0.18 (p = 0.567"
     )
     title, lines = report_on(plant("mos", rate({"a": 3, "b": 3}, 0)))
     assert lines == ["Both have the same mean (3.00 points), 12 listeners."]

@@ -50,6 +50,8 @@ def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     watch = evaluate.watch(doubled[:3])
     assert watch.summary["needed"].tolist() == [len(watch.summary) / 0.05] * 3
     assert "At most 5%" in watch.answer
+    assert watch.conclusion.text == "Nothing is shown to have become worse in 3 runs."
+    assert watch.conclusion.certainty.startswith("Nearest to an alarm: error rate of ")
     assert "Ville" in watch.methods().text
 
 

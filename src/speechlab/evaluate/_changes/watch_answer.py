@@ -53,7 +53,9 @@ def build_watch_conclusion(summary: pd.DataFrame, dates: Sequence[str], alpha: f
         return Conclusion("This is the first run.", "Each later run is compared with all before it.")
     worse = summary[summary["changed"]].to_dict("records")
     if not worse:
-        row = max(summary.to_dict("records"), key=lambda row: float(row["evidence"]))
+        row = max(
+            summary.to_dict("records"), key=lambda row: (row["usual"] != row["now"], float(row["evidence"]))
+        )
         values = " → ".join(format_value(row[name], row["unit"]) for name in ("usual", "now"))
         evidence = f"evidence {row['evidence']:.1f} of {row['needed']:.0f}"
         nearest = f"Nearest to an alarm: {_name_series(row)}, {values} ({evidence})."

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from speechlab.display import format_count
+from speechlab.display import format_count, write_minus
 from speechlab.evaluate._listening.statistics import compute_binomial_p
 from speechlab.evaluate._listening.summary import LATER_SESSION, compare_systems, run_pair_tests
 from speechlab.evaluate._listening.unusual import (
@@ -182,9 +182,8 @@ def _describe_sides(
     low, high = sorted((sign * pair["low"], sign * pair["high"]))
     interval = format_interval(low, high, form)
     bounds = "" if interval is None or math.isnan(low) else f", 95% interval {interval}"
-    return (
-        f"{winner} {means[best]:{form}}, {loser} {means[second]:{form}}: {difference:+{form}} points{bounds}"
-    )
+    ahead = write_minus(f"{difference:+{form}}")
+    return f"{winner} {means[best]:{form}}, {loser} {means[second]:{form}}: {ahead} points{bounds}"
 
 
 def _conclude_abx(test: _Test) -> tuple[str, str]:
