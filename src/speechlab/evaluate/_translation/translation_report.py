@@ -216,7 +216,7 @@ def _build_scores_conclusion(summary: pd.DataFrame, table: pd.DataFrame, columns
         words = [f"{label}: {join_fitting_clauses(line)}." for label, line in zip(labels, lines, strict=True)]
         return Conclusion(f"Translations reach {what} {span} of 100.", "\n".join(words))
     (row,), counts = rows, _list_counts(rows[0])
-    if columns.reference and row["empties"] > _EMPTY_SHARE * row["utterances"]:
+    if columns.reference and row.get("empties", 0) > _EMPTY_SHARE * row["utterances"]:
         others = table[table["chrf"].notna() & ~table["empty"].fillna(value=False).astype(bool)]
         score, _ = score_corpus(others, columns.reference, "translation", str(row[columns.target_lang]))
         rest = "" if score is None else f"the others reach chrF {score:.1f} of 100, all together {span}"
