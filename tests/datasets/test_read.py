@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -543,7 +544,7 @@ def test_what_cannot_be_drawn(arguments, words):
 
 def test_hugging_face_s_data_sets(tmp_path):
     pytest.importorskip("datasets.features", reason="needs the package datasets")
-    from datasets import Audio, Dataset, DatasetDict
+    from datasets import Audio, Dataset, DatasetDict, Features, IterableDataset
 
     path = sound(tmp_path / "a.wav")
     data = path.read_bytes()
@@ -568,6 +569,12 @@ def test_hugging_face_s_data_sets(tmp_path):
     pieces = datasets.from_hugging_face({"test": table.to_iterable_dataset()}, chunk_rows=1)
     assert [piece["text"].tolist() for piece in pieces] == [["a"], ["b"]] == [list(p["text"]) for p in pieces]
     assert len(datasets.from_hugging_face(table.to_iterable_dataset().take(1))) == 1
+    silence = {"audio": {"array": [0.0] * 80, "sampling_rate": 8_000}}
+    made = IterableDataset.from_generator(lambda: iter([silence]), features=Features({"audio": Audio()}))
+    assert AudioClip.from_bytes(datasets.from_hugging_face(made)["audio"][0]).frames == 80
+    if find_spec("torchcodec") is None:
+        with pytest.raises(InvalidRequestError, match="its recordings are decoded before they are read here"):
+            datasets.from_hugging_face(made.map(lambda row: row))
 
 
 def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):

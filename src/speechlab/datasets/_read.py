@@ -14,8 +14,8 @@ from speechlab._files import expand_user_path
 from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
-from speechlab._require import import_lazily, require
-from speechlab.audio import AudioClip, FileSegment
+from speechlab._require import require
+from speechlab.audio import AudioClip, FileSegment, unify_recording
 from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
 from speechlab.datasets._manifests import (
@@ -44,7 +44,6 @@ TABLES_ALLOWED = (
     "a DataFrame of pandas or polars, an Arrow table, a list of dicts, the path of a manifest, or a folder or a list "
     "of recordings"
 )
-np = import_lazily("numpy")
 _COLUMNS = ("id", "audio", "text", "speaker", "language", "split")
 _STREAMED_ROWS = 1_000  # of a data set of Hugging Face that are read at once
 _SHOWN = 3  # names of transcripts that an error shows
@@ -290,9 +289,15 @@ class _HuggingFacePieces:
         names = {"audio": sounds[0]} if sounds else {}
         empty = True
         usual = len(dataset) if isinstance(dataset, library.Dataset) else _STREAMED_ROWS
-        for batch in dataset.iter(batch_size=self.rows or max(usual, 1)):
-            empty = False
-            yield self._build_table(pd.DataFrame(batch), sounds, names | self.columns, dataset)
+        try:
+            for batch in dataset.iter(batch_size=self.rows or max(usual, 1)):
+                empty = False
+                yield self._build_table(pd.DataFrame(batch), sounds, names | self.columns, dataset)
+        except ImportError as error:
+            if "torchcodec" not in str(error):
+                raise
+            message = "its recordings are decoded before they are read here, as by map or filter of a stream"
+            raise InvalidRequestError(f"{message}; change the table instead", parameter="dataset") from None
         if empty:
             yield self._build_table(
                 pd.DataFrame(columns=list(features)), sounds, names | self.columns, dataset
@@ -316,13 +321,9 @@ def _build_undecoded_feature(library: Any) -> Any:
 
     class Undecoded(library.Audio):  # type: ignore[misc]  # of a package that may be missing
         def encode_example(self, value: Any) -> dict[str, Any]:
-            if isinstance(value, Mapping) and "array" in value:
-                clip = AudioClip(np.asarray(value["array"]).T, value["sampling_rate"])
-                return {"bytes": clip.encode("wav"), "path": None}
-            if isinstance(value, Mapping):
-                return {"bytes": value.get("bytes"), "path": value.get("path")}
-            is_data = isinstance(value, bytes | bytearray)
-            return {"bytes": value, "path": None} if is_data else {"bytes": None, "path": os.fspath(value)}
+            found = unify_recording(value)
+            data = found.encode("wav") if isinstance(found, AudioClip) else found
+            return {"bytes": data, "path": None} if isinstance(data, bytes) else {"bytes": None, "path": data}
 
     return Undecoded(decode=False)
 
