@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -48,7 +46,7 @@ def test_each_door_proposes_the_likely_column():
     doors = [
         lambda: sl.evaluate.recognition(lab, FRAME, progress=False),
         lambda: sl.batch.translate(FRAME, lab, source_lang="en", target_lang="ja", progress=False),
-        lambda: sl.metrics.error_rate(FRAME, reference="text", hypothesis="said"),
+        lambda: sl.metrics.error_rate(FRAME, reference="text", hypothesis="row"),
         lambda: sl.datasets.apply_corrections(FRAME, pd.DataFrame()),
     ]
     for door in doors:
@@ -120,11 +118,10 @@ def test_what_stands_behind_the_dashes_is_passed_to_jupyterlab(
 ):
     started = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        lab_command, "_run_jupyterlab", lambda command, folder: started.append((command, folder)) or 0
-    )
+    monkeypatch.setattr(lab_command, "_run_jupyterlab", lambda command: started.append(command) or 0)
     assert CliRunner().invoke(app, ["lab", *words]).exit_code == 0
-    ((command, place),) = started
-    assert place == Path(folder)
-    after = command[command.index("jupyterlab") + 1 : -1]
-    assert [word for word in after if word != "--no-browser"] == passed_on
+    (command,) = started
+    assert any((tmp_path / folder).glob("*.ipynb"))
+    if passed_on:
+        at = command.index(passed_on[0])
+        assert command[at : at + len(passed_on)] == passed_on

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any, TypeGuard
@@ -97,12 +97,18 @@ def build_argument_error(name: str, value: object, allowed: str) -> InvalidReque
 
 
 def describe_missing_columns(
-    have: Iterable[object], *names: object, table: str = "the table", frame: object = None
+    have: Iterable[object],
+    *names: object,
+    table: str = "the table",
+    frame: object = None,
+    asked: Collection[object] = (),
 ) -> str:
     """Message for missing columns: their names, the columns of the table, and those that may be meant."""
     missing_names = ", ".join(f"{name!r:.60}" for name in names)
     columns = list(have)
-    likely = [find_likely_column(columns, name, frame) for name in names]
+    taken = {name for name in asked if isinstance(name, str)}
+    free = [column for column in columns if not isinstance(column, str) or column not in taken]
+    likely = [find_likely_column(free, name, frame) for name in names]
     may_be = ", ".join(
         f"{column!r} for {name!r:.60}" for name, column in zip(names, likely, strict=True) if column
     )
@@ -171,8 +177,9 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
     for name in names:
         times = sum(1 for column in columns if column == name) if _is_hashable(name) else 0
         if times == 0:
-            message = describe_missing_columns(columns, name, table=argument, frame=frame)
-            raise InvalidRequestError(f"{message}. {hint}" if hint else message, parameter=str(name)[:60])
+            message = describe_missing_columns(columns, name, table=argument, frame=frame, asked=names)
+            hint = f"{'' if message.endswith('?') else '.'} {hint}" if hint else ""
+            raise InvalidRequestError(f"{message}{hint}", parameter=str(name)[:60])
         if times > 1:
             message = (
                 f"{argument} has {times} columns named {name!r}, so the name is ambiguous; rename or drop one"

@@ -29,7 +29,7 @@ def told(function, *arguments, **options):
 def test_a_run_that_only_fails_says_so(reverser, translator, store):
     translator.faults = {"number": 400}
     frame = texts(50)
-    table, text = told(batch.translate, frame, reverser, **quiet(store))
+    table, text = told(batch.translate, frame, reverser, **quiet(store, max_error_share=None))
     assert text.startswith("50 of 50 rows failed: 50 like 'HTTP 400 Err: no: 400'. ")
     assert "table[table['status'] == 'error']" in text
     assert "sl.batch.failures(table)" in text

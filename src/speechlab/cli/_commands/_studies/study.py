@@ -53,7 +53,7 @@ _INPUT_ARGUMENT = inspect.Parameter(
             metavar="INPUT",
             help="The table: a folder of recordings (a.txt beside a.wav is its text), .csv, .tsv, .jsonl or "
             ".parquet; or a folder in the layout of LibriSpeech or Common Voice; or an archive, or the address of "
-            "one of these (https://…, s3://…).",
+            "one of these (https://, s3://).",
         ),
     ],
 )
