@@ -52,6 +52,10 @@ def test_rows_of_another_language_or_speaker_are_no_drift():
     assert note.startswith("Later calls have other errors than earlier ones (5.0% to 45.0%, p < 0.001): ")
     two = calls(errors, language=["en"] * 20 + ["ja"] * 20)
     assert not describe_drift(two, "errors", "reference_length", ["language"])
+    speakers = calls(errors, block=["ann"] * 20 + ["ben"] * 20)
+    assert not describe_drift(speakers, "errors", "reference_length", ["language"])
+    of_one_row = calls(errors, block=[f"row {row}" for row in range(40)]).set_axis([0] * 40)
+    assert describe_drift(of_one_row, "errors", "reference_length", ["language"]) == [note]
     assert not describe_drift(calls([1, 0, 3, 2] * 10), "errors", "reference_length", ["language"])
     (note,) = describe_time_drift(calls(1, seconds=[1.0, 1.2] * 10 + [2.2, 2.0] * 10), "seconds", [])
     assert note == "Later calls took 1.9 times as long as earlier ones."

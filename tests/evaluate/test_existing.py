@@ -193,7 +193,9 @@ def test_what_a_batch_noted_of_its_calls_is_set_aside(texts):
     with sl.system("a", synthesize=lambda text: clip(TEXTS.index(text)), transcribe=said, version="1") as lab:
         spoken = sl.batch.synthesize(texts.head(2), lab, voice="default", progress=False)
         report = evaluate.recognition(lab, spoken, progress=False)
-        with pytest.raises(InvalidRequestError, match="the columns 'status', 'error', which are results"):
+        with pytest.raises(
+            InvalidRequestError, match="the columns 'status', 'error', 'answered_at', which are"
+        ):
             evaluate.recognition(lab, spoken.drop(columns="key"), progress=False)
     assert report.summary["wer"].tolist() == [0]
     assert report.table["key"].tolist() == spoken["key"].tolist()

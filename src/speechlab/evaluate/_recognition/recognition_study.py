@@ -33,7 +33,7 @@ from speechlab.evaluate._recognition.recognition_report import build_recognition
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
-from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_recognition_times
+from speechlab.evaluate._speech.drift import describe_recognition_changes
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
     Scorer,
@@ -241,12 +241,10 @@ def recognition(
         silent = collect_silence_transcripts(silent, of_silence)
     notes = [*describe_unreachable_services(unreachable), *untimed]
     notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
-    notes += describe_drift(scored, "errors", "reference_length", [language])
-    notes += describe_recognition_times(transcripts, language) + describe_days(scored)
+    notes += describe_recognition_changes(scored, transcripts, language)
     warn_failures(scored)
-    claims |= {"groups": blocks.column, "about": blocks.about}
+    claims |= {"groups": blocks.column, "about": blocks.about} | _collect_system_settings(systems, clock)
     recorded = {**claims, **_collect_sound_settings(conditions, noise, seed, silent_count)}
-    recorded = {**_collect_system_settings(systems, clock), **recorded}
     record = build_record("recognition", store, *by_system.values(), **recorded)
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     tables |= {"record": record, "notes": notes, "about": blocks.about}

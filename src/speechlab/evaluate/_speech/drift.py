@@ -55,14 +55,16 @@ def describe_time_drift(table: pd.DataFrame, times: str, by: Sequence[str]) -> l
     return notes
 
 
-def describe_recognition_times(transcripts: pd.DataFrame, language: str) -> list[str]:
-    """Return notes on recognizers that became slower or faster, for each second of sound."""
+def describe_recognition_changes(scored: pd.DataFrame, transcripts: pd.DataFrame, language: str) -> list[str]:
+    """Return notes on recognizers that changed: in errors, in time for each second of sound, or between answers."""
+    notes = describe_drift(scored, "errors", "reference_length", [language])
     names = {f"{HEAR}{name}": name for name in ("status", "answered_at", "processing_s")}
-    if any(name not in transcripts.columns for name in names):
-        return []
-    table = transcripts.rename(columns=names)
-    times = table["processing_s"] / table["duration_s"].astype("float64")
-    return describe_time_drift(table.assign(processing_s=times), "processing_s", [language])
+    if all(name in transcripts.columns for name in names):
+        own = [name for name in names.values() if name in transcripts.columns]  # of the user's table
+        table = transcripts.drop(columns=own).rename(columns=names)
+        times = table["processing_s"] / table["duration_s"].astype("float64")
+        notes += describe_time_drift(table.assign(processing_s=times), "processing_s", [language])
+    return notes + describe_days(scored)
 
 
 def _iter_systems(
@@ -71,21 +73,27 @@ def _iter_systems(
     """Yield the beginning of a sentence on each system, the calls of this study, and the group of each."""
     if "answered_at" not in table.columns:
         return
-    calls = table[(table["status"] == "ok") & table["answered_at"].notna()]
-    names = [name for name in [*by, "condition", BLOCK] if name in calls.columns]
+    calls = table[(table["status"] == "ok") & table["answered_at"].notna()].reset_index(drop=True)
+    names = [name for name in [*by, "condition"] if name in calls.columns]
     systems = calls["system"] if "system" in calls.columns else pd.Series("", index=calls.index)
     for system, rows in calls.groupby(systems, sort=False, observed=True):
-        alike = (
-            rows[names].astype("string").assign(**{_ALL: 0}).groupby([*names, _ALL], dropna=False).ngroup()
-        )
+        alike = _number_groups(rows, names)
+        if BLOCK in rows.columns:  # blocks of one row are compared with each other
+            blocks = _number_groups(rows, [*names, BLOCK])
+            alike = (blocks + len(rows)).where(blocks.map(blocks.value_counts()) > 1, alike)
         yield f"{system}: later" if system else "Later", rows, alike
+
+
+def _number_groups(rows: pd.DataFrame, names: Sequence[str]) -> pd.Series[int]:
+    """Return the number of each row's group."""
+    return rows[[*names]].astype("string").assign(**{_ALL: 0}).groupby([*names, _ALL], dropna=False).ngroup()
 
 
 def describe_days(table: pd.DataFrame) -> list[str]:
     """Return a note if answers of a study are of other days than the rest."""
     if "answered_at" not in table.columns:
         return []
-    rows = table[table["answered_at"].notna() & table["status"].isin(["ok", "cached"])]
+    rows = table[table["answered_at"].notna() & table["status"].isin(["ok", "cached"])].reset_index(drop=True)
     moments = pd.to_datetime(rows["answered_at"], utc=True)
     if not len(rows) or (moments.max() - moments.min()).total_seconds() < 3600 * _APART_H:
         return []
