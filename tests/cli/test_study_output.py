@@ -98,8 +98,8 @@ def test_tables_fit_80_columns_and_break_no_word(study):
         words = {word.lower() for line in told for word in line.split()}
         assert not {word for word in words if word.isalpha()} - KNOWN
     alone = outs[0][1].splitlines()
-    assert "voice: all recordings; language: en; counted in: words" in alone
-    assert "group: all recordings, en; verdict: no difference shown" in outs[-1][1].splitlines()
+    assert "All rows: voice all recordings, English, counted in words" in alone
+    assert "All rows: group all recordings, en, verdict no difference shown" in outs[-1][1].splitlines()
 
 
 TITLES = {
@@ -116,7 +116,7 @@ KNOWN = set(
             "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
             "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
             "text translated recognized spoken and again then worse better no difference shown of",
-            "characters clips sentences needs more with notation words readings on same back different",
+            "characters clips rows English Japanese sentences needs more with notation words readings on same back different",
         ]
     )
     .lower()

@@ -204,7 +204,7 @@ def test_numbers_without_end_are_shown_sorted_and_left_out_of_histograms(show_ta
     rate.get_by_role("button").click()
     assert shown_rows(page) == [3, 4, 0, 1, 2]
     cells = page.locator(".sl-row .sl-number .sl-words, .sl-row .sl-missing.sl-number span")
-    assert cells.all_inner_texts() == ["-∞", "0.250", "0.500", "∞", "–"]
+    assert cells.all_inner_texts() == ["−∞", "0.250", "0.500", "∞", "–"]
     page.get_by_role("button", name="Filter").click()
     assert page.get_by_label("Least rate").input_value() == "0.250"
     assert page.get_by_label("Greatest rate").input_value() == "0.500"

@@ -150,7 +150,8 @@ def print_headline(title: str, head: pd.DataFrame) -> None:
     differing = {name: cells for name, cells in columns.items() if name not in shared}
     console.print(f"[bold]{escape(title)}[/]")
     if shared:
-        console.print(escape("; ".join(f"{name}: {cell}" for name, cell in shared.items())))
+        facts = [str(cell) if name == "language" else f"{name} {cell}" for name, cell in shared.items()]
+        console.print(escape(f"All rows: {', '.join(facts)}"))
     if not differing:
         return
     printed = [[name, *cells] for name, cells in differing.items()]

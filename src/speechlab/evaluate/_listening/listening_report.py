@@ -37,6 +37,13 @@ if TYPE_CHECKING:
 
 
 _MAX_LISTED = 3
+# How the question was answered.
+_SCALES = {
+    "mos": "Answers go from 1 (bad) to 5 (excellent). ",
+    "mushra": "Ratings go from 0 to 100. ",
+    "ab": "Answers choose one of two sounds, or neither. ",
+    "abx": "Answers say which of two sounds a third one is. ",
+}
 _INTERVAL_NOTE = "Intervals allow for other listeners and other items (two-way bootstrap)."
 # Number of systems from which a scale says more than their pair.
 _MIN_SCALE_SYSTEMS = 3
@@ -82,7 +89,7 @@ def build_listening_report(
         differences=differences,
         tables={"listeners": listeners} | ({} if scale is None else {"scale": scale}),
         views=(
-            _build_systems_view(summary, differences, method),
+            _build_systems_view(summary, differences, method, str(record["test"].get("question", ""))),
             *([] if scale is None or len(scale) < _MIN_SCALE_SYSTEMS else [_build_scale_view(scale)]),
             _build_pairs_view(differences, method, smallest),
             _build_listeners_view(listeners, method, agreement, everybody=not findings),
@@ -101,7 +108,7 @@ def build_listening_report(
     )
 
 
-def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str) -> View:
+def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str, question: str) -> View:
     digits = f".{METHODS[method].digits}f"
     rows = differences.to_dict("records")
     p_by_pair = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
@@ -125,7 +132,8 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
         *(build_count_column(name, name) for name in ("answers", "listeners", "items")),
         certainty,
     ]
-    return View.from_rows("Systems", columns, summary, _INTERVAL_NOTE)
+    asked = f"Asked: “{question}” " if question else ""
+    return View.from_rows("Systems", columns, summary, f"{asked}{_SCALES.get(method, '')}{_INTERVAL_NOTE}")
 
 
 def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:

@@ -17,6 +17,7 @@ from speechlab.evaluate._translation.translation_choice import build_systems_con
 from speechlab.evaluate._translation.translation_differences import build_difference_findings, compare_systems
 from speechlab.evaluate._translation.translation_measures import Columns, score_corpus
 from speechlab.evaluate._writing.columns import (
+    Bar,
     DisplayColumn,
     View,
     build_count_column,
@@ -112,7 +113,9 @@ def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | Non
     view_columns = [
         DisplayColumn("direction", lambda row: _format_direction(row, *columns[2:]), strong=True),
         build_count_of_total_column("texts", "utterances", "texts"),
-        build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf"),
+        build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf")._replace(
+            bar=lambda row: None if is_missing(row.get("chrf")) else Bar(float(row["chrf"]))
+        ),
         build_number_column("chrF back", "back_chrf", ".1f", optional=True),
         DisplayColumn("on the same texts", _format_common_score, figure=True, optional=True),
         *(

@@ -39,6 +39,8 @@ MANY_ROWS = 20_000
 # Rows with most errors, and rows at random, that it then shows.
 SHOWN_ROWS = 1_000
 _NOTHING = Conclusion("")
+# Figures of what a table has as numbers, with bars.
+_CHARTS = frozenset({"error_rates", "translation_scores"})
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,7 @@ class Contents:
     def charted(self) -> set[str]:
         """Titles of figures that a page leaves out, since a table has the same as bars."""
         has_bars = any(column.bars for column in self.build_views()[0].columns)
-        return {one.title for one in self.drawings if has_bars and one.function == "error_rates"}
+        return {one.title for one in self.drawings if has_bars and one.function in _CHARTS}
 
     def failures(self) -> pd.DataFrame:
         """Return the rows that failed, or that nothing could be done for."""

@@ -45,7 +45,7 @@ main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 a[data-rows] { color: inherit; text-decoration-color: var(--line); text-underline-offset: 3px; }
 a[data-rows]:hover { color: var(--accent); text-decoration-color: currentColor; }
 .sl-hear {
-  width: 26px; height: 26px; margin: -4px 8px -4px 0; padding: 0 0 0 2px; border: 0; border-radius: 50%;
+  width: 24px; height: 24px; margin: -4px 8px -4px 0; padding: 0 0 0 2px; border: 0; border-radius: 50%;
   font-size: 11px;
   background: color-mix(in srgb, var(--accent) 16%, transparent); color: var(--accent); cursor: pointer;
 }
