@@ -117,7 +117,7 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
 def test_a_report_of_another_version_that_differs_has_the_likely_cause_in_a_note(tmp_path, monkeypatch, name):
     place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / name)
     rate = summary.build_charted_rate_column
-    monkeypatch.setattr(verify, "package_version", lambda: "99.0")
+    monkeypatch.setattr(verify, "get_package_version", lambda: "99.0")
     monkeypatch.setattr(
         summary, "build_charted_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more)
     )
