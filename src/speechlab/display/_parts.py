@@ -220,7 +220,7 @@ def diff(
 def render_difference_legend() -> Html:
     """Return what the marks of differences mean, as they are drawn."""
     marks = (
-        (diff([("delete", "left out", "")]), diff([("insert", "", "recognized instead")])),
+        (diff([("delete", "missing", "")]), diff([("insert", "", "inserted")])),
         (diff([("insert", "", "sounds alike", "homophone")]),),
         (diff([("insert", "", "only another spelling", "notation")]),),
     )

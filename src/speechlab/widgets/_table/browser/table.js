@@ -21,7 +21,7 @@ const REST = 3;
 const MAX_STATIC = 50;
 /** What the marks of differences mean: element, class and words. */
 const LEGEND = [
-  ["del", "", "left out"], ["ins", "", "recognized instead"], ["ins", "sl-homophone", "sounds alike"],
+  ["del", "", "missing"], ["ins", "", "inserted"], ["ins", "sl-homophone", "sounds alike"],
   ["ins", "sl-notation", "only another spelling"],
 ];
 const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
