@@ -116,7 +116,8 @@ KNOWN = set(
             "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
             "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high en ja a p",
             "text translated recognized spoken and again then worse better no difference shown of",
-            "characters clips rows English Japanese sentences needs more with notation words readings on same back different",
+            "rows English Japanese",
+            "characters clips sentences needs more with notation words readings on same back different",
         ]
     )
     .lower()
