@@ -657,6 +657,40 @@ def clear(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def of_no_worse(
+    make: Callable[[Random], np.ndarray], blocks: np.ndarray | None = None
+) -> Callable[[int], Iterator[Found]]:
+    """A system that has just the margin more errors, 1 in 100 words, is called no worse; and one that is equal."""
+    from speechlab.evaluate._advice.no_worse import compute_no_worse_p
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            one, same, worse = make(np.random.default_rng(seed)).astype(float)
+            found = {}
+            for name, other in (("no worse", worse), ("(power: no worse, of equal systems)", same)):
+                sums = np.column_stack([other - one, np.full(len(one), 30.0)])
+                if blocks is not None:
+                    sums = np.column_stack([np.bincount(blocks, column) for column in sums.T])
+                found[name] = compute_no_worse_p(sums[:, 0], sums[:, 1], 0.01, 30) < 0.05
+            yield found
+
+    return run
+
+
+def at_margin(random: Random, n: int, deviation: float = 0.0, blocks: np.ndarray | None = None) -> np.ndarray:
+    """Two equal systems, and one with 1 error in 100 words more; utterances or speakers suit them differently."""
+    numbers = np.arange(n) if blocks is None else blocks
+    effects = np.exp(random.normal(0, deviation, (3, numbers.max() + 1)) - deviation**2 / 2)[:, numbers]
+    return random.binomial(30, (np.array([[0.08], [0.08], [0.09]]) * effects).clip(0, 0.95))
+
+
+def bursts_at_margin(random: Random, n: int) -> np.ndarray:
+    """Two equal systems, and one that has 1 in 97 utterances wholly wrong."""
+    errors = random.binomial(30, 0.03, (3, n))
+    errors[2][random.random(n) < 0.01 / 0.97] = 30
+    return errors
+
+
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
 FOUR = np.repeat(np.arange(4), 20)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
@@ -750,6 +784,18 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
         for calls in (1, 16)
     },
     "study of voices, one fails on its sentences of 4 errors in 30 or more": of_failing_voices(20, 4),
+    **{
+        f"no worse, {n} utterances, {name}": of_no_worse(lambda random, n=n, make=make: make(random, n))
+        for n in (20, 100, 500)
+        for name, make in (
+            ("words wrong one by one", at_margin),
+            ("that suit the systems differently (sd 0.6)", lambda random, n: at_margin(random, n, 0.6)),
+            ("one in 97 wholly wrong", bursts_at_margin),
+        )
+    },
+    "no worse, 20 speakers of 5 utterances": of_no_worse(
+        lambda random: at_margin(random, 0, 0.5, MANY), MANY
+    ),
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
     "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
     "best and worst of 6 voices, 20 sentences": of_ends(6, 20),
@@ -772,6 +818,7 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
 }
 TABLES = {
     "studies": ("study of ", "conditions, ", "best and worst ", "changes of ", "listening test, "),
+    "no worse": ("no worse, ",),
     "intervals": tuple(f"intervals, {n} utterances" for n in (10, 20, 50, 100, 200)),
     "speakers": tuple(f"intervals, {which} speakers" for which in ("8", "20", "12 uneven")),
 }

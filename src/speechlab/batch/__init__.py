@@ -27,7 +27,8 @@ from speechlab.batch._outcome import Outcome
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earlier_bookkeeping
 from speechlab.batch._plan.parameters import Column, Value
-from speechlab.batch._plan.plan import S_PER_CHARACTER, Plan
+from speechlab.batch._plan.plan import S_PER_CHARACTER, Amounts, Plan
+from speechlab.batch._plan.price import Price
 from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._run.progress import Counts, Watcher, announce, show_progress
 from speechlab.batch._run.progress import Progress as Progress
@@ -44,6 +45,7 @@ from speechlab.batch._verify import Verification
 __all__ = [
     "Budget",
     "Column",
+    "Price",
     "Value",
     "Watcher",
     "assemble",

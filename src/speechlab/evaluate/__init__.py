@@ -8,6 +8,7 @@ Notebooks and the command line use it.
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
+from speechlab.batch import Price
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
@@ -26,6 +27,7 @@ from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 __all__ = [
     "Conclusion",
     "Drawing",
+    "Price",
     "Report",
     "correct_references",
     "latency",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.batch import Price
 from speechlab.datasets import to_table
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import SIDES
@@ -71,6 +72,8 @@ def _build_study_request(arguments: Mapping[str, Any], defaults: Mapping[str, An
 
 def _to_json_value(value: Any) -> Any:
     """Return a value as JSON has it; a voice as its id."""
+    if isinstance(value, Price):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(name): _to_json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -14,6 +14,7 @@ from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.costs import CHARACTERS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_days, describe_drift
 from speechlab.evaluate._speech.speech_rows import (
     SPEAK,
@@ -39,6 +40,7 @@ from speechlab.evaluate._writing.record import (
 )
 
 if TYPE_CHECKING:
+    from speechlab.batch import Price
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.store import Store
@@ -58,6 +60,7 @@ def round_trip(
     recognizer: Client | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
+    prices: Price | Mapping[str, Price] | None = None,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -90,6 +93,8 @@ def round_trip(
         speed: Number of texts of each language for the speed of each voice; 0 measures none.
         speed_concurrency: Timed calls that begin at the same time, from 1 to 256. Several numbers, as in ``(1, 4,
             16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
+        prices: What each service charges, by its name, as in ``{"ours":
+            sl.evaluate.Price(per_million_characters=15)}``; one price for all. The report then has the cost.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -111,6 +116,7 @@ def round_trip(
     services = resolve_services(lab)
     check_reserved_columns(frame, SPEECH)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
+    settings = resolve_prices(prices, list(services), CHARACTERS)
     clock = build_timing_plan(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
     cast = request_and_pair_voices(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
@@ -118,7 +124,7 @@ def round_trip(
         cast, services, columns, text, language, run, recognizer=recognizer, clock=clock, options=options
     )
     warn_failures(scored)
-    record = build_record("round_trip", store, *batches, speed=clock[0], **options)
+    record = build_record("round_trip", store, *batches, speed=clock[0], **settings, **options)
     return Report.of(build_speech_report(title, scored, text=text, language=language, record=record, **facts))
 
 

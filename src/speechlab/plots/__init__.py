@@ -12,6 +12,7 @@ from speechlab.plots._lines import reliability, series
 from speechlab.plots._listeners import listeners
 from speechlab.plots._rates import differences, error_rates, translation_scores
 from speechlab.plots._segments import timeline
+from speechlab.plots._trade_offs import trade_offs
 
 __all__ = [
     "confusions",
@@ -23,6 +24,7 @@ __all__ = [
     "reliability",
     "series",
     "timeline",
+    "trade_offs",
     "translation_scores",
 ]
 

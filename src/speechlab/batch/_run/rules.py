@@ -58,8 +58,8 @@ class Budget:
         tokens: Tokens read and written.
         cost: Cost, in the currency of ``prices``.
         prices: The price of one unit of ``calls``, ``characters``, ``audio_s`` and ``tokens`` in your contract with
-            the service, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``. With prices, the run's
-            ``manifest["usage"]`` has its ``cost``.
+            the service, such as ``{"characters": 15 / 1_000_000, "audio_s": 0.36 / 3600}``; or a ``Price``. With
+            prices, the run's ``manifest["usage"]`` has its ``cost``.
 
     Example:
         >>> Budget(calls=1_000, cost=5.0, prices={"characters": 0.00002})

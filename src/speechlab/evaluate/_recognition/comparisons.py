@@ -18,6 +18,7 @@ from speechlab.evaluate._advice.evidence import (
     build_answer_evidence,
     list_mostly_failing_systems,
 )
+from speechlab.evaluate._advice.no_worse import apply_prices
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
@@ -48,12 +49,14 @@ class SystemOrder(NamedTuple):
     differences: pd.DataFrame
     verdicts: tuple[Finding, ...]
     evidence: Mapping[tuple[str, str], AnswerEvidence] = MappingProxyType({})
+    scores: Mapping[tuple[str, str], pd.DataFrame] = MappingProxyType({})
 
 
 def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "") -> SystemOrder:
     """Rank the systems of each language and condition on their common recordings, Japanese by readings."""
     places, pairs, verdicts = [], [], []
     evidence: dict[tuple[str, str], AnswerEvidence] = {}
+    scored: dict[tuple[str, str], pd.DataFrame] = {}
     only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     block = BLOCK if BLOCK in table.columns else None
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
@@ -76,7 +79,7 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
             places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
             where = str(facts.get(_CONDITION, ""))
             weighed = _build_condition_evidence(by_condition[name], ranking, text, block, about)
-            evidence[str(code), where] = weighed
+            evidence[str(code), where], scored[str(code), where] = weighed, by_condition[name]
             pairs.append(weighed.qualify_verdicts(build_study_differences(ranking.pairs, **facts)))
             label = ", ".join(map(str, facts.values()))
             words = f"{label}: {ranking.sentence}{_describe_ranking_limits(ranking)}{only}"
@@ -87,7 +90,7 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
     if not places:
         return SystemOrder(pd.DataFrame(), judge([]), tuple(verdicts))
     systems, differences = (pd.concat(tables, ignore_index=True) for tables in (places, pairs))
-    return SystemOrder(systems, differences, tuple(verdicts), evidence)
+    return SystemOrder(systems, differences, tuple(verdicts), evidence, scored)
 
 
 def _drop_unscored_and_failing_systems(scores: pd.DataFrame, text: str) -> pd.DataFrame:
@@ -175,6 +178,7 @@ def build_systems_conclusion(
     conditions: Sequence[str] = (),
     margin: float = MARGIN,
     baseline: str = "",
+    no_worse: pd.DataFrame | None = None,
 ) -> Conclusion:
     """Return which system to take for each language: in the hardest condition, if there are some, and without it."""
     rows: list[dict[str, Any]] = []
@@ -185,6 +189,9 @@ def build_systems_conclusion(
             continue
         calls = speed[speed["language"] == code] if len(speed) and condition != hardest else speed.iloc[:0]
         advice = recommend_system(evidence, calls, "recording", margin, baseline)
+        if no_worse is not None:
+            here = (no_worse["language"] == code) & (no_worse["condition"] == condition)
+            advice = apply_prices(advice, evidence, no_worse[here], baseline)
         (rows if condition == hardest or not hardest else clean).append({"language": code, **advice})
     if not rows:
         why = str(findings[0]) if findings else "No recording was recognized by all systems."

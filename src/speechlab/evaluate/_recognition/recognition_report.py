@@ -13,6 +13,7 @@ from speechlab.evaluate._advice.findings import (
     list_output_findings,
     list_wrong_reference_findings,
 )
+from speechlab.evaluate._advice.no_worse import build_price_findings, compare_with_dearer
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -45,6 +46,13 @@ from speechlab.evaluate._recognition.recognition_measures import (
     add_stream_ratios,
     build_measures_view,
     build_streams_view,
+)
+from speechlab.evaluate._speech.costs import (
+    HOURS,
+    add_costs,
+    build_cost_views,
+    build_trade_off,
+    compute_unit_prices,
 )
 from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
@@ -101,6 +109,10 @@ def build_recognition_report(
     findings = (*order.verdicts, *of_rows, *build_silence_findings(nothing), *conditions)
     settings = (facts.get("record") or {}).get("settings", {})
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
+    prices = settings.get("prices", {})
+    summary = add_costs(summary, table, language, prices, HOURS)
+    no_worse = compare_with_dearer(order.evidence, order.scores, compute_unit_prices(summary), **claims)
+    findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]
     if live:
@@ -110,7 +122,7 @@ def build_recognition_report(
             summary, systems, order, choice, speed, claims if len(live) > 1 else None
         )
     elif names:
-        answer = build_systems_conclusion(order, speed, findings, changed, **claims)
+        answer = build_systems_conclusion(order, speed, findings, changed, **claims, no_worse=no_worse)
     elif conditions:
         answer = build_conditions_conclusion(conditions, changed)
     else:
@@ -125,22 +137,26 @@ def build_recognition_report(
     tables |= {"speechless": nothing, "measures": measures}
     display, wide_tables = _build_shown_rows(table, text, language, _sort_systems_best_first(names, order))
     drawn_tables, drawings = _order_figures_and_tables(report.drawings, order, summary, table)
+    cost_tables, cost_drawings = build_trade_off(summary)
+    cost_tables |= {"no_worse": no_worse} if prices else {}
     first, *timed = report.views
     own_views = _build_recognition_views(
         summary if live else None, order.differences, hotwords.summary, measures
     )
+    own_views += build_cost_views(summary)
     tests = [rows for rows in (order.differences, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
     methods = _list_method_steps(table, order, hotwords, changes, nothing)
+    methods += ["no worse"] if no_worse["p"].notna().any() else []
     noise_kind = str(settings.get("noise", "speech"))
     return replace(
         report,
         study="recognition",
         findings=findings,
         differences=pd.concat(tests, ignore_index=True)[columns] if tests else judge([]),
-        tables={**report.tables, **tables, **wide_tables, **drawn_tables},
+        tables={**report.tables, **tables, **wide_tables, **drawn_tables, **cost_tables},
         views=(first, *own_views, *timed),
-        drawings=tuple(drawings),
+        drawings=(*drawings, *cost_drawings),
         shown=display,
         said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )

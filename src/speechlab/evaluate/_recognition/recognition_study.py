@@ -33,6 +33,7 @@ from speechlab.evaluate._recognition.recognition_report import build_recognition
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
+from speechlab.evaluate._speech.costs import HOURS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_recognition_changes
 from speechlab.evaluate._speech.scorers import (
     SCORE_PREFIX,
@@ -82,6 +83,7 @@ from speechlab.evaluate._writing.record import (
 )
 
 if TYPE_CHECKING:
+    from speechlab.batch import Price
     from speechlab.client import Client
     from speechlab.store import Store
 
@@ -111,6 +113,7 @@ def recognition(
     stream: bool = False,
     margin: float = MARGIN,
     baseline: str | None = None,
+    prices: Price | Mapping[str, Price] | None = None,
     seed: int = 0,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
@@ -175,6 +178,9 @@ def recognition(
         margin: Difference of error rates, in points (of 100), within which systems are level: the answer says so if
             the 95% interval of their difference lies inside.
         baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
+        prices: What each system charges, by its name or that of its service, as in ``{"ours":
+            sl.evaluate.Price(per_hour=0.36)}``; one price for all. The report then has the cost, and says which
+            cheaper system makes at most ``margin`` errors more than a dearer one.
         seed: Seed of the noise. The same seed gives the same recordings, whose results a store reuses.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
@@ -199,6 +205,7 @@ def recognition(
     silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
     clock = build_timing_plan(speed, speed_concurrency, "recordings, or 0 for none", progress)
     claims = check_margin_and_baseline(margin, baseline, [system.name for system in systems])
+    claims |= resolve_prices(prices, [system.name for system in systems], HOURS)
     side_by_side = several or bool(conditions) or streams
     voice = _find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}

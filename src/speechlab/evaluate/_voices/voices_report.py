@@ -19,6 +19,7 @@ from speechlab.evaluate._advice.evidence import (
 )
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
+from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import (
     build_full_voice_names,
@@ -213,8 +214,9 @@ def build_voices_report(
     summary = summarize_speech(table, language, speed, groups=text, items=text)
     summary = summary.merge(summarize_sounds(table, language), on=list_voice_key_columns(summary), how="left")
     summary = _add_ranking_columns(summary, order)
-    named_calls = speed.assign(voice_name=build_full_voice_names(speed))
     settings = (facts.get("record") or {}).get("settings", {})
+    summary = add_costs(summary, table, language, settings.get("prices", {}), CHARACTERS, text)
+    named_calls = speed.assign(voice_name=build_full_voice_names(speed))
     choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
     pairs = [
         order.evidence[code].qualify_verdicts(build_study_differences(ranking.pairs, language=code))
@@ -243,6 +245,7 @@ def build_voices_report(
             build_attribution_view(summary),
             build_sound_view(summary, timed=len(speed) > 0),
             *build_load_views(speed),
+            *build_cost_views(summary, CHARACTERS),
         ),
         said=describe_speech_methods(
             title, table, summary, speed, *_list_method_steps(table, order, compared=any(map(len, pairs)))

@@ -18,6 +18,7 @@ from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import synthesize_recognize_and_score
+from speechlab.evaluate._speech.costs import CHARACTERS, resolve_prices
 from speechlab.evaluate._speech.scorers import (
     check_user_functions,
     ensure_open_store,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from speechlab.batch import Progress
+    from speechlab.batch import Price, Progress
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.store import Store
@@ -87,6 +88,7 @@ def voices(
     engines: Mapping[str, Any] | None = None,
     recognizer: Client | None = None,
     margin: float = MARGIN,
+    prices: Price | Mapping[str, Price] | None = None,
     store: Store | str | None = None,
     concurrency: int = batch.DEFAULT_CONCURRENCY,
     executor: Any = None,
@@ -130,6 +132,7 @@ def voices(
         recognizer: As for :func:`round_trip`.
         margin: Difference of error rates, in points (of 100), within which voices are level: the answer says so if
             the 95% interval of their difference lies inside.
+        prices: As for :func:`round_trip`.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -158,6 +161,7 @@ def voices(
     functions = check_user_functions(measures, "measures", RATED_PREFIX)
     takes = check_whole_number("takes", takes, 1)
     claims = check_margin_and_baseline(margin, None, ())
+    claims |= resolve_prices(prices, list(services), CHARACTERS)
     sentences = frame[~frame[[language, text]].map(repr).duplicated()]  # cells may be no texts, such as lists
     cast = request_and_pair_voices(services, sentences, voices, language, store, give_up_after_s)
     cast = cast._replace(

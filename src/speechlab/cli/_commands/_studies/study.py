@@ -111,6 +111,8 @@ _SPECIAL_OPTIONS = [
     ("band_hz", _TextList, "--band", "LOW-HIGH", "Limit the recordings to a band, in Hz; may be repeated."),
     ("glossary", Path | None, "--glossary", "FILE", """Terms to count in the translations: .json, .csv or .tsv
     (columns term and target), or a text with a term in each line."""),
+    ("prices", Path | None, "--prices", "FILE", """JSON with the price of each system, such as {"ours": {"per_hour":
+    0.36, "currency": "EUR"}}, for the cost, and for cheaper systems that are no worse."""),
     ("groups", str, "--groups", "COLUMN|none", """Column of recordings that belong together, such as those of one
     speaker, and count as one; none takes each row for itself."""),
 ]  # fmt: skip

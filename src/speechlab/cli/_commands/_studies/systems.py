@@ -67,6 +67,7 @@ def to_study_arguments(study: str, options: Mapping[str, Any], services: Sequenc
         "groups": lambda column: None if column == "none" else column,
         "band_hz": lambda bands: [_parse_frequency_band(band) for band in bands],
         "glossary": _read_glossary,
+        "prices": _read_prices,
         "hypotheses": partial(
             _parse_pairs, "hypothesis", allowed="NAME=COLUMN, as in --hypothesis old=text_old"
         ),
@@ -153,6 +154,14 @@ def _read_glossary(file: Path) -> Any:
         if term := (row["term"] or "").strip():
             accepted.setdefault(term, []).append((row.get("target") or "").strip() or term)
     return accepted
+
+
+def _read_prices(file: Path) -> Any:
+    """Return the prices of a file of JSON, which the study checks."""
+    try:
+        return orjson.loads(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise _build_option_error("prices", f"{file}: it cannot be read as JSON ({error})") from error
 
 
 def _parse_voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:

@@ -1,0 +1,113 @@
+"""Prices in studies, and cheaper systems that are no worse: of plants with a known truth."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from speechlab import evaluate
+from speechlab.batch import Budget, Price
+from speechlab.errors import InvalidRequestError
+from support.planted import plant, spoil, study
+
+DEAR, CHEAP = Price(per_hour=0.9, currency="EUR"), Price(per_hour=0.3, currency="EUR")
+PRICES = {"dear": DEAR, "cheap": CHEAP}
+
+
+def priced(count=120, cheap=0.05, **options):
+    frame = plant(count, dear=spoil(0.05), cheap=spoil(cheap)).assign(duration_s=6.0)
+    return study(frame, "dear", "cheap", **{"prices": PRICES, "margin": 6, **options})
+
+
+def test_a_price_is_the_prices_of_a_budget():
+    price = Price(per_hour=0.36, per_million_characters=15, per_call=0.01)
+    assert dict(price) == pytest.approx({"calls": 0.01, "characters": 15e-6, "audio_s": 0.0001})
+    assert Budget(cost=1, prices=price).prices["audio_s"] == price["audio_s"]
+    assert Price(**price.to_dict()) == price
+    for wrong in ({}, {"per_hour": -1}, {"per_hour": float("nan")}, {"per_hour": 1, "currency": ""}):
+        with pytest.raises(InvalidRequestError):
+            Price(**wrong)
+
+
+@pytest.fixture(scope="module")
+def report():
+    return priced()
+
+
+def test_a_cheaper_system_that_is_no_worse_is_advised(report):
+    assert report.conclusion.text == "Take cheap."
+    assert (
+        "makes at most 6 errors in 100 words more than dear (95%), at a third of the price" in report.answer
+    )
+    (row,) = report.tables["no_worse"].to_dict("records")
+    assert row["no_worse"]
+    assert row["difference"] < row["bound"] < 0.06
+    assert "Hall" in str(report.methods())
+
+
+def test_the_cost_is_that_of_the_rows(report):
+    lines = report.summary.set_index("system")
+    assert lines["cost"].to_dict() == pytest.approx({"dear": 0.18, "cheap": 0.06})  # 12 minutes
+    assert lines["price_per_hour"].to_dict() == pytest.approx({"dear": 0.9, "cheap": 0.3})
+    assert set(lines["currency"]) == {"EUR"}
+    assert any("an hour (EUR)" in view.headings for view in report.build_views())
+    costs = report.tables["costs"].set_index("system")
+    best = costs["error_rate"].idxmin()
+    assert costs["on_front"].to_dict() == {"cheap": True, "dear": best == "dear"}
+    assert report.plot("Errors, price and time").axes[0].get_xlabel() == "price of an hour (EUR)"
+
+
+def test_a_report_with_prices_proves_itself(report, tmp_path):
+    assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
+
+
+def test_what_is_worse_or_too_few_or_failed_is_not_no_worse():
+    worse = priced(cheap=0.11)
+    assert "at most" not in worse.answer
+    few = priced(19)
+    assert few.tables["no_worse"]["untested"].tolist() == ["19 blocks, and it takes 20"]
+    frame = plant(40, dear=spoil(0.05), cheap=spoil(0.05)).assign(duration_s=6.0)
+    frame.loc[3, "cheap"] = None
+    with pytest.warns(UserWarning, match="failed"):
+        failed = study(frame, "dear", "cheap", prices=PRICES, margin=3)
+    assert failed.tables["no_worse"]["untested"].tolist() == ["cheap failed on 1 of 40"]
+    assert failed.summary.set_index("system")["cost"]["cheap"] == pytest.approx(0.3 * 39 * 6 / 3600)
+
+
+def test_the_test_is_corrected_with_those_of_differences():
+    frame = plant(60, **dict.fromkeys("abc", spoil(0.05))).assign(duration_s=6.0)
+    prices = {name: Price(per_hour=price) for name, price in zip("abc", (3, 2, 1), strict=True)}
+    tests = study(frame, *"abc", prices=prices, margin=1).tables["no_worse"]
+    assert len(tests) == 3
+    smallest = tests["p"].idxmin()
+    assert tests["p_holm"][smallest] == pytest.approx(min(1, 6 * tests["p"][smallest]))
+    assert (tests["needed"] > 60).all()
+    only = study(frame, *"abc", prices=prices, margin=1, baseline="a").tables["no_worse"]
+    assert set(only["a"]) == {"a"}
+
+
+@pytest.mark.parametrize(
+    "prices",
+    [
+        {"other": CHEAP},
+        {"dear": DEAR, "cheap": Price(per_hour=1, currency="USD")},
+        {"dear": Price(per_million_characters=1)},
+        {"dear": 0.9},
+        {"dear": {"per_day": 1}},
+        3,
+        {},
+    ],
+)
+def test_wrong_prices_are_refused(prices):
+    with pytest.raises(InvalidRequestError, match="pric"):
+        priced(2, prices=prices)
+
+
+def test_prices_may_be_written_as_json(report):
+    plain = json.loads(json.dumps(report.record["asked"]["arguments"]["prices"]))
+    assert plain == {
+        "dear": {"per_hour": 0.9, "currency": "EUR"},
+        "cheap": {"per_hour": 0.3, "currency": "EUR"},
+    }
+    assert priced(prices=plain).answer == report.answer

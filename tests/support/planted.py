@@ -1,0 +1,56 @@
+"""Outputs of systems with planted errors, and the study of them."""
+
+from __future__ import annotations
+
+import random
+
+import pandas as pd
+
+from speechlab import evaluate
+
+WORDS = [
+    "the",
+    "old",
+    "brown",
+    "dog",
+    "runs",
+    "over",
+    "green",
+    "hills",
+    "while",
+    "small",
+    "birds",
+    "sing",
+    "near",
+    "quiet",
+    "rivers",
+    "under",
+    "tall",
+    "trees",
+]
+
+
+def plant(count, **systems):
+    """Rows of ten words and a number, and what each system makes of them: of (row, text, random)."""
+    made = random.Random(1)
+    texts = [" ".join(made.choices(WORDS, k=10)) + f" {row + 100}" for row in range(count)]
+    frame = pd.DataFrame({"text": texts, "language": "de"})  # the notation of English takes time
+    for name, make in systems.items():
+        noise = random.Random(name)
+        frame[name] = pd.array([make(row, text, noise) for row, text in enumerate(texts)], dtype="string")
+    return frame
+
+
+def spoil(share):
+    """Spoil a share of the words."""
+    return lambda row, text, noise: " ".join(
+        f"x{noise.random():.6f}" if noise.random() < share else word for word in text.split()
+    )
+
+
+def right(row, text, noise):
+    return text
+
+
+def study(frame, *names, **options):
+    return evaluate.recognition(None, frame, hypotheses=list(names), progress=False, **options)
