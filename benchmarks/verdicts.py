@@ -691,6 +691,35 @@ def bursts_at_margin(random: Random, n: int) -> np.ndarray:
     return errors
 
 
+def of_audit(systems: int, n: int, follows: float) -> Callable[[int], Iterator[Found]]:
+    """Audits of equal systems on wrong references; the first repeats a share of them, the others 3 in 100."""
+    from speechlab.evaluate._audit.audit import audit_predictions
+
+    def run(count: int) -> Iterator[Found]:
+        for seed in range(count):
+            random = np.random.default_rng(seed)
+            said = [f"{SAID} {row}" for row in range(n)]
+            wrong = [f"zz {text}" for text in said]
+            parts = []
+            for number in range(systems):
+                repeats = random.random(n) < (follows if number == 0 else 0.03)
+                slips = np.where(random.random(n) < 0.3, "x ", "")
+                outputs = [w if r else t for w, t, r in zip(wrong, said, repeats, strict=True)]
+                texts = [f"{slip}{output}" for slip, output in zip(slips, outputs, strict=True)]
+                facts = {"system": f"s{number}", "set": "all", "utterance": [*map(str, range(n))]}
+                parts.append(pd.DataFrame({**facts, "text": wrong, "hypothesis": texts}))
+            report = audit_predictions(pd.concat(parts, ignore_index=True), "en", "basic", "Audit")
+            followers = set(report.summary.loc[report.summary["follows"], "system"])
+            found: Found = {"called a follower": bool(followers - {"s0"})}
+            if follows > 0.03:
+                yield found | {"(power: the follower is found)": "s0" in followers}
+            else:
+                found["called a follower"] = bool(followers)
+                yield found | {"group": not report.conclusion.text.startswith("None of")}
+
+    return run
+
+
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
 FOUR = np.repeat(np.arange(4), 20)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
@@ -796,6 +825,11 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "no worse, 20 speakers of 5 utterances": of_no_worse(
         lambda random: at_margin(random, 0, 0.5, MANY), MANY
     ),
+    "audit, 6 equal systems, 600 wrong references": of_audit(6, 600, 0.03),
+    **{
+        f"audit, a system has {follows:.0%} of 600 wrong references, 5 others 3%": of_audit(6, 600, follows)
+        for follows in (0.1, 0.2)
+    },
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),
     "best and worst of 2 voices, 20 sentences": of_ends(2, 20),
     "best and worst of 6 voices, 20 sentences": of_ends(6, 20),

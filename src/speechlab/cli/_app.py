@@ -24,7 +24,7 @@ from speechlab.cli._commands import (
     verify,
 )
 from speechlab.cli._commands._direct import speaking, transcribing, translating
-from speechlab.cli._commands._studies import quickstart, study, watch
+from speechlab.cli._commands._studies import audit, quickstart, study, watch
 from speechlab.cli._console import errors, print_error
 from speechlab.cli._options import Command, Group
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
@@ -75,6 +75,7 @@ for _name, _function in (
     ("conform", conform.conform),
     ("verify", verify.verify),
     ("watch", watch.watch),
+    ("audit", audit.audit),
 ):
     app.command(_name, cls=lab.PassingCommand if _name == "lab" else Command)(_function)
 for _name, _subcommands, _group in (

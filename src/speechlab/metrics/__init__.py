@@ -34,6 +34,7 @@ from speechlab.metrics._statistics.significance import (
     UNPAIRED,
     WORSE,
     build_significance_mask,
+    compute_sign_flip_p,
     format_difference,
     format_value,
     holm,
