@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluate.test_bad_weather import check_budget, plant, right, spoil, study
 from speechlab import evaluate
+from support.planted import check_budget, plant, right, spoil, study
 
 
 def compare(before, now, count=40, **columns):

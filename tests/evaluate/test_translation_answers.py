@@ -7,9 +7,9 @@ import random
 import pandas as pd
 import pytest
 
-from evaluate.test_bad_weather import WORDS, check_budget, right, spoil
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
+from support.planted import WORDS, check_budget, right, spoil
 
 
 def plant(count, repeats=1, **systems):

@@ -54,3 +54,10 @@ def right(row, text, noise):
 
 def study(frame, *names, **options):
     return evaluate.recognition(None, frame, hypotheses=list(names), progress=False, **options)
+
+
+def check_budget(report):
+    """Check that the conclusion and each line of its certainty are short."""
+    assert len(report.conclusion.text.split()) <= 14, report.conclusion.text
+    for line in report.conclusion.certainty.split("\n"):
+        assert len(line.split()) <= 25, line
