@@ -128,11 +128,22 @@ def test_a_cell_without_a_recording_is_empty(tmp_path):
     assert done["error"].str.contains("is empty in this row").all()
 
 
+def test_a_clip_is_one_value_where_cells_are_set():
+    short, long = sl.AudioClip(np.zeros(3), RATE), sl.AudioClip(np.ones(5), RATE)
+    cells = pd.Series([short, short, short])
+    cells[[False, True, True]] = long
+    assert cells.tolist() == [short, long, long]
+    frame = pd.DataFrame({"audio": [short] * 3})
+    frame.loc[frame.index > 1, "audio"] = long
+    assert frame["audio"].tolist() == [short, short, long]
+
+
 def test_a_clip_is_an_array_with_a_length_and_parts_in_seconds():
     clip = sl.AudioClip(np.arange(RATE) / RATE, RATE)
     assert np.asarray(clip) is clip.samples
     assert np.asarray(clip, dtype=np.float64).dtype == np.float64
     assert len(clip) == RATE
+    assert np.array([clip, clip], dtype=object).tolist() == [clip, clip]
     assert clip[0.25:0.5] == clip.crop(0.25, 0.5)
     assert clip[-0.25:] == clip.crop(0.75)
     assert clip[:] == clip

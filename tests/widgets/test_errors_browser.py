@@ -108,14 +108,14 @@ def test_filters_lie_over_the_rows_find_many_categories_and_drag_ranges(show_tab
     assert status(page) == "24 rows"
     assert page.evaluate("leaked") == []
     # a range is dragged from the middle
-    box = page.get_by_role("group", name="Error rate small").locator(".sl-histogram").bounding_box()
+    box = page.get_by_role("group", name="Error rate, small").locator(".sl-histogram").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20, steps=4)
     page.mouse.move(box["x"] + box["width"] + 5, box["y"] + 20, steps=4)
     page.mouse.up()
-    low = float(page.get_by_label("Least Error rate small").input_value())
-    assert low > float(page.get_by_label("Least Error rate large").input_value())
+    low = float(page.get_by_label("Least Error rate, small").input_value())
+    assert low > float(page.get_by_label("Least Error rate, large").input_value())
     assert status(page) == "6 of 24 rows"
 
 

@@ -165,7 +165,10 @@ def test_files_and_bytes_will_do(clip, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"audio": 5}, "a int is not a recording; give an AudioClip"),
+        (
+            {"audio": 5},
+            "a int is not a recording; give a path, bytes, a file opened in binary mode, an AudioClip",
+        ),
         ({"format": "aiff"}, "'flac', 'wav', 'ogg' or 'mp3'"),
         ({"audio": AudioClip(np.zeros(0), 24_000)}, "is empty"),
         ({"segments": [(1.0, 0.5, "x")]}, "0 <= start <= end"),

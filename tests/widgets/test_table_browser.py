@@ -233,7 +233,7 @@ def test_what_python_changes_shows(show_table):
 def test_another_reference_makes_other_differences(show_table):
     table = made(hypotheses=[])
     page = show_table(table)
-    assert page.locator("del").count() == 0
+    assert page.locator(".sl-row del").count() == 0
     page.get_by_role("button", name="Columns").click()
     page.get_by_label("show in text").check()
     page.get_by_role("combobox", name="from").select_option("hypothesis")

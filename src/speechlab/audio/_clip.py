@@ -258,7 +258,11 @@ class AudioClip:
     # -- as an array, and in parts
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the samples, as ``np.asarray(clip)`` asks for them."""
+        """Return the samples, as ``np.asarray(clip)`` asks for them; among objects the clip is one value."""
+        if dtype is not None and np.dtype(dtype).kind == "O":  # a cell of a table, which pandas sets
+            value = np.empty((), dtype=object)
+            value[()] = self
+            return value
         return self.samples if dtype is None and not copy else np.array(self.samples, dtype, copy=copy)
 
     def __len__(self) -> int:
