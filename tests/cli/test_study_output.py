@@ -145,6 +145,7 @@ def test_the_status_says_how_it_ended(study):
     other.save(root / "other")
     (root / "broken").mkdir()
     (root / "broken" / "record.json").write_text("{")
+    pd.DataFrame({"satz": ["12", "34"], "sprache": "en"}).to_csv(root / "numbers.csv", index=False)
     pd.DataFrame({"text": ["Good morning.", " "], "language": "en"}).to_csv(root / "empty.csv", index=False)
     gates = ("--fail-if", "worse", "--fail-if", "slower")
     own = ("--column", "text=satz", "--column", "language=sprache")
@@ -167,7 +168,14 @@ def test_the_status_says_how_it_ended(study):
         ("round-trip", "texts.csv", "--out", "o", "--earlier", "nowhere"): (2, "holds no report"),
         ("round-trip", "own.csv", "--voice", "low", "--out", "own", *own): (0, ""),
         ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=satz"),
-        ("round-trip", "own.csv", "--out", "o", *own[:2]): (2, "--column language=NAME or --language CODE"),
+        ("round-trip", "numbers.csv", "--out", "o", *own[:2]): (
+            2,
+            "--column language=NAME or --language CODE",
+        ),
+        ("round-trip", "own.csv", "--voice", "nobody", "--out", "o", *own[:2]): (
+            2,
+            "language: en, by the texts",
+        ),
         ("round-trip", "own.csv", "--out", "o", *own, "--column", "split=satz"): (
             2,
             "'satz' is given for 'text' and for 'split'",

@@ -30,11 +30,17 @@ _LOCAL = frozenset({"lab", "frame", "store", "progress", "executor", "concurrenc
 
 def record_request(study: F) -> F:
     """Have the record of a study say what it was asked, under ``asked``."""
-    defaults = {name: parameter.default for name, parameter in inspect.signature(study).parameters.items()}
+    signature = inspect.signature(study)
+    defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
 
     @wraps(study)
     def run_study(*args: Any, **kwargs: Any) -> Any:
-        bound = inspect.signature(study).bind(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            bound = None
+        if bound is None:  # Python's own message names the study and all arguments that are missing
+            return study(*args, **kwargs)
         arguments = bound.arguments
         if "frame" in arguments:  # a table of any kind is one of pandas from here on
             arguments["frame"] = to_table(arguments["frame"])
