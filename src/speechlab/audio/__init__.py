@@ -29,7 +29,6 @@ from speechlab.audio._recordings import (
     decode,
     encode,
     require_bytes,
-    require_recording,
     to_clip,
     unify_recording,
 )

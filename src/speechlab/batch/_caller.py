@@ -17,7 +17,7 @@ from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._plan.steps import RowStep, SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, choose_progress, show_progress
-from speechlab.batch._run.turns import BatchTurns, Turns
+from speechlab.batch._run.turns import BatchTurns, CallTurns
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
 from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
@@ -68,6 +68,7 @@ class BlockingCaller:
         self.lab = lab
         self._options: Mapping[str, Any] = {"concurrency": 1, "rate": None, **options}
         self._grouped: tuple[AsyncClient, CallGroup] | None = None
+        self._admitted: Future[None] = Future()
         # made when there is something to show
         self.progress = cache(partial(choose_progress, options["progress"]))
 
@@ -113,7 +114,7 @@ class BlockingCaller:
 
     def start(self, question: Callable[[AsyncClient], Coroutine[Any, Any, Any]]) -> None:
         """Give the client's loop a question, which begins once it is admitted."""
-        self._admitted: Future[None] = Future()
+        self._admitted = Future()
         self.future: Future[Any] = start_work(self.lab, question, self._admitted)
 
     def admit(self) -> None:
@@ -182,18 +183,20 @@ def make_calls(
     """Make the calls of batches. Return the error of each, if it is one of those that end a batch alone."""
     execution = parts[0].execution
     display = ProgressDisplay(execution.tally, parts[0].caller.progress, execution.plan.step.operation)
-    started: list[BatchPart] = []
+    admitted: list[BlockingCaller] = []
     try:
         for part in parts:
             part.start()
-            started.append(part)
         for part in parts:
+            admitted.append(part.caller)
             part.caller.admit()
         errors = _await_ends(parts, display, lost)
     except BaseException as error:
         # an interrupt, or an error of the user's progress function: no call may continue in the background
         interrupted = isinstance(error, KeyboardInterrupt)
-        begun = [part for part in started if not part.caller.cancel_unbegun()]
+        begun = [
+            part for part in parts if not part.caller.cancel_unbegun() and part.caller in admitted
+        ]  # each is canceled that has not begun, also one whose start was interrupted
         if not begun:
             if interrupted:
                 text = "the batch was interrupted before its first call; the same call again makes it"
@@ -323,7 +326,7 @@ def process_in_turns(
             except lost as error:
                 errors[name] = of_clients[id(lab)] = error
                 continue
-            turns = turns or Turns(options["concurrency"])
+            turns = turns or CallTurns(options["concurrency"])
             parts[name] = BatchPart(
                 caller,
                 Execution(plan, options, tally=tally),

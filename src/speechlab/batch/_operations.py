@@ -136,7 +136,7 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
     Args:
         frame: As for :func:`synthesize`; or a folder or a list of recordings.
         lab: The client.
-        audio: Column of the recordings, as :meth:`Client.transcribe` takes them. A file is read for the plan, and
+        audio: Column of the recordings, as ``Client.transcribe`` takes them. A file is read for the plan, and
             again just before it is sent.
         language: Language code, or a column; None or an empty cell lets the service identify the language.
         hotwords: Words or phrases to boost, or a column.

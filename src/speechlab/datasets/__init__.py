@@ -11,7 +11,7 @@ from speechlab.datasets._corrections import apply_corrections, read_corrections,
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import find_usual_columns
 from speechlab.datasets._places import is_recording_file
-from speechlab.datasets._read import TABLES_ALLOWED, from_hugging_face, read, to_table
+from speechlab.datasets._read import from_hugging_face, read, to_table
 from speechlab.datasets._replies import transcript_of
 from speechlab.datasets._sample import sample
 from speechlab.datasets._transcripts import transcripts_in

@@ -229,7 +229,7 @@ def checkpoint() -> None:
     """Mark a point at which the engine may be interrupted. Raises the errors of the caller's function.
 
     Example:
-        >>> with checkpoints(lambda: print("reached")):
+        >>> with call_at_checkpoints(lambda: print("reached")):
         ...     checkpoint()
         reached
     """

@@ -186,7 +186,7 @@ def test_what_is_said_of_options(server, options, words):
 
 def test_what_is_said_of_calls(good, lab, wav):
     for call, words in (
-        (lambda: lab.transcribe(5), r"audio is a int; give a path, bytes, .* or an AudioClip"),
+        (lambda: lab.transcribe(5), r"audio is a int; give a path, bytes, .* an AudioClip"),
         (lambda: lab.transcribe(wav, hotwords=5), "hotwords is a int; give a list of texts"),
         (lambda: lab.translate(**{**MEANT, "keywords": b"x"}), "keywords is a bytes; give a list of texts"),
         (lambda: lab.synthesize(**{**SPOKEN, "voice": 5}), "voice is a int; give a Voice, its id"),

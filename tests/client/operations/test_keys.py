@@ -72,7 +72,7 @@ def spellings(table, **always):
 
 
 def one_key(operations, plans):
-    keys = {operation.key(SERVICE) for operation in operations}
+    keys = {operation.compute_key(SERVICE) for operation in operations}
     keys |= {key for plan in plans for key in plan.calls}
     assert len(keys) == 1, keys
 

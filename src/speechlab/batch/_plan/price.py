@@ -30,8 +30,8 @@ class Price(Mapping[str, float]):
         currency: The currency, as reports write it.
 
     Example:
-        >>> dict(Price(per_hour=0.36))
-        {'audio_s': 0.0001}
+        >>> dict(Price(per_hour=3600))
+        {'audio_s': 1.0}
     """
 
     per_hour: float | None = None

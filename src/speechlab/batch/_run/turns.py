@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FIRST_CALL_S = 0.05
 
 
-class Place(NamedTuple):
+class TurnPlace(NamedTuple):
     """The place of a call in the order of all calls."""
 
     row: float  # as a share of its table
@@ -27,7 +27,7 @@ class Place(NamedTuple):
     number: int
 
 
-class Turns:
+class CallTurns:
     """The order in which the calls of several batches begin, and how many are under way at once.
 
     The call of the lowest row begins first, and none begins many rows ahead of another. Used on one event loop.
@@ -36,8 +36,8 @@ class Turns:
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
         self._numbers = count()
-        self._waiting: list[tuple[Place, BatchTurns, asyncio.Future[None]]] = []
-        self._under_way: dict[Place, BatchTurns] = {}
+        self._waiting: list[tuple[TurnPlace, BatchTurns, asyncio.Future[None]]] = []
+        self._under_way: dict[TurnPlace, BatchTurns] = {}
         self._batches: list[BatchTurns] = []
         self._ahead = concurrency
         self._row = 0.0
@@ -55,7 +55,7 @@ class Turns:
     async def take_turn(self, batch: BatchTurns, row: int) -> AsyncIterator[None]:
         """Wait for the turn of a call, which lasts as long as the block."""
         rank = (batch.number - row) % len(self._batches)
-        place = Place(row / batch.length, rank, next(self._numbers))
+        place = TurnPlace(row / batch.length, rank, next(self._numbers))
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (place, batch, turn))
         try:
@@ -89,7 +89,7 @@ class Turns:
 class BatchTurns:
     """The turns of one batch."""
 
-    turns: Turns
+    turns: CallTurns
     number: int
     rows: Mapping[str, int]
     length: int

@@ -139,7 +139,7 @@ class Translate(Operation[Translation]):
     Example:
         >>> first = Translate("Hello.", source_lang="en", target_lang="ja", keywords=["Ada"])
         >>> again = Translate("Hello.", source_lang="en", target_lang="ja", keywords=("Ada",))
-        >>> first.key("service") == again.key("service")
+        >>> first.compute_key("service") == again.compute_key("service")
         True
     """
 

@@ -89,7 +89,7 @@ class RealtimeProtocol:
 
     Example:
         >>> session = RealtimeProtocol("s-1", "speechlab/tts")
-        >>> (sent,) = session.message('{"type": "tts.speak", "text": "Hello."}')
+        >>> (sent,) = session.on_message('{"type": "tts.speak", "text": "Hello."}')
         >>> sent.message["code"], str(session.state)
         ('session_not_configured', 'connected')
     """

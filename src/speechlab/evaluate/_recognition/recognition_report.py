@@ -69,17 +69,22 @@ _PAIRING_NOTE = "On the recordings that all systems have, by exact tests paired 
 
 
 def _build_recognition_views(
-    streamed: pd.DataFrame | None, differences: pd.DataFrame, hotwords: pd.DataFrame, measures: pd.DataFrame
+    summary: pd.DataFrame,
+    differences: pd.DataFrame,
+    hotwords: pd.DataFrame,
+    measures: pd.DataFrame,
+    *,
+    streamed: bool,
 ) -> list[View]:
     """Return the tables that this study alone has, of those with any row."""
-    views: list[View] = [] if streamed is None else [build_streams_view(streamed)]
+    views: list[View] = [build_streams_view(summary)] if streamed else []
     if len(differences):
         views.append(build_differences_view(differences, "Differences of systems", _PAIRING_NOTE))
     if len(hotwords):
         views.append(build_hotwords_view(hotwords))
     if len(measures):
         views.append(build_measures_view(measures))
-    return views
+    return [*views, *build_cost_views(summary)]
 
 
 def build_recognition_report(
@@ -116,20 +121,17 @@ def build_recognition_report(
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]
     if live:
-        streamed = table[table["system"].isin(live)] if names else table
-        choice = rank_systems(streamed, text, language, about) if len(live) > 1 else order
-        answer = _build_streams_conclusion(
-            summary, systems, order, choice, speed, claims if len(live) > 1 else None
-        )
+        several = len(live) > 1
+        choice = rank_systems(table[table["system"].isin(live)], text, language, about) if several else None
+        answer = _build_streams_conclusion(summary, systems, order, choice, speed, claims)
     elif names:
         answer = build_systems_conclusion(order, speed, findings, changed, **claims, no_worse=no_worse)
     elif conditions:
         answer = build_conditions_conclusion(conditions, changed)
     else:
         answer = build_rates_conclusion(summary, table, text, language, of_speakers=True)
-    answer = add_hotword_effects(
-        answer, hotwords, choose_loudest_or_last_condition(changed) if changed else ""
-    )
+    decides = choose_loudest_or_last_condition(changed) if changed else ""
+    answer = add_hotword_effects(answer, hotwords, decides)
     answer = add_reference_warning(answer, references) if decisive else answer
     facts |= {"summary": summary, "conclusion": answer}
     report = build_speech_report(title, table, text=text, language=language, **facts)
@@ -141,13 +143,11 @@ def build_recognition_report(
     cost_tables |= {"no_worse": no_worse} if prices else {}
     first, *timed = report.views
     own_views = _build_recognition_views(
-        summary if live else None, order.differences, hotwords.summary, measures
+        summary, order.differences, hotwords.summary, measures, streamed=bool(live)
     )
-    own_views += build_cost_views(summary)
     tests = [rows for rows in (order.differences, changes, hotwords.differences) if len(rows)]
     columns = [*DIFFERENCES, "blocks"]
-    methods = _list_method_steps(table, order, hotwords, changes, nothing)
-    methods += ["no worse"] if no_worse["p"].notna().any() else []
+    methods = _list_method_steps(table, order, hotwords, changes, nothing, no_worse)
     noise_kind = str(settings.get("noise", "speech"))
     return replace(
         report,
@@ -172,12 +172,12 @@ def _build_streams_conclusion(
     summary: pd.DataFrame,
     systems: Sequence[System],
     order: SystemOrder,
-    choice: SystemOrder,
+    choice: SystemOrder | None,
     speed: pd.DataFrame,
-    claims: dict[str, Any] | None,
+    claims: dict[str, Any],
 ) -> Conclusion:
     """Return the answer on streams, with the choice between several of them."""
-    advice = None if claims is None else build_systems_conclusion(choice, speed, choice.verdicts, **claims)
+    advice = None if choice is None else build_systems_conclusion(choice, speed, choice.verdicts, **claims)
     return build_streams_conclusion(summary, systems, order.differences, advice)
 
 
@@ -216,6 +216,7 @@ def _list_method_steps(
     words: HotwordEffects,
     conditions: pd.DataFrame,
     nothing: pd.DataFrame,
+    no_worse: pd.DataFrame,
 ) -> list[str]:
     """Return what the study did besides scoring, for the methods."""
     names = set(table["condition"].astype(str)) if "condition" in table.columns else set()
@@ -232,6 +233,7 @@ def _list_method_steps(
         "hotwords": len(words.differences),
         "sign-flip": tested,
         "holm": tested or len(words.differences),
+        "no worse": no_worse["p"].notna().any(),
     }
     return [name for name, applies in methods.items() if applies]
 

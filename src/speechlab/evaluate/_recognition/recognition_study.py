@@ -217,11 +217,7 @@ def recognition(
     scores = check_user_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     blocks = group_rows_into_blocks(frame, audio, text, groups, by_speaker=voice is not None)
     columns, rows = _build_recognition_rows(frame, audio, voice, blocks, outputs)
-    with ensure_open_store(store) as open_store:
-        if conditions:
-            rows = apply_conditions(rows, conditions, noise, seed, open_store)
-        codes = sorted({code for cell in rows[language] if (code := parse_language_code(cell)) is not None})
-        silent = build_speechless_rows(silent_count, codes, seed, open_store)
+    rows, silent = _add_conditions_and_silence(rows, conditions, noise, silent_count, language, seed, store)
     extra = {"recording": side_by_side, "system": several, "condition": conditions, "snr_db": conditions}
     columns += [name for name, has_it in extra.items() if has_it]
     count = len(rows)
@@ -256,6 +252,23 @@ def recognition(
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     tables |= {"record": record, "notes": notes, "about": blocks.about}
     return Report.of(build_recognition_report(title, scored, text, language, systems=systems, **tables))
+
+
+def _add_conditions_and_silence(
+    rows: pd.DataFrame,
+    conditions: list[Condition],
+    noise: Any,
+    silent_count: int,
+    language: str,
+    seed: int,
+    store: Store | str | None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the recordings in each condition, and the recordings without speech."""
+    with ensure_open_store(store) as open_store:
+        if conditions:
+            rows = apply_conditions(rows, conditions, noise, seed, open_store)
+        codes = sorted({code for cell in rows[language] if (code := parse_language_code(cell)) is not None})
+        return rows, build_speechless_rows(silent_count, codes, seed, open_store)
 
 
 def _split_by_known_language(rows: pd.DataFrame, language: str) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -46,7 +46,7 @@ def build_systems_conclusion(
         own = differences[differences["language"] == f"{source} → {target}"]
         direction = f"{format_language(str(source))} to {format_language(str(target))}"
         words = LINE_WORDS - (len(direction.split()) if directions.ngroups > 1 else 0)
-        choice = _Choice(own, group, columns, margin, baseline)
+        choice = _TranslatorChoice(own, group, columns, margin, baseline)
         lead, clauses, certainty = choice.advise()
         clauses = [clauses[0], *choice.list_remarks(f"{lead}; {'; '.join(clauses)}"), *clauses[1:]]
         advice = join_fitting_clauses(clauses, words)
@@ -62,7 +62,7 @@ def build_systems_conclusion(
     return build_choice_conclusion(pd.DataFrame(rows))
 
 
-class _Choice:
+class _TranslatorChoice:
     """A choice between the systems of one direction, and the words for it."""
 
     def __init__(
