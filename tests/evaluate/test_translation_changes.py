@@ -90,7 +90,7 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     changes = made(worse_into_english, count=20).compare(made(good, count=20))
     row = changes.summary.set_index("group").loc["ja → en"]
     assert row["low"] < row["difference"] < row["high"] < 0
-    told = f"95% interval {row['low']:+.1f} to {row['high']:+.1f}"
+    told = f"95% interval {row['low']:+.1f} to {row['high']:+.1f}".replace("-", "−")
     assert told in "\n".join(map(str, changes.findings))
     assert told.removeprefix("95% interval ") in changes.headline()["95% interval"].tolist()
     said = str(changes.methods())
@@ -105,7 +105,7 @@ def test_the_two_sides_are_called_by_the_names_given(tmp_path):
     assert changes.title == "theirs against ours: Nightly"
     assert str(changes.findings[0]).startswith("Worse, from ours to theirs: ja → en (chrF 100.0 to ")
     assert [said.count("ours") for said in "\n".join(map(str, changes.findings)).split(").\n")] == [1, 1]
-    assert changes.headline().columns.tolist()[2:4] == ["ours", "theirs"]
+    assert changes.headline().columns.tolist()[:4] == ["group", "ours", "theirs", "pairs"]
     assert set(changes.facts) == {"speechlab", "ours", "theirs"}
     assert changes.summary["a"].tolist() == ["ours", "ours"]
     page = "".join(changes.sections())
