@@ -74,7 +74,7 @@ def test_the_command_asks_again_from_a_page_and_compares(staged, spoken):
         "study", "--from", folder / "report.html", "--out", folder / "new", env=where, cwd=folder
     )
     assert done.returncode == 0, done.stderr
-    assert "Nothing is shown to have changed" in done.stdout
+    assert "No significant change. “tone: low” in English 33.3% as before" in done.stdout
     assert len(evaluate.Report.load(folder / "new").table) == 3
     assert speechlab("study", "--from", folder / "report.html", env=where, cwd=folder).returncode == 2
 

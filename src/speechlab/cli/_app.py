@@ -38,7 +38,7 @@ class RootGroup(Group):
 
     sections: ClassVar[Mapping[str, Sequence[str]]] = {
         "Use": ("quickstart", "say", "transcribe", "translate", "voices", "batch", "lab", "login"),
-        "Evaluate": ("study", "watch", "verify"),
+        "Evaluate": ("study", "audit", "watch", "verify"),
         "Serve": ("serve", "engines", "keys", "usage"),
         "Check": ("doctor", "conform"),
     }
