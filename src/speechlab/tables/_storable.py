@@ -200,7 +200,7 @@ def _list_form_builders(column: pd.Series[Any]) -> list[Callable[[], pd.Series[A
             ]  # without it, an empty cell makes fractions of large numbers
         return [lambda: column]
     if isinstance(dtype, pd.CategoricalDtype):
-        return [lambda: column, lambda: _categories_to_text(column)]
+        return [lambda: column, lambda: _rename_categories_to_texts(column)]
     if isinstance(dtype, pd.ArrowDtype):
         binary = dtype.kind == "S" or "binary" in str(dtype.pyarrow_dtype).partition("<")[0]
         if "view" in str(dtype.pyarrow_dtype):
@@ -257,7 +257,7 @@ def _is_too_deep(cell: object, levels: int = _MAX_DEPTH) -> bool:
     return not levels or any(_is_too_deep(item, levels - 1) for item in inner)
 
 
-def _categories_to_text(column: pd.Series[Any]) -> pd.Series[Any]:
+def _rename_categories_to_texts(column: pd.Series[Any]) -> pd.Series[Any]:
     texts = [cell_to_text(category) for category in column.cat.categories]
     renamed: pd.Series[Any] = column.cat.rename_categories(texts)  # which refuses two that are the same
     return renamed

@@ -150,7 +150,7 @@ class ClusterWorkers:
 
     async def watch_workers(self) -> None:
         """Watch the workers and the scheduler until cancelled."""
-        self._executor.subscribe_topic(self.run, self._on_pause_event)
+        self._executor.subscribe_topic(self.run, self._note_worker_pause)
         while not self.trouble:
             scheduler, listed = await asyncio.to_thread(self._find_scheduler_and_workers)
             if listed and listed <= self._faults.keys():
@@ -195,7 +195,7 @@ class ClusterWorkers:
             return "", set()
         return identity["id"], set(identity["workers"])
 
-    def _on_pause_event(self, event: tuple[float, Any]) -> None:
+    def _note_worker_pause(self, event: tuple[float, Any]) -> None:
         address, paused = event[1]
         if paused is None:
             self._paused.pop(address, None)

@@ -105,7 +105,7 @@ def build_speech_report(
             *build_cost_views(lines, CHARACTERS),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
-        shown=_build_shown_rows(table, text, language),
+        shown=_choose_row_display(table, text, language),
         said=describe_speech_methods(title, table, lines, calls),
         facts=_collect_facts(table),
         record=record or {},
@@ -127,7 +127,7 @@ def _collect_facts(table: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def _build_shown_rows(table: pd.DataFrame, text: str, language: str) -> ShownRows:
+def _choose_row_display(table: pd.DataFrame, text: str, language: str) -> ShownRows:
     """How the rows are shown: each begins with who speaks."""
     scores = ["reading_cer"] if _has_column_values(table, "reading_cer") else []
     faults = [name for name in ("score_error", "error") if _has_column_values(table, name)]

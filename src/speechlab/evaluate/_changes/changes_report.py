@@ -68,7 +68,7 @@ def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEF
     tested = summary[summary["verdict"] != UNPAIRED]
     view = build_differences_view(summary, "What changed", "Of the rows that both reports have.", called)
     views = [view, *([build_differences_view(speed, "Speed", names=called)] if timed else [])]
-    frame, shown = _build_shown_rows(table, called, translated=translated)
+    frame, shown = _choose_row_display(table, called, translated=translated)
     record = {"now": dict(now.record), "earlier": dict(earlier.record), "names": called, "title": now.title}
     reports = {"now": now, "earlier": earlier}
     compared = {name: report.to_study_rows() for name, report in reports.items()}
@@ -133,7 +133,7 @@ def _build_findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str
     ]
 
 
-def _build_shown_rows(
+def _choose_row_display(
     table: pd.DataFrame, names: tuple[str, str], *, translated: bool
 ) -> tuple[pd.DataFrame, ShownRows]:
     """How the rows are shown: what was recognized earlier and now, against the reference."""

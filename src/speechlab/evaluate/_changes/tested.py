@@ -62,7 +62,7 @@ def compare_report_rows(now: Contents, earlier: Contents) -> tuple[pd.DataFrame,
         build_grouped_translation_rows(report) if translated else build_grouped_report_rows(report)
         for report in (now, earlier)
     )
-    check_both_name_systems(now, earlier)
+    check_both_or_neither_name_systems(now, earlier)
     keys: Sequence[str]
     columns: Sequence[str]
     if translated:
@@ -146,7 +146,7 @@ def _collect_scoring_rules(rows: pd.DataFrame) -> dict[str, dict[str, set[str]]]
     return by_language
 
 
-def check_both_name_systems(now: Contents, earlier: Contents) -> None:
+def check_both_or_neither_name_systems(now: Contents, earlier: Contents) -> None:
     """Refuse to compare a report of several systems with a report of a single service."""
     several = [report for report in (now, earlier) if "system" in report.table.columns]
     if len(several) == 1:

@@ -10,7 +10,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.listening_report import build_listening_report
 from speechlab.evaluate._listening.summary import (
     describe_simulated_listeners,
-    screen_answers,
+    mark_excluded_answers,
     select_counted_answers,
 )
 from speechlab.evaluate._report import Report
@@ -79,7 +79,7 @@ def listening(
             "smallest", smallest, f"a difference above 0, and of this test {largest:g} at most"
         )
     simulated = describe_simulated_listeners(table)
-    table, exclusions = screen_answers(table, max_failed_checks)
+    table, exclusions = mark_excluded_answers(table, max_failed_checks)
     sentences = [*simulated, *exclusions]
     if not len(select_counted_answers(table)):
         reasons = "; ".join(sentences) or "nobody has answered yet"

@@ -211,7 +211,7 @@ _TOO_GOOD = 0.25
 _MAX_NAMES = 5
 
 
-def screen_answers(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
+def mark_excluded_answers(table: pd.DataFrame, max_failed_checks: int) -> tuple[pd.DataFrame, list[str]]:
     """Return the answers with a column ``excluded`` (the reason, or empty), and sentences about the exclusions."""
     sentences: list[str] = []
     same = [name for name in table.columns if name != "finished"]

@@ -137,7 +137,7 @@ def build_recognition_report(
     report = build_speech_report(title, table, text=text, language=language, **facts)
     tables = {"order": order.systems.drop(columns="excluded", errors="ignore"), "hotwords": hotwords.summary}
     tables |= {"speechless": nothing, "measures": measures}
-    display, wide_tables = _build_shown_rows(table, text, language, _sort_systems_best_first(names, order))
+    display, wide_tables = _choose_row_display(table, text, language, _sort_systems_best_first(names, order))
     drawn_tables, drawings = _order_figures_and_tables(report.drawings, order, summary, table)
     cost_tables, cost_drawings = build_trade_off(summary)
     cost_tables |= {"no_worse": no_worse} if prices else {}
@@ -238,7 +238,7 @@ def _list_method_steps(
     return [name for name, applies in methods.items() if applies]
 
 
-def _build_shown_rows(
+def _choose_row_display(
     table: pd.DataFrame, text: str, language: str, names: list[str]
 ) -> tuple[ShownRows, dict[str, pd.DataFrame]]:
     """How the rows are shown: the worst first, of two systems side by side, of more in one wide table."""

@@ -13,7 +13,7 @@ from speechlab.evaluate._advice.evidence import list_systems_failing_more
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_differences import (
     KEPT_TERMS,
-    choose_measure,
+    choose_measure_and_text_columns,
     find_common_positions,
     place_texts,
     run_tests,
@@ -69,7 +69,7 @@ class _TranslatorChoice:
         self, differences: pd.DataFrame, group: pd.DataFrame, columns: Columns, margin: float, baseline: str
     ) -> None:
         self.columns, self.margin, self.baseline = columns, margin, baseline
-        self.measure, self.reference, self.output = choose_measure(columns)
+        self.measure, self.reference, self.output = choose_measure_and_text_columns(columns)
         self.rows = {
             str(name): part.set_index("_place") for name, part in group.groupby("system", sort=False)
         }

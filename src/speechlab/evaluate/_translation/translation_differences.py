@@ -27,7 +27,7 @@ def place_texts(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(_place=places, system=table["system"].astype(str), failed=failed)
 
 
-def choose_measure(columns: Columns) -> tuple[str, str, str]:
+def choose_measure_and_text_columns(columns: Columns) -> tuple[str, str, str]:
     """Return the measure of translations, and the columns of the texts that it compares."""
     if columns.reference:
         return CHRF, columns.reference, "translation"
@@ -69,7 +69,7 @@ def compare_systems(table: pd.DataFrame, columns: Columns) -> pd.DataFrame:
 
 def _compare_pair(systems: dict[str, pd.DataFrame], columns: Columns) -> list[dict[Any, Any]]:
     """Return the tests of two systems: on all texts, and with a glossary on those with and without its terms."""
-    measure, reference, output = choose_measure(columns)
+    measure, reference, output = choose_measure_and_text_columns(columns)
     rows = next(iter(systems.values()))
     shared = find_common_positions(systems, ["translation"])
     scored = find_common_positions(systems, [output, reference]) if output in rows else shared[:0]

@@ -97,7 +97,7 @@ def build_translation_report(
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
         views=(*views, *build_load_views(calls)),
         drawings=tuple(drawings),
-        shown=_build_shown_rows(table, columns),
+        shown=_choose_row_display(table, columns),
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
             "speechlab": get_package_version(),
@@ -160,7 +160,7 @@ def _build_terms_view(terms: pd.DataFrame) -> View:
     return View.from_rows("Terms of the glossary", view_columns, terms)
 
 
-def _build_shown_rows(table: pd.DataFrame, columns: Columns) -> ShownRows:
+def _choose_row_display(table: pd.DataFrame, columns: Columns) -> ShownRows:
     source, reference, source_lang, target_lang = columns
     roles: dict[str, Any] = {"reference": reference, "hypotheses": "translation", "language": target_lang}
     if not reference and "back_translation" in table.columns:

@@ -27,7 +27,7 @@ from speechlab.evaluate._study_arguments import (
     resolve_columns,
 )
 from speechlab.evaluate._systems import (
-    build_output_status,
+    build_status_and_error_columns,
     combine_services_and_settings,
     describe_unreachable_services,
     process_in_turns,
@@ -159,7 +159,9 @@ def translation(
     by_system, unreachable = _request_translations(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
-        name: frame.assign(translation=texts, processing_s=float("nan"), **build_output_status(texts))
+        name: frame.assign(
+            translation=texts, processing_s=float("nan"), **build_status_and_error_columns(texts)
+        )
         for name, texts in outputs.items()
     }
     by_system |= {

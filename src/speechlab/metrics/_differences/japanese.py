@@ -29,8 +29,8 @@ from rapidfuzz.distance import Levenshtein
 from speechlab.metrics._differences.japanese_readings import (
     KANJI,
     ONLY_KANJI,
+    is_either_kana_reading_of_other,
     is_homophone_by_characters,
-    is_kana_reading_of_other,
     list_sound_keys,
 )
 from speechlab.text import (
@@ -277,7 +277,7 @@ def _classify_spans(one: _Side, other: _Side, here: _Span, there: _Span) -> Diff
         loanwords = _KATAKANA.fullmatch(old) and _KATAKANA.fullmatch(new)
         return "recognition" if all_kana and not sounds_alike and not loanwords else "notation"
     if not sounds_alike:
-        if is_kana_reading_of_other(reference_words, hypothesis_words):
+        if is_either_kana_reading_of_other(reference_words, hypothesis_words):
             return "notation"
         sounds = (
             _pronounce_alone(one.get_part_in_usual_kanji(*here)),

@@ -35,7 +35,7 @@ _DIGIT = re.compile("[零一二三四五六七八九十百千万億兆]")
 _TEN = re.compile("ジュッ|ジッ")
 
 
-def is_kana_reading_of_other(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
+def is_either_kana_reading_of_other(said: Sequence[Morpheme], other: Sequence[Morpheme]) -> bool:
     """Return whether one side is in kana and is a reading that the dictionary has for the words of the other."""
     for words, kana in ((said, other), (other, said)):
         text = "".join(word.surface for word in kana)

@@ -26,7 +26,7 @@ from speechlab.segments._frame.extent import (
     Extent,
     Runs,
     check_extent,
-    find_runs,
+    group_into_runs,
     merge_stretches,
     to_extent_frame,
     to_stretches,
@@ -70,7 +70,7 @@ def merge(table: pd.DataFrame, gap: float = 0.0, by: Sequence[str] = ()) -> pd.D
         SegmentError: The table is not a segment frame, or the gap is not a number of 0 or more.
     """
     checked, spans, count = _build_grouped_stretches(table, gap, by)
-    runs = find_runs(spans, count, int(to_ticks(gap)))
+    runs = group_into_runs(spans, count, int(to_ticks(gap)))
     return merge_runs(checked, runs, runs.heads, runs.spans)
 
 
@@ -94,7 +94,7 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
         SegmentError: As :func:`merge`.
     """
     checked, spans, count = _build_grouped_stretches(table, gap, by)
-    runs = find_runs(spans, count, int(to_ticks(gap)) - 1)
+    runs = group_into_runs(spans, count, int(to_ticks(gap)) - 1)
     of_run = runs.spans.codes
     first = np.searchsorted(of_run, np.arange(count), "left")
     numbers = np.arange(len(of_run)) - first[of_run]
@@ -296,7 +296,7 @@ def from_speech(
         lengths = to_extent_frame(extent, files).groupby("file")["end"].max()
         latest = to_ticks(lengths.reindex(files))
 
-    runs = find_runs(spans, len(files), min_silence_gap * _MS - 1)
+    runs = group_into_runs(spans, len(files), min_silence_gap * _MS - 1)
     onsets = runs.spans.starts
     pad = speech_pad_ms * _MS
     codes = runs.spans.codes

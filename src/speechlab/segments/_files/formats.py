@@ -54,7 +54,7 @@ class Format:
         """Read a file as a segment frame."""
         rows = self.rows(source)
         if isinstance(rows, pd.DataFrame):
-            return source.drop_multirow_texts(rows)
+            return source.drop_rows_with_multirow_text(rows)
         return source.build_frame(rows, exact=self.exact, tolerant=self.tolerant)
 
 

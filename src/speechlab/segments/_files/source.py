@@ -152,7 +152,7 @@ class SourceFile:
                     cells = [row for at, row in enumerate(cells) if at not in bad]
             return frame(cells, file=self.file)
 
-    def drop_multirow_texts(self, table: pd.DataFrame) -> pd.DataFrame:
+    def drop_rows_with_multirow_text(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the table without the rows whose text holds several, and note them."""
         held = [has_unsplit_rows(text) for text in table["text"].tolist()]
         if not any(held):

@@ -95,7 +95,7 @@ class Runs:
     spans: Stretches  # from the first start to the last end of each run, by file and start
 
 
-def find_runs(spans: Stretches, count: int, gap: int = 0) -> Runs:
+def group_into_runs(spans: Stretches, count: int, gap: int = 0) -> Runs:
     """Find the runs of rows whose silences are at most ``gap``."""
     line = Line([spans], count, room=max(gap, 0) + 1)
     starts = line.place_starts(spans)
@@ -115,7 +115,7 @@ def find_runs(spans: Stretches, count: int, gap: int = 0) -> Runs:
 
 def merge_stretches(spans: Stretches, count: int) -> Stretches:
     """Return the covered time as stretches that neither overlap nor touch, by file and start."""
-    return find_runs(spans[spans.ends > spans.starts], count).spans
+    return group_into_runs(spans[spans.ends > spans.starts], count).spans
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,13 +210,13 @@ def find_mutual_best_pairs(
     left: NDArray[np.int64], right: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs in which each segment shares the most time with the other; the first among equals."""
-    best_right = _mark_best_pairs(left, right, shared)
-    best_left = _mark_best_pairs(right, left, shared)
+    best_right = _mark_best_pair_of_each_key(left, right, shared)
+    best_left = _mark_best_pair_of_each_key(right, left, shared)
     mutual = best_right & best_left
     return left[mutual], right[mutual]
 
 
-def _mark_best_pairs(
+def _mark_best_pair_of_each_key(
     key: NDArray[np.int64], other: NDArray[np.int64], shared: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     order = np.lexsort((other, -shared, key))

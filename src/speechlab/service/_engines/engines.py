@@ -120,7 +120,7 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
                 log("engine not offered", engine=name, remedy=status(name).remedy)
         if is_on and name not in extra:
             if options:
-                _check_engine_options(name, options)
+                _check_options_by_making_engine(name, options)
             if entry.reads and reader is not None:
                 options.setdefault("reader", reader)
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
@@ -130,7 +130,7 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
     return sorted(engines, key=lambda engine: engine.name not in chosen_first)
 
 
-def _check_engine_options(name: str, options: dict[str, Any]) -> None:
+def _check_options_by_making_engine(name: str, options: dict[str, Any]) -> None:
     """Make the engine once, so that an unknown option is reported at the start, not at the first request.
 
     Other failures (a missing package or model) are reported on first use.
