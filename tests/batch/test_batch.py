@@ -143,7 +143,7 @@ def test_recordings_of_every_kind(lab, store, heart, tmp_path):
     assert "there is no file" in errors[0]
     assert "is a folder" in errors[1]
     assert "is empty in this row" in errors[5]
-    assert "must hold a path" in errors[6]
+    assert "must hold a recording: a path" in errors[6]
     assert all(errors)
 
 

@@ -24,7 +24,7 @@ HOSTILE = "</script><img src=x onerror='window.fired=1'>"
 @pytest.fixture(scope="module")
 def html(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sounds")
-    tone = AudioClip((0.3 * np.sin(np.arange(32_000) / 5)).astype(np.float32), 16_000)
+    tone = AudioClip((0.3 * np.sin(np.arange(80_000) / 5)).astype(np.float32), 16_000)
     rows = 24
     frame = pd.DataFrame(
         {
@@ -35,7 +35,7 @@ def html(tmp_path_factory):
             "voice_name": HOSTILE,
             "gender": "",
             "audio": [str(tone.save(folder / f"{row}.wav")) for row in range(rows)],
-            "duration_s": 2.0,
+            "duration_s": 5.0,
             "hypothesis": ["a b c d", "a x c d", "x y c d"] * (rows // 3 - 1)
             + ["a b c d", "a b c d", HOSTILE + " x y"],
             "status": "ok",
@@ -146,7 +146,7 @@ def many():
             "voice_name": [f"voice {row}" for row in range(rows)],
             "gender": "",
             "audio": None,
-            "duration_s": 2.0,
+            "duration_s": 5.0,
             "hypothesis": ["a b c d", "a x c d"] * (rows // 2),
             "status": "ok",
             "error": None,

@@ -20,10 +20,10 @@ const VIEW_MS = 300;
 const REST = 3;
 const MAX_STATIC = 50;
 /** What the marks of differences mean: element, class and words. */
-const LEGEND = [
+const LEGEND = /** @type {[keyof HTMLElementTagNameMap, string, string][]} */ ([
   ["del", "", "missing"], ["ins", "", "inserted"], ["ins", "sl-homophone", "sounds alike"],
   ["ins", "sl-notation", "only another spelling"],
-];
+]);
 const UNKEPT = "The kernel does not answer: what you mark, rate and note now is not kept. Run the cell again.";
 let tables = 0;
 
