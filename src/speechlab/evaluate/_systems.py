@@ -110,7 +110,7 @@ def combine_services_and_settings(
     return systems
 
 
-def build_status_and_error_columns(texts: pd.Series[Any]) -> dict[str, Any]:
+def to_status_columns(texts: pd.Series[Any]) -> dict[str, Any]:
     """Return how rows with outputs that exist ended: ``status`` and ``error``."""
     is_missing = texts.isna()
     reasons = {True: "the table has no text here", False: None}

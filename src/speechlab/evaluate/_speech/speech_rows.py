@@ -20,7 +20,7 @@ from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._made import REASON
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
-from speechlab.evaluate._systems import UNUSABLE_ERRORS, build_status_and_error_columns, process_in_turns
+from speechlab.evaluate._systems import UNUSABLE_ERRORS, process_in_turns, to_status_columns
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces
 
@@ -90,7 +90,7 @@ def build_existing_rows(rows: pd.DataFrame, column: str, language: str) -> pd.Da
     """Return rows whose hypotheses exist, in the form of :func:`recognized`."""
     texts = rows[column].astype("string")
     languages = rows[language].where(texts.notna(), None)
-    outputs = {"hypothesis": texts, "hypothesis_language": languages, **build_status_and_error_columns(texts)}
+    outputs = {"hypothesis": texts, "hypothesis_language": languages, **to_status_columns(texts)}
     table = build_failed_rows(rows, None).assign(
         **{f"{HEAR}{name}": cells for name, cells in outputs.items()}
     )

@@ -27,11 +27,11 @@ from speechlab.evaluate._study_arguments import (
     resolve_columns,
 )
 from speechlab.evaluate._systems import (
-    build_status_and_error_columns,
     combine_services_and_settings,
     describe_unreachable_services,
     process_in_turns,
     resolve_existing_outputs,
+    to_status_columns,
 )
 from speechlab.evaluate._translation.translation_measures import (
     Columns,
@@ -159,9 +159,7 @@ def translation(
     by_system, unreachable = _request_translations(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
-        name: frame.assign(
-            translation=texts, processing_s=float("nan"), **build_status_and_error_columns(texts)
-        )
+        name: frame.assign(translation=texts, processing_s=float("nan"), **to_status_columns(texts))
         for name, texts in outputs.items()
     }
     by_system |= {
