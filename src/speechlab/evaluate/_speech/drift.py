@@ -10,6 +10,7 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.speech_rows import HEAR
+from speechlab.evaluate._writing.columns import describe_p_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,7 @@ def describe_drift(table: pd.DataFrame, errors: str, length: str | None, by: Seq
         what = f"{early:.1%} to {late:.1%}" if length else f"{early:.1f} to {late:.1f}"
         kind = "errors" if length else "scores"
         notes.append(
-            f"{who} calls have other {kind} than earlier ones ({what}, p {_format_p(p)}): "
+            f"{who} calls have other {kind} than earlier ones ({what}, {describe_p_value(p)}): "
             "the service changed during the study, or the later rows are of another kind."
         )
     return notes
@@ -161,7 +162,3 @@ def _test_halves(rests: NDArray[np.float64], late: NDArray[np.bool_], codes: NDA
     if spread <= 0:
         return 1.0
     return math.erfc(abs(float(rests[late].sum() - expected)) / math.sqrt(2 * float(spread)))
-
-
-def _format_p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

@@ -162,7 +162,7 @@ def _print_summary_and_exit(speech: Report, translated: Report, out: Path, secon
     console.print(
         f"Use it:   pandas.read_parquet({escape(repr(str(out / 'results.parquet')))})", soft_wrap=True
     )
-    console.print(f"Go on:    {_describe_next_step()}", soft_wrap=True)
+    console.print(f"Next:     {_describe_next_step()}", soft_wrap=True)
     if failed:
         raise typer.Exit(1)
 
