@@ -12,7 +12,7 @@ sound. A name that begins with "sync" is a blocking client in as many threads as
 Each client is a process of its own, and only its CPU counts. The clients take turns, in an order that changes from
 round to round, so that what else the machine does falls on all of them. Told is the median of the rounds' ratios to
 the reference, and the smallest and largest. Numbers of different machines cannot be compared, ratios can.
-Peers that are not installed are said to be so; `pip install 'speechlab[bench]'` brings them.
+Peers that are not installed are said to be so; `pip install --group bench` brings them.
 """
 
 from __future__ import annotations
@@ -406,7 +406,7 @@ def compare(only: list[str], workloads: list[str], rounds: int, seconds: float) 
     names = [name for name in MAKERS if not only or name in only or name == REFERENCE]
     there = [name for name in names if importlib.util.find_spec(MAKERS[name][0])]
     if REFERENCE not in there:
-        raise SystemExit("the reference is aiohttp: pip install 'speechlab[bench]'")
+        raise SystemExit("the reference is aiohttp: pip install --group bench")
     server, base = started()
     clients = {
         name: subprocess.Popen(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import multiprocessing
 import os
+import subprocess
+import sys
+import zipfile
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
+import speechlab
+from speechlab.cli._console import _SafeConsole
 from speechlab._platform import find_installed_version, is_loopback, register_after_fork
 
 
@@ -40,3 +47,27 @@ def test_a_child_calls_what_was_registered_and_the_parent_does_not():
     assert answers.get() == [child.pid]
     child.join(30)
     assert called == []
+
+
+def test_the_package_can_be_imported_from_a_zip(tmp_path):
+    package = Path(speechlab.__file__).parent
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as archive:
+        for name in ("__init__.py", "__init__.pyi", "_hooks.py"):
+            archive.write(package / name, f"speechlab/{name}")
+    command = "import speechlab; print('connect' in speechlab.__all__, speechlab.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "app.zip")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", str(tmp_path / "app.zip" / "speechlab" / "__init__.py")]
+
+
+def test_marks_are_words_where_the_console_cannot_write_them():
+    output = io.TextIOWrapper(io.BytesIO(), encoding="cp1252", errors="strict", write_through=True)
+    _SafeConsole(file=output, width=80).print("[green]✓[/] engines … [red]✗[/] service – gone")
+    output.seek(0)
+    assert output.read() == "ok engines ... FAILED service - gone\n"

@@ -29,6 +29,7 @@ AT_THE_ROOT = [
     ".gitignore",
     ".pre-commit-config.yaml",
     "CHANGELOG.md",
+    "CITATION.cff",
     "CONTRIBUTING.md",
     "LICENSE",
     "NOTICE",
@@ -495,6 +496,7 @@ def test_tests_share_by_support_alone():
 def test_versions_agree():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["version"] == sl.__version__
+    assert f"\nversion: {sl.__version__}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
 
 
 def test_optional_packages_name_their_extra():

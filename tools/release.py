@@ -1,4 +1,4 @@
-"""Build what a release consists of. Run by ``poe release`` (extra ``release``).
+"""Build what a release consists of. Run by ``poe release`` (group ``release``).
 
 ``build/release`` then holds the source archive and the wheel, ``sbom.json`` (CycloneDX: every package that
 ``speechlab[local]`` installs, with its version and license), and ``SHA256SUMS``.

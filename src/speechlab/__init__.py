@@ -21,9 +21,9 @@ from speechlab import _hooks
 
 __version__ = "0.1.0"
 
-with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 - pathlib is slow to load
-    _HOMES = {line.split()[-1]: line.split()[1] for line in _stub if line.startswith("from ")}
-"""Where each public name comes from, as in ``__init__.pyi`` for type checkers."""
+# Where each public name comes from, as in ``__init__.pyi`` for type checkers. The loader reads it, also from a zip.
+_STUB = __spec__.loader.get_data(f"{__file__}i").decode().splitlines()  # type: ignore[union-attr]
+_HOMES = {line.split()[-1]: line.split()[1] for line in _STUB if line.startswith("from ")}
 
 __all__ = sorted(_HOMES)  # noqa: PLE0605 - a list, in the order of the alphabet
 

@@ -30,11 +30,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# What a console that cannot write them shows in place of the marks of success and failure.
+_MARKS_IN_ASCII = str.maketrans({"✓": "ok", "✗": "FAILED", "–": "-", "…": "..."})
+
+
 class _SafeConsole(Console):
     """A console whose texts, which may come from a service or a file, do not steer the terminal."""
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
-        return super().render_str(to_printable(text), *args, **options)
+        text = to_printable(text)
+        if not self.encoding.startswith("utf"):  # a console of Windows that is redirected, or LANG=C
+            text = text.translate(_MARKS_IN_ASCII)
+        return super().render_str(text, *args, **options)
 
 
 console = _SafeConsole(highlight=False)

@@ -67,7 +67,9 @@ def launch_service(state: StateDir, before: EmbeddedService | None = None) -> Em
             stdout=subprocess.PIPE,
             stderr=log,
             env=_build_environment(state, before),
-            start_new_session=True,  # an interrupt of the kernel must not reach it
+            # An interrupt of the kernel must not reach it. Windows knows no sessions, but groups of processes.
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
             cwd=state.path,
         )
     except OSError as error:

@@ -294,6 +294,8 @@ def _bind_tcp(host: str, port: int) -> socket.socket:
 
 
 def _bind_unix(path: Path) -> socket.socket:
+    if not hasattr(socket, "AF_UNIX"):
+        raise ConfigurationError(f"Python has no {UNIX!r} sockets on this system; give an address and a port")
     listener = socket.socket(socket.AF_UNIX)
     try:
         if os.path.lexists(path):
