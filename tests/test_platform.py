@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import speechlab
-from speechlab.cli._console import _SafeConsole
 from speechlab._platform import find_installed_version, is_loopback, register_after_fork
+from speechlab.cli._console import _SafeConsole
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost", "api.localhost", "127.0.0.1", "127.4.5.6", "::1"])
