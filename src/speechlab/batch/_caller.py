@@ -26,11 +26,10 @@ from speechlab.client import (
     CallGroup,
     Client,
     VoiceCatalogue,
-    adapt_for_client,
     check_and_save_service,
     copy_with_group,
+    get_service,
     identify_service_and_voices,
-    list_operations_and_places,
     replace_store_if_replaying,
     start_work,
     wait_for_result,
@@ -331,7 +330,7 @@ def process_in_turns(
                 caller,
                 Execution(plan, options, tally=tally),
                 store,
-                turns.add_batch(plan, list_operations_and_places(lab)[1]),
+                turns.add_batch(plan, get_service(lab).places or 0),
             )
         ends = make_calls(list(parts.values()), lost) if parts else []
         errors |= {name: error for name, error in zip(parts, ends, strict=True) if error is not None}
@@ -378,8 +377,7 @@ def _open_plan_and_store(
                 raise
 
         service, voices = caller.ask_with_progress(identify_with_advice, kind.operation)
-        fit = partial(adapt_for_client, caller.lab)
-        step = kind(parameters, source.columns, service, voices, fit)
+        step = kind(parameters, source.columns, service, voices, get_service(caller.lab))
         store = store or stack.enter_context(use_store(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
         with_bar = progress is True or progress == BAR  # only a bar shows the reading

@@ -17,21 +17,20 @@ from speechlab.client._api.client import (
     TranslationStream,
     connect,
 )
-from speechlab.client._api.for_batches import adapt_for_client as adapt_for_client
-from speechlab.client._api.for_batches import check_and_save_service as check_and_save_service
-from speechlab.client._api.for_batches import copy_for_timing as copy_for_timing
-from speechlab.client._api.for_batches import copy_with_group as copy_with_group
-from speechlab.client._api.for_batches import identify_service_and_voices as identify_service_and_voices
-from speechlab.client._api.for_batches import list_operations_and_places as list_operations_and_places
-from speechlab.client._api.for_batches import replace_store_if_replaying as replace_store_if_replaying
-from speechlab.client._api.for_batches import reveal_credentials as reveal_credentials
-from speechlab.client._api.for_batches import start_work as start_work
+from speechlab.client._api.copies import check_and_save_service as check_and_save_service
+from speechlab.client._api.copies import copy_for_timing as copy_for_timing
+from speechlab.client._api.copies import copy_with_group as copy_with_group
+from speechlab.client._api.copies import get_service as get_service
+from speechlab.client._api.copies import identify_service_and_voices as identify_service_and_voices
+from speechlab.client._api.copies import replace_store_if_replaying as replace_store_if_replaying
+from speechlab.client._api.copies import reveal_credentials as reveal_credentials
+from speechlab.client._api.copies import start_work as start_work
 from speechlab.client._api.portal import wait_for_result as wait_for_result
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook
 from speechlab.client._openai import OpenAIAdapter
-from speechlab.client._operations.call import RawResponse
+from speechlab.client._operations.call import RawResponse, Reply
 from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, Synthesize
@@ -42,6 +41,7 @@ from speechlab.client._realtime.protocol import AudioDelta
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._scheduling.waiting import CallGroup as CallGroup
 from speechlab.client._secret import Secret
+from speechlab.client._services.service import Service as Service
 from speechlab.client._settings.resolve import BASE_URL_VARIABLE as BASE_URL_VARIABLE
 from speechlab.client._settings.resolve import load_key as load_key
 from speechlab.client._settings.resolve import save_key as save_key
@@ -58,6 +58,7 @@ __all__ = [
     "CallEvent",
     "Client",
     "OpenAIAdapter",
+    "Reply",
     "Secret",
     "SpeechClip",
     "Synthesize",

@@ -1,9 +1,13 @@
-"""Time, replaceable in tests."""
+"""Time, replaceable in tests, and turns of the event loop."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Protocol
 
 
@@ -47,3 +51,31 @@ class LoopTurns:
         if time.monotonic() - self._given_at > _TURN_S:
             await asyncio.sleep(0)
             self._given_at = time.monotonic()
+
+
+# Seconds between two turns of a loop that waits for an interrupt.
+_WAKE_S = 0.2
+_NO_CONTEXT = contextlib.nullcontext()
+
+
+def wake_for_interrupts() -> contextlib.AbstractContextManager[None]:
+    """Wake a kernel's loop regularly, because IPython's signal handler does not wake it on an interrupt."""
+    if "ipykernel" not in sys.modules or threading.current_thread() is not threading.main_thread():
+        return _NO_CONTEXT
+    return _keep_loop_awake(asyncio.get_running_loop())
+
+
+@contextlib.contextmanager
+def _keep_loop_awake(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    next_turn: asyncio.TimerHandle | None = None
+
+    def wake() -> None:
+        nonlocal next_turn
+        next_turn = loop.call_later(_WAKE_S, wake)
+
+    wake()
+    try:
+        yield
+    finally:
+        if next_turn is not None:
+            next_turn.cancel()

@@ -6,7 +6,6 @@ them and other services offer them. A parameter without a counterpart is refused
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -27,6 +26,7 @@ from speechlab.contract import (
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
+TRANSCRIPTION_PATH = "/audio/transcriptions"
 # Formats with another name in OpenAI's API.
 _FORMATS = {"ogg": "opus"}
 # Bytes at the start of a recording that show its format.
@@ -106,12 +106,10 @@ class OpenAIAdapter:
         """Identity of the models, which keeps results of different models apart."""
         return "openai " + ", ".join(f"{name} {getattr(self, name) or 'none'}" for name in _MODELS)
 
-    async def to_openai_call(self, call: HttpCall) -> HttpCall:
-        """Return the call in the form of OpenAI's API; a call without a counterpart is returned unchanged."""
-        if call.fields is None:
-            return call
+    def to_openai_call(self, call: HttpCall) -> HttpCall:
+        """Return the call of an operation in the form of OpenAI's API."""
         if call.path == RECOGNITION_PATH:
-            return await asyncio.to_thread(self._to_transcription_call, call)
+            return self._to_transcription_call(call)
         return self._to_speech_call(call) if call.path == SPEECH_PATH else self._to_chat_call(call)
 
     def _to_speech_call(self, call: HttpCall) -> HttpCall:
@@ -159,7 +157,7 @@ class OpenAIAdapter:
         about = f"Content-Disposition: form-data; {disposition}\r\nContent-Type: application/octet-stream"
         head = f"--{boundary}\r\n{about}\r\n\r\n".encode()
         return replace(
-            call, path="/audio/transcriptions", body=RecordingBody(recording, head, b"\r\n" + tail, form)
+            call, path=TRANSCRIPTION_PATH, body=RecordingBody(recording, head, b"\r\n" + tail, form)
         )
 
     def _to_chat_call(self, call: HttpCall) -> HttpCall:
@@ -205,7 +203,7 @@ class OpenAIAdapter:
         error = fields.get("error")
         if status == 429 and isinstance(error, dict) and error.get("code") == "insufficient_quota":
             return 403, content  # a retry does not help
-        if status == 200 and call.path == RECOGNITION_PATH:
+        if status == 200 and call.path == TRANSCRIPTION_PATH:
             fields["language"] = _to_language_code(fields.get("language"))
             if (call.fields or {}).get("vad") != "segments":
                 fields.pop("segments", None)  # part of the verbose form that has the language
@@ -215,10 +213,6 @@ class OpenAIAdapter:
                     segment["text"] = str(segment.get("text", "")).strip()
             return status, orjson.dumps(fields)
         return status, content
-
-    def needs_whole_reply(self, call: HttpCall, status: int) -> bool:
-        """Return whether a reply has to be read completely before it is passed on."""
-        return not call.raw and (status >= 400 or call.path == RECOGNITION_PATH)
 
 
 _MODELS = ("speech", "transcription", "translation")

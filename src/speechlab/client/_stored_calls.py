@@ -20,12 +20,12 @@ import orjson
 from speechlab.client._events import Timing
 from speechlab.client._operations.operation import Operation, compute_key
 from speechlab.client._settings.settings import EMBEDDED_PREFIX, FUNCTIONS_PREFIX, REPLAY_ADVICE, Settings
-from speechlab.client._transport.http import Reply
+from speechlab.client._transport.http import ReplyBody
 from speechlab.errors import ReplayMiss, StoreError
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
-    from speechlab.client._operations.call import RawResponse
+    from speechlab.client._operations.call import RawResponse, Reply
     from speechlab.store import Store, StoredResult
 
 R = TypeVar("R")
@@ -94,13 +94,13 @@ class StoredCall:
         timing = load_timing(facts) if facts else Timing(processing_s=stored.response.get("processing_s"))
         return replace(operation.restore_reply(stored, facts), timing=timing)
 
-    def save_result(self, operation: Operation[R], reply: RawResponse, result: R) -> None:
+    def save_result(self, operation: Operation[R], reply: Reply | RawResponse, result: R) -> None:
         """Keep a result after its reply was checked."""
         headers = {name: reply.headers[name] for name in _HEADERS if name in reply.headers}
         facts: dict[str, Any] = {"headers": headers, "timing": asdict(reply.timing)}
         files = operation.collect_files(result)
         if not files:
-            facts["body"] = reply.json()
+            facts["body"] = reply.fields
         self.save(operation.build_record(result), facts, files)
 
 
@@ -184,7 +184,7 @@ class Tape:
         self._call.save({"bytes": len(body)}, facts, {"body": (body, ".bin")})
 
 
-class TapedBody(Reply):
+class TapedBody(ReplyBody):
     """A recorded body, replayed at once or at the recorded times."""
 
     def __init__(self, body: Path, facts: Mapping[str, Any], clock: Clock, *, at_pace: bool) -> None:

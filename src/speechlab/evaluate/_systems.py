@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from speechlab import batch
 from speechlab._arguments import build_argument_error, is_bool, require_columns
-from speechlab.client import Client, list_operations_and_places
+from speechlab.client import Client, get_service
 from speechlab.errors import (
     APIConnectionError,
     AuthenticationError,
@@ -211,7 +211,7 @@ def _add_streaming_variants(asking: Mapping[str, Any]) -> dict[str, Any]:
     systems = {}
     for name, (client, parameters) in asking.items():
         check_client("lab", client)
-        functions = list_operations_and_places(client)[0] or {"transcribe"}
+        functions = get_service(client).functions or {"transcribe"}
         for form, function in (("whole", "transcribe"), ("streamed", "transcribe_stream")):
             if function in functions:
                 arguments = {**parameters, "stream": True} if form == "streamed" else parameters

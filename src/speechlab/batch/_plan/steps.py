@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -31,6 +31,7 @@ from speechlab.errors import AudioDecodeError, InvalidRequestError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.parameters import Row
+    from speechlab.client import Service
     from speechlab.store import StoredResult
 
 # Formats of files, the best first: lossless and small, lossless, lossy.
@@ -59,10 +60,10 @@ class RowStep(ABC):
         have: Sequence[Any],
         service: str,
         voices: VoiceCatalogue | None,
-        fit: Callable[[Any], Any],
+        rules: Service,
     ) -> None:
         values = dict(given)
-        self._have, self._service, self._voices, self._fit = have, service, voices, fit
+        self._have, self._service, self._voices, self._rules = have, service, voices, rules
         column = values.pop(self.works_on)
         if column is None or not isinstance(column, Hashable):
             raise build_argument_error(self.works_on, column, "the name of a column")
@@ -107,18 +108,18 @@ class RowStep(ABC):
         """Check an operation and return its call. Equal options are checked once for all their rows."""
         options = self._options.get(alike)
         if options is None:
-            options = operation.parameters
+            options = self._rules.build_parameters(operation)
             del options[self.works_on]
             if len(self._options) >= _MAX_OPTIONS:
                 self._options.clear()
             self._options[alike] = options
-        content = operation.content
+        content = self._rules.build_content(operation)
         parameters = {**options, **content}
         key = compute_request_key(self.operation, parameters, service=self._service, repeat=self._repeat)
         return PlannedCall(key, operation, options, content, **amounts)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_options": {}, "_fit": None}  # workers make no plans
+        return {**vars(self), "_options": {}, "_rules": None}  # workers make no plans
 
     async def send(self, call: PlannedCall, lab: AsyncClient) -> CallResult:
         """Make a call."""
@@ -167,7 +168,7 @@ class SynthesisStep(RowStep):
         if "voice" in same:
             self._resolve_voice(same.pop("voice"), for_all=True)
         given = {name: value for name, value in same.items() if value is not None}
-        _ = self._build_operation("a", _ANY_VOICE, **{"format": _FORMATS[0], **given}).parameters
+        self._rules.check_options(self._build_operation("a", _ANY_VOICE, **{"format": _FORMATS[0], **given}))
 
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = check_text_cell(cell, self._column)
@@ -185,8 +186,7 @@ class SynthesisStep(RowStep):
                 f"{', '.join(sorted(_FORMATS_ALLOWED))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
-        fitted: Synthesize = self._fit(Synthesize(text, voice=voice, **options))
-        return fitted
+        return Synthesize(text, voice=voice, **options)
 
     def _resolve_voice(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):
@@ -230,17 +230,17 @@ class TranscriptionStep(RowStep):
     def _check_common_values(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
         mode = {"vad": VadMode.SEGMENTS} if "vad" in self._parameters.columns else {}
-        _ = self._fit(Transcribe(b"", **{**same, **mode})).options
+        self._rules.check_options(Transcribe(b"", **{**same, **mode}))
 
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         audio = read_recording_cell(cell, self._column)
         call = self._build_planned_call(
-            self._fit(Transcribe(audio, **given)), alike, audio_s=read_header_duration_s(audio)
+            Transcribe(audio, **given), alike, audio_s=read_header_duration_s(audio)
         )
         if isinstance(cell, bytes) or callable(getattr(cell, "read", None)):
             return call
         # the audio of a long table must not stay in memory: files are read again, and clips encoded, when sent
-        return replace(call, operation=self._fit(Transcribe(cell, **given)))
+        return replace(call, operation=Transcribe(cell, **given))
 
     async def _prepare_operation(self, call: PlannedCall) -> Transcribe:
         operation = cast("Transcribe", call.operation)
@@ -286,7 +286,7 @@ class TranslationStep(RowStep):
     content = ("translation", "model")
 
     def _check_common_values(self, same: dict[str, Any]) -> None:
-        _ = self._fit(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same})).parameters
+        self._rules.check_options(Translate("a", **{"source_lang": "ja", "target_lang": "en", **same}))
         self._check_languages(same)
 
     def _check_languages(self, given: Mapping[str, Any]) -> None:
@@ -306,7 +306,7 @@ class TranslationStep(RowStep):
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = check_text_cell(cell, self._column)
         self._check_languages(given)
-        return self._build_planned_call(self._fit(Translate(text, **given)), alike, characters=len(text))
+        return self._build_planned_call(Translate(text, **given), alike, characters=len(text))
 
     @staticmethod
     def to_cells(stored: StoredResult) -> dict[str, Any]:

@@ -4,33 +4,57 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self, Unpack
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 
+from speechlab.client._api.base import ClientBase
 from speechlab.client._api.perform import Performer
+from speechlab.client._closable import AsyncClosable
+from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._operations.call import (
     BytesBody,
     HttpCall,
     RawResponse,
+    Reply,
     Timeouts,
     build_form_body,
     build_json_body,
 )
-from speechlab.client._operations.operation import accept_arguments_of, resolve_timeout
+from speechlab.client._operations.operation import Operation, accept_arguments_of, resolve_timeout
 from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, StreamSpeech, Synthesize
 from speechlab.client._operations.translation import StreamTranslation, Translate, Translation
 from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, to_secret
+from speechlab.client._services.kinds import build_service
+from speechlab.client._services.sender import Sender
 from speechlab.client._settings.resolve import find_settings_or_start_service
-from speechlab.client._settings.settings import ClientOptions, check_option_names
+from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
 from speechlab.client._streams.speech_stream import AsyncSpeechStream
 from speechlab.client._streams.translation_stream import AsyncTranslationStream
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import ConfigurationError, InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.client._operations.voices import VoiceCatalogue
+
+R = TypeVar("R")
+T = TypeVar("T")
 
 
-class AsyncClient(Performer):
+@dataclass(frozen=True)
+class RawReply(RawResponse):
+    """A raw reply (status, headers, content, timing) and its result."""
+
+    _result: Any = field(default=None, repr=False)
+
+    def parse(self) -> Any:
+        """Return the result, as the call without ``with_raw_response`` returns it."""
+        return self._result
+
+
+class AsyncClient(ClientBase, AsyncClosable):
     """A speech service, for ``await``.
 
     It belongs to the event loop of its first call. One client is enough for a program: it keeps connections, and
@@ -59,6 +83,58 @@ class AsyncClient(Performer):
         ConfigurationError: No service is configured, or an argument is not usable.
     """
 
+    _raw = False
+    """Whether calls return their replies as they came."""
+
+    def _set_up_client(self, settings: Settings, parent: Self | None = None) -> None:
+        self._settings = settings
+        self._owner = parent is None
+        if parent is None:
+            self._performer = Performer(Sender(settings, build_service(settings), RunningTotals()))
+        else:
+            self._performer = parent._performer.copy(settings=settings)  # noqa: SLF001 - of the same class
+
+    @classmethod
+    def from_performer(cls, performer: Performer) -> Self:
+        """Make a client of what performs its operations; its connections are those of another client."""
+        client = cls.__new__(cls)
+        client._settings, client._performer, client._owner = performer.settings, performer, False  # noqa: SLF001 - of the same class
+        return client
+
+    @property
+    def usage(self) -> CallTotals:
+        """Totals of all calls through this client and the copies made by ``with_options``."""
+        return self._performer.sender.totals.sums
+
+    async def aclose(self) -> None:
+        """Close the connections, and release the embedded service if this client uses it."""
+        if self._owner:
+            await self._performer.sender.connections.close()
+            if self._settings.lease is not None:
+                self._settings.lease.release()
+
+    @property
+    def with_raw_response(self) -> Any:
+        """A copy of the client whose calls over HTTP return the reply as it came.
+
+        ``voices``, ``synthesize``, ``transcribe``, ``translate`` and ``perform`` return a reply with ``status``,
+        ``headers``, ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. An open stream
+        has its ``status`` and ``headers`` itself.
+        """
+        client = self.with_options()
+        client._raw = True  # noqa: SLF001 - of the same class
+        return client
+
+    def _wrap_result_if_raw(self, reply: Reply | RawResponse, result: T) -> T:
+        """Return what a call returns: its result, or its raw reply."""
+        if not self._raw:
+            return result
+        if isinstance(reply, RawResponse):
+            return cast("T", RawReply(reply.status, reply.headers, reply.content, reply.timing, result))
+        raise ConfigurationError(
+            f"{self._performer.service.place} was asked without HTTP, so that there is no raw reply"
+        )
+
     @classmethod
     async def connect(
         cls,
@@ -86,6 +162,55 @@ class AsyncClient(Performer):
             await asyncio.to_thread(find_settings_or_start_service, base_url, ws_base_url, key, dict(options))
         )
 
+    async def perform(self, operation: Operation[R]) -> R:
+        """Take the result of an operation from the store, or make the call.
+
+        ``synthesize``, ``transcribe`` and ``translate`` make an operation from their arguments and perform it.
+
+        Args:
+            operation: A ``Synthesize``, ``Transcribe`` or ``Translate``.
+
+        Returns:
+            The result of the method of the same name.
+
+        Raises:
+            InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply breaks the contract.
+        """
+        return self._wrap_result_if_raw(*await self._performer.perform(operation))
+
+    async def voices(self, *, timeout: float | None = None) -> VoiceCatalogue:  # noqa: ASYNC109 - of the request, retries included
+        """List the voices (section 4.2 of the contract).
+
+        Args:
+            timeout: Seconds for this call with its retries; None is the client's.
+
+        Raises:
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply is not a catalogue.
+        """
+        return self._wrap_result_if_raw(*await self._performer.list_voices(timeout))
+
+    async def identity(self, *, timeout: float | None = None) -> str:  # noqa: ASYNC109 - of the request, retries included
+        """Return the identity of the service, part of the keys under which its results are kept.
+
+        Args:
+            timeout: Seconds, if a request is necessary; None is the client's.
+
+        Returns:
+            The header ``X-Speechlab-Service`` of the catalogue (the service's version and a digest of its engines'
+            settings), or else the address. Never a credential.
+
+        Raises:
+            APIError: The service returned an error.
+            APIConnectionError: No reply came.
+            ContractError: The reply is not a catalogue.
+        """
+        return await self._performer.identify(timeout)
+
     @accept_arguments_of(Synthesize)
     async def synthesize(self, operation: Synthesize) -> SpeechClip:
         """Speak a text (section 4.1 of the contract).
@@ -112,11 +237,9 @@ class AsyncClient(Performer):
             A stream: iterate for bytes, ``clips()`` for sound, ``collect()`` for all of it. Entering it sends the
             request, and raises the errors of :meth:`synthesize`.
         """
-
-        async def resolve_operation() -> StreamSpeech:
-            return self._settings.adapt_operation(await self._resolve_voice_in_options(operation))
-
-        return AsyncSpeechStream(self._sender, resolve_operation, self._build_stored_call)
+        performer = self._performer
+        resolve = partial(performer.resolve_voice, operation)
+        return AsyncSpeechStream(performer.sender, resolve, performer.build_stored_call)
 
     @accept_arguments_of(Transcribe)
     async def transcribe(self, operation: Transcribe) -> Transcript:
@@ -158,9 +281,8 @@ class AsyncClient(Performer):
         Raises:
             InvalidRequestError: A field breaks a rule of the contract; nothing is sent.
         """
-        return AsyncTranslationStream(
-            self._sender, self._settings.adapt_operation(operation), self._build_stored_call
-        )
+        performer = self._performer
+        return AsyncTranslationStream(performer.sender, operation, performer.build_stored_call)
 
     @accept_arguments_of(RealtimeOptions)
     def realtime(self, options: RealtimeOptions) -> AsyncRealtimeSession:
@@ -172,11 +294,13 @@ class AsyncClient(Performer):
         """
 
         async def resolve_config() -> RealtimeConfig:
-            return (await self._resolve_voice_in_options(options)).build_config()
+            return (await self._performer.resolve_voice(options)).build_config()
 
         settings = self._settings
         settings = replace(settings, timeout=resolve_timeout(options.timeout, settings.timeout))
-        return AsyncRealtimeSession(replace(self._sender, settings=settings), resolve_config, self.identity)
+        return AsyncRealtimeSession(
+            replace(self._performer.sender, settings=settings), resolve_config, self.identity
+        )
 
     async def request(
         self,
@@ -221,14 +345,16 @@ class AsyncClient(Performer):
         call = HttpCall(
             "request",
             "raw",
+            Timeouts(read=read, total=time_s or 2 * read, given=time_s is not None),
             method.upper(),
             "/" + path.lstrip("/"),
-            Timeouts(read=read, total=time_s or 2 * read, given=time_s is not None),
             body=bodies[0] if bodies else None,
             headers=headers or {},
             raw=True,
         )
-        return await self._sender.send(call)
+        reply = await self._performer.sender.send(call)
+        assert isinstance(reply, RawResponse)  # a service without HTTP raises
+        return reply
 
 
 def _check_request(method: object, path: object, form: object, content: object, headers: object) -> None:

@@ -9,7 +9,6 @@ from typing import Any, Self, Unpack
 from speechlab.client._secret import Secret, to_secret
 from speechlab.client._settings.resolve import dump_settings, find_settings, load_settings
 from speechlab.client._settings.settings import ClientOptions, Settings, change_settings, check_option_names
-from speechlab.client._systems.functions import FunctionSystem
 from speechlab.errors import ConfigurationError
 
 
@@ -50,12 +49,12 @@ class ClientBase(ABC):
 
     @property
     def base_url(self) -> str:
-        """HTTP base URL."""
+        """HTTP base URL; empty for a system of functions."""
         return self._settings.base_url
 
     @property
     def ws_base_url(self) -> str:
-        """WebSocket base URL."""
+        """WebSocket base URL; empty for a system of functions."""
         return self._settings.ws_base_url
 
     def with_options(self, **changes: Unpack[ClientOptions]) -> Self:
@@ -90,7 +89,7 @@ class ClientBase(ABC):
     def __repr__(self) -> str:
         if not hasattr(self, "_settings"):  # repr in a traceback through the constructor
             return f"{type(self).__name__}(not configured)"
-        if isinstance(self._settings.adapter, FunctionSystem):
-            return f"{type(self).__name__}(system={self._settings.adapter.name!r})"
+        if self._settings.functions is not None:
+            return f"{type(self).__name__}(system={self._settings.functions.name!r})"
         key = "***" if self._settings.api_key else None
         return f"{type(self).__name__}(base_url={self.base_url!r}, api_key={key!r})"

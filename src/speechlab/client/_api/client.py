@@ -32,6 +32,7 @@ from speechlab.client._streams.translation_stream import AsyncTranslationStream
 
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
+    from speechlab.client._api.perform import Performer
     from speechlab.notebook import Playback
 
 
@@ -139,6 +140,13 @@ class Client(ClientBase, SyncWrapper[AsyncClient]):
         self._settings = settings
         behind = None if parent is None else parent._async  # noqa: SLF001 - of the same class
         self._async = AsyncClient.from_settings(settings, behind)
+
+    @classmethod
+    def from_performer(cls, performer: Performer) -> Self:
+        """Make a client of what performs its operations; its connections are those of another client."""
+        client = cls.__new__(cls)
+        client._settings, client._async = performer.settings, AsyncClient.from_performer(performer)  # noqa: SLF001 - of the same class
+        return client
 
     usage = sync_property(AsyncClient.usage)
 

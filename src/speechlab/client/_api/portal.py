@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 
 from speechlab._platform import register_after_fork
 from speechlab.client._closable import shorten_method_tracebacks
-from speechlab.client._transport.connections import close_pools_of_running_loop
+from speechlab.client._services.connections import close_pools_of_running_loop
 from speechlab.errors import ConfigurationError
 
 T = TypeVar("T")

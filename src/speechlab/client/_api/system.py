@@ -6,7 +6,6 @@ import pickle
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
-from urllib.parse import quote
 
 from speechlab._arguments import is_whole_number
 from speechlab._brief import shorten_tracebacks
@@ -98,7 +97,7 @@ def system(
     _check_arguments(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
     if voices is None:
         voices = ["default"] if synthesize is not None else []
-    adapter = FunctionSystem(
+    made = FunctionSystem(
         name=name,
         functions=functions,
         voices=to_voice_languages(voices, "any language"),
@@ -111,13 +110,10 @@ def system(
     if playback_rate is not None:
         check_number("playback_rate", playback_rate, least=0, advice="give a number above 0")
     check_number("piece_s", piece_s, least=0, advice="give a number above 0")
-    address = f"https://function.invalid/{quote(adapter.identity, safe='')}"
     if processes:
-        pickle.dumps(adapter.functions)  # what cannot be sent raises now
-    most: Any = {"max_concurrency": adapter.places, **fill_mode_and_store(dict(options))}
-    return Client.from_settings(
-        Settings(base_url=address, ws_base_url=address.replace("https", "wss", 1), adapter=adapter, **most)
-    )
+        pickle.dumps(functions)  # what cannot be sent raises now
+    most: Any = {"max_concurrency": made.places, **fill_mode_and_store(dict(options))}
+    return Client.from_settings(Settings(functions=made, **most))
 
 
 def _check_arguments(name: object, functions: Mapping[str, object], **numbers: object) -> None:

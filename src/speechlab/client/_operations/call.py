@@ -1,4 +1,4 @@
-"""HTTP requests and replies as data."""
+"""Calls and replies as data: of any service, and those over HTTP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -18,9 +18,6 @@ from speechlab.client._operations.failures import (
     find_request_id,
 )
 from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
-
-if TYPE_CHECKING:
-    from speechlab.client._secret import Secret
 
 
 def attach_headers_and_timing(
@@ -87,29 +84,61 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class HttpCall:
-    """One request of one operation."""
+class ServiceCall(ABC):
+    """An operation as its service can make it: checked, and prepared once for all attempts."""
 
     operation: str  # its name for events
     service: str  # whose rate limit applies: tts, asr or translate
+    timeouts: Timeouts
+    free: bool = field(default=False, kw_only=True)  # a retry costs nothing, whatever became of the attempt
+    raw: bool = field(default=False, kw_only=True)  # every status is a reply, and nothing is retried
+
+    @abstractmethod
+    def describe_target(self, place: str) -> str:
+        """Return what is called, and where, for messages."""
+
+
+@dataclass(frozen=True)
+class HttpCall(ServiceCall):
+    """A call that is one request of HTTP."""
+
     method: str
     path: str  # below the base URL
-    timeouts: Timeouts
     body: Body | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     accept: str = "*/*"
-    free: bool = False  # a retry costs nothing, even if the outcome of the attempt is unknown
-    raw: bool = False  # every status is a reply, and nothing is retried
-    defaults: Mapping[str, Secret] = field(default_factory=dict)  # of the client, for other names
     reply_limit: int = 64 << 20  # bytes of the reply, unpacked
     fields: Any = field(default=None, repr=False)  # of the body; of a form, pairs of names and values
-    asked: Any = field(default=None, repr=False)  # the call of a function, in place of HTTP
 
-    def describe_target(self, base_url: str) -> str:
-        """Return where the call goes, for messages."""
-        if self.asked is not None:
-            return f"{self.operation} of {base_url}"
-        return f"{self.method} {base_url.rstrip('/')}{self.path}"
+    def describe_target(self, place: str) -> str:
+        return f"{self.method} {place.rstrip('/')}{self.path}"
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a service made of an operation, as a value.
+
+    Attributes:
+        fields: Fields of a transcript (``text``, ``language``, ``confidence``, ``segments`` …) or of a translation
+            (``text``, ``model`` …).
+        audio: The speech: the bytes of a file, or an ``AudioClip``, which the client encodes.
+        content_type: Media type of the speech.
+        timing: Duration and attempts. The client measures them.
+
+    Example:
+        >>> Reply({"text": "hello"}).fields["text"]
+        'hello'
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    audio: Any = field(default=b"", repr=False, kw_only=True)
+    content_type: str = field(default="", kw_only=True)
+    timing: Timing = field(default_factory=Timing, kw_only=True)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The media type, under the name that it has in a store."""
+        return {"content-type": self.content_type} if self.content_type else {}
 
 
 @dataclass(frozen=True)
@@ -137,6 +166,16 @@ class RawResponse:
     def content_type(self) -> str:
         """Media type without its parameters, in lower case."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def fields(self) -> Any:
+        """The body as JSON."""
+        return self.json()
+
+    @property
+    def audio(self) -> bytes:
+        """The body as sound."""
+        return self.content
 
     @property
     def request_id(self) -> str | None:

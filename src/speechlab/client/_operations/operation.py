@@ -17,7 +17,7 @@ import orjson
 
 from speechlab._arguments import check_text, is_number, to_python_number
 from speechlab._brief import rename_in_error
-from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
+from speechlab.client._operations.call import HttpCall, RawResponse, Reply, Timeouts
 from speechlab.contract import OperationName, compute_request_key
 from speechlab.errors import InvalidRequestError
 
@@ -67,6 +67,10 @@ class Operation(ABC, Generic[R]):
     def content(self) -> dict[str, Any]:
         """The parameters with the content to process, checked by themselves; the others are the options."""
 
+    def check_options(self) -> None:
+        """Refuse values that no content could make valid."""
+        _ = self.parameters
+
     def compute_key(self, service: str, repeat: int = 0) -> str:
         """Return the key under which a store keeps the result.
 
@@ -89,7 +93,7 @@ class Operation(ABC, Generic[R]):
         """Return the HTTP request."""
 
     @abstractmethod
-    def read(self, reply: RawResponse) -> R:
+    def read(self, reply: Reply | RawResponse) -> R:
         """Read a successful reply."""
 
     @abstractmethod

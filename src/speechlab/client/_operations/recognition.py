@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
 from speechlab._arguments import build_argument_error, is_bool, is_number
 from speechlab._pandas import pd
+from speechlab.audio import AudioClip, unify_recording
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import HttpCall, RawResponse
+from speechlab.client._operations.call import HttpCall, RawResponse, Reply
 from speechlab.client._operations.operation import (
     Operation,
     build_timeouts,
@@ -234,6 +236,9 @@ class Transcribe(Operation[Transcript]):
         content = self.content
         return {**self.options.model_dump(mode="json", exclude={"audio", "session_id"}), **content}
 
+    def check_options(self) -> None:
+        _ = self.options
+
     @property
     def effort(self) -> int:  # type: ignore[override]  # the base class has a field
         return len(self.audio) if isinstance(self.audio, bytes) else _UNKNOWN_SIZE
@@ -246,17 +251,17 @@ class Transcribe(Operation[Transcript]):
         return HttpCall(
             self.name,
             "asr",
+            limits,
             "POST",
             RECOGNITION_PATH,
-            limits,
             body,
             accept=accept,
             reply_limit=_LEAST_LIMIT + body.length,  # a transcript is smaller than its recording
             fields=fields,
         )
 
-    def read(self, reply: RawResponse) -> Transcript:
-        parsed = RecognitionReply.parse(reply.json())  # the form is read off its fields, not off the request
+    def read(self, reply: Reply | RawResponse) -> Transcript:
+        parsed = RecognitionReply.parse(reply.fields)  # the form is read off its fields, not off the request
         text = parsed.text
         if parsed.segments is not None and not text:
             from speechlab.text import join_texts
@@ -266,7 +271,24 @@ class Transcribe(Operation[Transcript]):
             text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
         )
 
+    @property
+    def samples(self) -> AudioClip | None:
+        """The recording, if it was given as samples."""
+        audio = None if callable(getattr(self.audio, "read", None)) else unify_recording(self.audio)
+        return audio if isinstance(audio, AudioClip) else None
+
+    def to_clip(self) -> AudioClip:
+        """Return the recording as sound in one channel."""
+        if (samples := self.samples) is not None:
+            clip = AudioClip(samples.samples, samples.sample_rate, samples.title)
+        else:
+            with closing(self.recording.open()) as file:
+                clip = AudioClip.from_bytes(file.read())
+        return clip.to_mono()
+
     def count_usage(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
+        if (clip := self.samples) is not None:  # which are not encoded for their length
+            return {"calls": 1, "recognized_s": clip.duration_s}
         return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
 
     def build_record(self, result: Transcript) -> dict[str, Any]:

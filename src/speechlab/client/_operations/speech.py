@@ -12,7 +12,7 @@ import orjson
 from speechlab._arguments import to_int_if_whole_rate
 from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import HttpCall, RawResponse, build_json_body
+from speechlab.client._operations.call import HttpCall, RawResponse, Reply, build_json_body
 from speechlab.client._operations.operation import (
     Operation,
     build_timeouts,
@@ -214,26 +214,19 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return HttpCall(
             self.name,
             "tts",
+            limits,
             "POST",
             SPEECH_PATH,
-            limits,
             body,
             accept="audio/*",
             reply_limit=largest,
             fields=fields,
         )
 
-    def read(self, reply: RawResponse) -> SpeechClip:
-        if not can_be_audio_type(reply.content_type):
-            raise build_not_audio_error(reply.content_type, reply.text[:2000])
-        if not reply.content:
-            raise ContractError("the service answered 200 without a single byte of audio")
+    def read(self, reply: Reply | RawResponse) -> SpeechClip:
         expected = self.expected
         object.__setattr__(self, "_sent", None)
-        clip = expected.decode(reply.content, reply.headers.get("content-type", ""), reply.timing)
-        if not clip.duration_s:
-            raise ContractError("the reply is audio of zero length")
-        return clip
+        return read_speech(reply, expected)
 
     def count_usage(self, result: SpeechClip) -> dict[str, float]:
         return count_speech_usage(self.text, len(result.encoded))
@@ -260,6 +253,21 @@ class StreamSpeech(Synthesize):
     __slots__ = ()
     name = "stream_speech"
     stream = True
+
+
+def read_speech(reply: Reply | RawResponse, expected: ExpectedSpeech) -> SpeechClip:
+    """Return the clip of a whole reply."""
+    kind = reply.content_type
+    if isinstance(reply, RawResponse):
+        if not can_be_audio_type(kind):
+            raise build_not_audio_error(kind, reply.text[:2000])
+        if not reply.content:
+            raise ContractError("the service answered 200 without a single byte of audio")
+        kind = reply.headers.get("content-type", "")
+    clip = expected.decode(reply.audio, kind, reply.timing)
+    if not clip.duration_s:
+        raise ContractError("the reply is audio of zero length")
+    return clip
 
 
 def compute_max_speech_bytes(chars: int, rate: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from speechlab.client._events import Timing
-from speechlab.client._operations.call import HttpCall, RawResponse, build_form_body
+from speechlab.client._operations.call import HttpCall, RawResponse, Reply, build_form_body
 from speechlab.client._operations.operation import (
     Operation,
     build_timeouts,
@@ -189,17 +189,17 @@ class Translate(Operation[Translation]):
         return HttpCall(
             self.name,
             "translate",
+            limits,
             "POST",
             TRANSLATION_PATH,
-            limits,
             body,
             accept=accept,
             reply_limit=_LEAST_LIMIT + _LIMIT_PER_CHAR * len(request.text),
             fields=pairs,
         )
 
-    def read(self, reply: RawResponse) -> Translation:
-        parsed = TranslationReply.parse(reply.json())
+    def read(self, reply: Reply | RawResponse) -> Translation:
+        parsed = TranslationReply.parse(reply.fields)
         choice = parsed.choices[0]
         return Translation(
             text=choice.message.content,

@@ -305,9 +305,9 @@ def build_voices_call(timeout: float | None) -> HttpCall:
     return HttpCall(
         "voices",
         "tts",
+        limits,
         "GET",
         VOICES_PATH,
-        limits,
         accept="application/json",
         free=True,
         reply_limit=_CATALOGUE_LIMIT,

@@ -6,15 +6,14 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import HttpCall, Timeouts
 from speechlab.client._operations.operation import TimeLeft, get_original_timeout
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._realtime.protocol import build_error_from_event, parse_message
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure
+from speechlab.client._services.progress import Progress
 from speechlab.client._settings.settings import Settings, build_not_replayable_error
-from speechlab.client._transport.exchange import Progress
 from speechlab.client._transport.websocket import Socket, SocketClosedError, open_socket
 from speechlab.contract import (
     REALTIME_PATH,
@@ -37,7 +36,7 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from speechlab.client._scheduling.waiting import CallPlace
-    from speechlab.client._transport.sender import Sender
+    from speechlab.client._services.sender import Sender
 
 OPEN_S = 30.0
 # Bytes that a service sends before a session is configured.
@@ -129,15 +128,14 @@ async def _open_socket_with_retries(sender: Sender) -> tuple[Socket, float | Non
     settings = sender.settings
     if settings.mode == "replay":
         raise build_not_replayable_error("realtime")
-    if settings.adapter is not None:
-        whose = "OpenAI's API" if isinstance(settings.adapter, OpenAIAdapter) else "a system of functions"
+    if sender.service.other_api:
         raise ConfigurationError(
-            f"{whose} has no realtime session of the contract; use stream_speech instead"
+            f"{sender.service.other_api} has no realtime session of the contract; use stream_speech instead"
         )
     sender.connections.bind_to_loop()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
-    progress = Progress(settings, HttpCall("realtime", "tts", "GET", REALTIME_PATH, limits, free=True))
-    progress.address = settings.ws_base_url
+    call = HttpCall("realtime", "tts", limits, "GET", REALTIME_PATH, free=True)
+    progress = Progress(settings, call, settings.ws_base_url)
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
 

@@ -32,7 +32,7 @@ from speechlab.errors import (
 if TYPE_CHECKING:
     from speechlab.audio import AudioClip
     from speechlab.client._realtime.dial import RealtimeConfig
-    from speechlab.client._transport.sender import Sender
+    from speechlab.client._services.sender import Sender
     from speechlab.client._transport.websocket import SocketClosedError
 
 

@@ -33,8 +33,8 @@ from speechlab.errors import (
 
 if TYPE_CHECKING:
     from speechlab.client._operations.speech import SpeechClip
+    from speechlab.client._services.sender import Sender
     from speechlab.client._settings.settings import Settings
-    from speechlab.client._transport.sender import Sender
     from speechlab.notebook import Playback
 
     Prepare = Callable[[], Awaitable[RealtimeConfig]]

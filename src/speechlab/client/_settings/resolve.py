@@ -226,6 +226,7 @@ def dump_settings(settings: Settings) -> dict[str, Any]:
         "headers": {name: value.reveal() for name, value in settings.default_headers.items()},
         "base_url": settings.base_url,
         "ws_base_url": settings.ws_base_url,
+        "functions": settings.functions,
         "has_key": settings.api_key is not None,
         "embedded": settings.lease is not None,
         "store": None if settings.store is None else str(settings.store.path),
@@ -249,5 +250,5 @@ def load_settings(description: Mapping[str, Any]) -> Settings:
         raise ConfigurationError(
             f"a client does not take its API key along; set {API_KEY_VARIABLE} in the process that unpickles it"
         )
-    urls = {name: description[name] for name in ("base_url", "ws_base_url")}
+    urls = {name: description[name] for name in ("base_url", "ws_base_url", "functions")}
     return Settings(**urls, api_key=key, **options)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from inspect import iscoroutinefunction
 from pathlib import Path
 from random import Random, SystemRandom
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 from urllib.parse import urlsplit
 
 from speechlab._arguments import is_number, is_whole_number
@@ -20,8 +20,6 @@ from speechlab._require import require
 from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._secret import Secret, format_setting
-from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._systems.operations import adapt_to_functions
 from speechlab.errors import ConfigurationError, ReplayMiss
 
 if TYPE_CHECKING:
@@ -29,12 +27,11 @@ if TYPE_CHECKING:
 
     from speechlab.client._embedded.lease import Lease
     from speechlab.client._events import CallEvent
-    from speechlab.client._operations.operation import Operation
+    from speechlab.client._systems.functions import FunctionSystem
     from speechlab.store import Store
 
-O = TypeVar("O", bound="Operation[Any]")  # noqa: E741 - an operation
-# Value of the option ``transport`` for the wire on aiohttp.
-AIOHTTP = "aiohttp"
+# Values of the option ``transport``: the libraries that make connections.
+AIOHTTP, HTTPX2 = "aiohttp", "httpx2"
 MODE_VARIABLE = "SPEECHLAB_MODE"
 MODES = ("auto", "live", "replay")
 PACES = ("at once", "as recorded")
@@ -63,7 +60,7 @@ class ClientOptions(TypedDict, total=False):
     allow_insecure: bool
     default_headers: Mapping[str, str]
     on_event: Callable[[CallEvent], None] | None
-    transport: httpx2.AsyncBaseTransport | Literal["aiohttp"] | None
+    transport: httpx2.AsyncBaseTransport | Literal["aiohttp", "httpx2"] | None
     adapter: OpenAIAdapter | None
     engines: Mapping[str, Mapping[str, Any]] | None
     clock: Clock
@@ -77,8 +74,10 @@ class ClientOptions(TypedDict, total=False):
 class Settings:
     """The complete configuration of a client, checked; :class:`AsyncClient` describes the options."""
 
-    base_url: str
-    ws_base_url: str
+    base_url: str = ""
+    ws_base_url: str = ""
+    functions: FunctionSystem | None = None
+    """Functions in place of a service at an address."""
     api_key: Secret | None = None
     timeout: float | None = None
     connect_timeout_s: float = 5.0
@@ -90,7 +89,7 @@ class Settings:
     default_headers: Mapping[str, Secret] = field(default_factory=dict)
     on_event: Callable[[CallEvent], None] | None = None
     transport: httpx2.AsyncBaseTransport | str | None = field(default=None, repr=False)
-    adapter: OpenAIAdapter | FunctionSystem | None = None
+    adapter: OpenAIAdapter | None = None
     engines: Mapping[str, Mapping[str, Any]] | None = None
     clock: Clock = field(default_factory=SystemClock, repr=False)
     rng: Random = field(default_factory=SystemRandom, repr=False)
@@ -99,37 +98,12 @@ class Settings:
     pace: str = "at once"
     lease: Lease | None = field(default=None, repr=False)
 
-    @property
-    def home(self) -> str:
-        """The name under which a catalogue is kept: address, options of engines, or an adapter's models, voices."""
-        if self.engines is not None:
-            return EMBEDDED_PREFIX + to_engines_json(self.engines)
-        address = normalize_url(self.base_url)
-        if self.adapter is None:
-            return address
-        if isinstance(self.adapter, FunctionSystem):
-            return f"{FUNCTIONS_PREFIX}{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}"
-        return f"{self.adapter.identity}, voices {', '.join(self.adapter.voices) or 'none'}, at {address}"
-
-    @property
-    def place(self) -> str:
-        """Where calls go, for messages: the address, or the name of the system."""
-        return repr(self.adapter.name) if isinstance(self.adapter, FunctionSystem) else self.base_url
-
-    def adapt_operation(self, operation: O) -> O:
-        """Return an operation for this service: for functions, without the contract's rules."""
-        return (
-            adapt_to_functions(operation, self.adapter)
-            if isinstance(self.adapter, FunctionSystem)
-            else operation
-        )
-
     def __post_init__(self) -> None:
         if self.api_key is not None:
             self.api_key.check()
         headers = _check_and_hide_headers(self.default_headers, beside_key=self.api_key is not None)
         object.__setattr__(self, "default_headers", headers)
-        for name in ("base_url", "ws_base_url"):
+        for name in ("base_url", "ws_base_url") if self.functions is None else ():
             url = getattr(self, name)
             check_url(name, url)
             self._check_url_hides_key(name, url)
@@ -165,17 +139,18 @@ class Settings:
 
     def _check_transport_and_adapter(self) -> None:
         """Refuse values that are not a transport or not an adapter."""
-        if not isinstance(self.adapter, OpenAIAdapter | FunctionSystem | None):
+        if not isinstance(self.adapter, OpenAIAdapter | None):
             raise ConfigurationError(
                 f"adapter is {format_setting(self.adapter)}; give an OpenAIAdapter, or None for a service of the "
                 "contract"
             )
         if isinstance(self.transport, str):
-            if self.transport != AIOHTTP:
+            if self.transport not in {AIOHTTP, HTTPX2}:
                 raise ConfigurationError(
-                    f"transport is {format_setting(self.transport)}; give {AIOHTTP!r}, a transport, or None"
+                    f"transport is {format_setting(self.transport)}; give {AIOHTTP!r}, {HTTPX2!r}, a transport, or "
+                    "None"
                 )
-            require("aiohttp")
+            require(self.transport)
         elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 

@@ -10,18 +10,18 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from speechlab.client._clock import wake_for_interrupts
 from speechlab.client._closable import AsyncOpenable, check_not_forked, close_soon
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import attach_headers_and_timing
 from speechlab.client._operations.operation import Operation, get_original_timeout
 from speechlab.client._stored_calls import StoredCall, Tape, TapedBody
-from speechlab.client._transport.exchange import ReplyStream, wake_for_interrupts
-from speechlab.client._transport.http import WireError
+from speechlab.client._transport.wire_errors import WireError
 from speechlab.errors import ConfigurationError, SpeechLabError, StreamTruncatedError
 from speechlab.notebook import Playback, show_stream_player
 
 if TYPE_CHECKING:
-    from speechlab.client._transport.sender import Sender
+    from speechlab.client._services.sender import ReplyStream, Sender
 
     StreamBody = ReplyStream | TapedBody
     """A body in pieces, from the service or from a tape."""
@@ -119,7 +119,7 @@ class Stream(AsyncOpenable):
                 body = TapedBody(stored.files["body"], facts, clock, at_pace=call.memory.paced)
         if body is None:
             self._time_s = operation.resolve_timeout(sender.settings.timeout)
-            body = await sender.open_stream(operation.call(sender.settings.timeout))
+            body = await sender.open_stream(operation)
             self._spent_s = body.timing.latency_s
             if self._resumed_at is not None:
                 self._resumed_at = sender.settings.clock.monotonic()

@@ -20,7 +20,7 @@ from speechlab.client._operations.speech import (
     count_speech_usage,
 )
 from speechlab.client._streams.base import Playable, Stream, read_start
-from speechlab.client._transport.http import WireError
+from speechlab.client._transport.wire_errors import WireError
 from speechlab.errors import (
     ConfigurationError,
     ContractError,
@@ -30,8 +30,8 @@ from speechlab.errors import (
 )
 
 if TYPE_CHECKING:
+    from speechlab.client._services.sender import Sender
     from speechlab.client._streams.base import StoredCallOf
-    from speechlab.client._transport.sender import Sender
     from speechlab.contract import AudioFormat
 
     Prepare = Callable[[], Awaitable[StreamSpeech]]
@@ -63,7 +63,7 @@ class AsyncSpeechStream(Playable, Stream):
 
     async def _open_reply(self) -> None:
         operation = await self._prepare()
-        self._expected = operation.expected
+        self._expected = self._sender.service.expect_speech(operation)
         if self._copy is not None:
             self._copy.check_suffix_or_drop(self._expected.format)
         body = await self._find_or_request_body(operation)

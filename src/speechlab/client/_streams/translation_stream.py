@@ -19,13 +19,13 @@ from speechlab.client._operations.translation import (
     parse_chunk,
 )
 from speechlab.client._streams.base import Stream, read_start
-from speechlab.client._transport.http import WireError
+from speechlab.client._transport.wire_errors import WireError
 from speechlab.contract import STREAM_END, parse_lenient_json
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError, StreamTruncatedError
 
 if TYPE_CHECKING:
+    from speechlab.client._services.sender import Sender
     from speechlab.client._streams.base import StoredCallOf, StreamBody
-    from speechlab.client._transport.sender import Sender
 
 # Wait after the last event for the end of the body, after which the connection can be used again.
 _LINGER_S = 0.2
@@ -39,7 +39,7 @@ class AsyncTranslationStream(Stream):
 
     def __init__(self, sender: Sender, operation: StreamTranslation, stored_call_of: StoredCallOf) -> None:
         super().__init__(sender, stored_call_of)
-        _ = operation.request  # raises for an invalid request
+        sender.service.build_parameters(operation)  # raises for an invalid request
         self._operation = operation
         self._reader = EventReader()
         self._waiting: deque[str] = deque()

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from speechlab.audio import AudioClip, measure_sound_span_s
+from speechlab.client._operations.call import ServiceCall
 from speechlab.client._operations.recognition import OPTIONS
 from speechlab.contract import DEFAULT_SAMPLE_RATE
 from speechlab.errors import ConfigurationError, InvalidRequestError
@@ -101,6 +102,8 @@ FIELDS: dict[str, frozenset[str]] = {
 }
 # Fields that a function of each operation may take by name, in addition to the text or recording.
 FIELDS["transcribe_stream"] = FIELDS["transcribe"]
+# Name of the function of an object that performs operations of every kind.
+PERFORM = "perform"
 # Fields that say what is asked for: a function that does not take them is made for one value of each.
 _OPTIONAL_FIELDS = frozenset({"voice", "language", "source_lang", "target_lang"})
 # Namespace for the ids of voices, which have only names outside the contract.
@@ -154,6 +157,8 @@ class SystemFunction:
     @classmethod
     def from_callable(cls, operation: str, given: object) -> SystemFunction:
         """Read the signature of a function."""
+        if operation == PERFORM and callable(given):
+            return cls(given, makes=False, takes=None)
         if not callable(given):
             message = f"{operation} is {given!r:.60}; give a function, a class with __call__, or None"
             raise ConfigurationError(message)
@@ -252,6 +257,16 @@ class FunctionCall:
     """For clips as they are spoken: how many times real time (None: at once), and the seconds of one."""
 
 
+@dataclass(frozen=True)
+class SystemCall(ServiceCall):
+    """A call of a system: the operation as its function gets it."""
+
+    function_call: FunctionCall
+
+    def describe_target(self, place: str) -> str:
+        return f"{self.operation} of {place}"
+
+
 def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str]) -> None:
     """Refuse fields that a function does not take; those that only say what is asked for are left out."""
     lacking = next((name for name in fields if name not in takes | _OPTIONAL_FIELDS), None)
@@ -279,7 +294,7 @@ class FunctionSystem:
 
     def resolve_function(self, operation: str) -> SystemFunction:
         """Return the function of an operation."""
-        function = self.functions.get(operation)
+        function = self.functions.get(operation) or self.functions.get(PERFORM)
         if function is None:
             have = ", ".join(self.functions)
             message = f"the system {self.name!r} has no function for {operation}, only for {have}; give {operation}="

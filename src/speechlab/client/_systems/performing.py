@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._require import import_lazily
 from speechlab.audio import AudioClip, unify_recording
 from speechlab.client._clock import SystemClock
+from speechlab.client._operations.call import Reply
 from speechlab.client._operations.recognition import Transcript, to_contract_fields
 from speechlab.client._operations.translation import Translation
-from speechlab.client._systems.functions import PacedClips, SystemFunction, check_fields
+from speechlab.client._systems.functions import PERFORM, PacedClips, SystemFunction, check_fields
 from speechlab.datasets import transcript_of
 from speechlab.errors import ContractError, EngineError, SpeechLabError
 
@@ -121,6 +122,15 @@ def _iterate_translation(result: Any) -> Iterator[str]:
         yield str(piece)
 
 
+def _iterate_reply(result: Any) -> Iterator[Reply]:
+    if not isinstance(result, Reply):
+        raise ContractError(
+            f"perform returned {result!r:.60} ({type(result).__name__}); return a sl.client.Reply, such as "
+            "Reply({'text': '…'}) or Reply(audio=clip)"
+        )
+    yield result
+
+
 def _build_result_error(operation: str, value: object, allowed: str) -> ContractError:
     return ContractError(
         f"the function of {operation} returned {value!r:.60} ({type(value).__name__}); return {allowed}"
@@ -133,6 +143,7 @@ _ITERATORS: dict[str, Callable[[Any], Iterator[Any]]] = {
     "transcribe": _iterate_transcript,
     "transcribe_stream": _iterate_partials,
     "translate": _iterate_translation,
+    PERFORM: _iterate_reply,
 }
 
 
@@ -178,8 +189,10 @@ class FunctionRunner:
                     registered = SystemFunction.from_callable(call.operation, function)
                 self._made[call.operation] = function, registered.takes or frozenset()
             function, takes = self._made[call.operation]
-        check_fields(call.operation, call.fields, takes)
-        fields = {name: value for name, value in call.fields.items() if name in takes}
+        fields: dict[str, Any] = {}
+        if call.operation != PERFORM:
+            check_fields(call.operation, call.fields, takes)
+            fields = {name: value for name, value in call.fields.items() if name in takes}
         clips = None if call.pace is None else PacedClips(call.content, *call.pace, self._clock)
         began = self._clock.monotonic()
 

@@ -167,12 +167,11 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End all threads and processes."""
-        for worker in self._all:
-            worker.stop()
-        self._all.clear()
+        workers, self._all = self._all, set()
         self._idle.clear()
+        await asyncio.to_thread(lambda: [worker.stop() for worker in workers])
 
 
 def main() -> None:

@@ -22,17 +22,18 @@ from speechlab.client._closable import close_soon
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     LibraryReply,
-    LibraryWire,
-    Reply,
     RequestAttempt,
-    WireError,
+    Wire,
     build_connect_timeout_error,
     build_reply_timeout_error,
-    build_unusable_proxy_error,
     check_port_not_taken,
+    get_ssl_context,
+)
+from speechlab.client._transport.wire_errors import (
+    WireError,
+    build_unusable_proxy_error,
     find_proxy,
     format_proxy,
-    get_ssl_context,
 )
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -112,7 +113,7 @@ class AiohttpReply(LibraryReply):
         self._response.close()
 
 
-class AiohttpWire(LibraryWire):
+class AiohttpWire(Wire):
     """A session of aiohttp."""
 
     def __init__(self, settings: Settings) -> None:
@@ -124,7 +125,7 @@ class AiohttpWire(LibraryWire):
         self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _release_session, self._session, self._loop, os.getpid())
 
-    async def _send_request(self, attempt: RequestAttempt) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
         # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
         # connections the service has closed: the first turn reads the sockets, the second one processes the result.
         now = self._loop.time()
@@ -139,7 +140,7 @@ class AiohttpWire(LibraryWire):
                 call.method,
                 self._get_url(call.path, partial(URL, encoded=True)),
                 data=upload,
-                headers=self._build_headers(call) | self._proxy_headers,
+                headers=self._build_headers(attempt) | self._proxy_headers,
                 timeout=_build_timeout(attempt.connect_s, attempt.read_s),
                 allow_redirects=False,
                 **self._proxy_options,

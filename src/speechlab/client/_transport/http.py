@@ -10,18 +10,21 @@ import os
 import platform
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from functools import cache
-from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from speechlab._platform import get_package_version, is_loopback
+from speechlab._platform import get_package_version
 from speechlab.client._clock import LoopTurns
 from speechlab.client._secret import install_log_filter, redact
 from speechlab.client._transport.unpacking import find_unpacker
+from speechlab.client._transport.wire_errors import (
+    WireError,
+    build_proxy_error,
+    format_proxy,
+    is_certificate_failure,
+)
 from speechlab.contract import INTERIM_HEADER, join_url
 from speechlab.errors import ConfigurationError, SpeechLabError
 
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     import ssl
 
     from speechlab.client._operations.call import HttpCall
+    from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
@@ -37,48 +41,6 @@ _LARGE_BODY = 1 << 20
 KEEPALIVE_S = 20.0
 # Maximum of cached addresses.
 _URLS = 100
-
-
-class WireError(Exception):
-    """A missing or incomplete reply; ``final`` if a retry would fail in the same way."""
-
-    def __init__(
-        self,
-        text: str,
-        *,
-        sent: bool = False,
-        timed_out: bool = False,
-        advice: str = "",
-        final: bool = False,
-        too_large: bool = False,
-    ) -> None:
-        super().__init__(text)
-        self.sent = sent
-        self.timed_out = timed_out
-        self.too_large = too_large
-        without_tls = any(word in text for word in _NO_TLS_TEXTS) and not advice
-        self.final = final or is_certificate_failure(text) or without_tls
-        self.advice = _HTTP_ADVICE if without_tls else advice
-        if is_certificate_failure(text) and not without_tls:
-            self.advice = next(remedy for word, remedy in _CERTIFICATE_ADVICE.items() if word in text)
-
-
-_CERTIFICATE_ADVICE = {  # for a refused certificate, by the text of the failure
-    "mismatch": "the certificate is for another name; set base_url to the name that it is for",
-    "expired": "the service has to renew its certificate, unless the clock of this machine is wrong",
-    "": "to trust its certificate's authority, set SSL_CERT_FILE to the file of that authority's certificate",
-}
-# Texts of OpenSSL, in several versions, for a peer without TLS.
-_NO_TLS_TEXTS = ("WRONG_VERSION_NUMBER", "record layer failure")
-_HTTP_ADVICE = (
-    "the server at this port does not use TLS; the service may be there as http:// (for realtime, ws://), or at "
-    "another port as https://"
-)
-
-
-def is_certificate_failure(text: str) -> bool:
-    """Return whether a failure concerns the service's certificate, so that a retry does not help."""
-    return "CERTIFICATE_VERIFY_FAILED" in text
 
 
 def strip_traceback(error: BaseException) -> BaseException:
@@ -91,10 +53,13 @@ def strip_traceback(error: BaseException) -> BaseException:
 class RequestAttempt:
     """One request on its way: its time limits, and how far it has come."""
 
-    __slots__ = ("at", "call", "connect_s", "read_s", "started")
+    __slots__ = ("at", "call", "connect_s", "defaults", "read_s", "started")
 
-    def __init__(self, call: HttpCall, connect_s: float, read_s: float | None) -> None:
+    def __init__(
+        self, call: HttpCall, connect_s: float, read_s: float | None, defaults: Mapping[str, Secret]
+    ) -> None:
         self.call = call
+        self.defaults = defaults  # headers of the client, for other names
         self.connect_s = connect_s
         self.read_s = read_s
         self.started = False  # whether there was a connection, and the body began to be sent
@@ -117,11 +82,12 @@ class RequestAttempt:
         self.at = time.monotonic()
 
 
-class Reply(ABC):
-    """A reply with its headers, their names in lower case; the body is read on demand."""
+class ReplyBody(ABC):
+    """A body that arrives in pieces, read on demand; the names of its headers are in lower case."""
 
-    status: int
-    headers: dict[str, str]
+    status: int | None = None
+    """Status of HTTP; None for what came by another way."""
+    headers: Mapping[str, str]
     ended: bool = False
     limit: int | None = None
     """Maximum of bytes of the body, unpacked; None for what is made in this process."""
@@ -161,11 +127,14 @@ class Reply(ABC):
 
 
 class Wire(ABC):
-    """Connections of one client, on one event loop."""
+    """Connections of one client on one event loop, by a library whose exceptions are translated."""
+
+    proxy: str | None = None
+    """Address of the proxy before the service."""
 
     def __init__(self, settings: Settings) -> None:
         install_log_filter()
-        self.replies: WeakSet[Reply] = WeakSet()
+        self.replies: WeakSet[ReplyBody] = WeakSet()
         """Replies that are still referenced; they end with the wire."""
         self._base_url = settings.base_url
         self._key = settings.api_key
@@ -182,8 +151,9 @@ class Wire(ABC):
                 self._urls[path] = url
         return url
 
-    def _build_headers(self, call: HttpCall) -> dict[str, str]:
+    def _build_headers(self, attempt: RequestAttempt) -> dict[str, str]:
         """Return the headers of a call: made last, so that no long-lived object contains those that are secret."""
+        call = attempt.call
         headers = {
             "Accept": call.accept,
             "Accept-Encoding": "gzip, deflate",
@@ -197,9 +167,9 @@ class Wire(ABC):
             headers[INTERIM_HEADER] = "100"
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key.reveal()}"
-        if not call.defaults and not call.headers:
+        if not attempt.defaults and not call.headers:
             return headers
-        defaults = {name: value.reveal() for name, value in call.defaults.items()}
+        defaults = {name: value.reveal() for name, value in attempt.defaults.items()}
         by_name = {
             name.lower(): (name, value)
             for layer in (headers, defaults, call.headers)
@@ -211,8 +181,40 @@ class Wire(ABC):
         return f"{type(self).__name__}({self._base_url!r})"
 
     @abstractmethod
-    async def open(self, attempt: RequestAttempt) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
+        """Send a request by the library; its own errors."""
+
+    @abstractmethod
+    def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
+        """Return the failure for an exception of the library, before the reply or while it is read."""
+
+    async def open(self, attempt: RequestAttempt) -> LibraryReply:
         """Send a request, and wait for the headers of the reply."""
+        failure: Exception
+        try:
+            reply = await self._send_request(attempt)
+        except SpeechLabError as error:
+            failure = error
+        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
+            failure = self.to_wire_error(error, attempt)
+        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
+            raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
+        else:
+            self.replies.add(reply)
+            if reply.status != 407 or self.proxy is None:
+                return reply
+            await reply.close()
+            failure = build_proxy_error(self.proxy, "407", 407)
+        raise strip_traceback(failure)
+
+    def _build_connection_error(
+        self, error: Exception, text: str, *, sent: bool, connecting: bool, status: int | None = None
+    ) -> WireError:
+        """Return the failure of a connection: of the proxy, if there is one and the service was not reached."""
+        text = redact(text).strip() or type(error).__name__
+        if connecting and self.proxy is not None and not is_certificate_failure(text):
+            return build_proxy_error(self.proxy, text, status)
+        return WireError(text, sent=sent)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -220,10 +222,12 @@ class Wire(ABC):
             await reply.close()
 
 
-class LibraryReply(Reply):
+class LibraryReply(ReplyBody):
     """A reply that a library reads."""
 
-    def __init__(self, wire: LibraryWire, attempt: RequestAttempt, headers: dict[str, str]) -> None:
+    status: int
+
+    def __init__(self, wire: Wire, attempt: RequestAttempt, headers: dict[str, str]) -> None:
         super().__init__()
         self._wire, self._attempt = wire, attempt
         self.headers, self.limit = headers, attempt.call.reply_limit
@@ -259,48 +263,6 @@ class LibraryReply(Reply):
         except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
             raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
         raise failure
-
-
-class LibraryWire(Wire):
-    """Connections of a library, whose exceptions are translated."""
-
-    proxy: str | None = None
-    """Address of the proxy before the service."""
-
-    @abstractmethod
-    async def _send_request(self, attempt: RequestAttempt) -> Reply:
-        """Send a request by the library; its own errors."""
-
-    @abstractmethod
-    def to_wire_error(self, error: Exception, attempt: RequestAttempt, *, reading: bool = False) -> WireError:
-        """Return the failure for an exception of the library, before the reply or while it is read."""
-
-    async def open(self, attempt: RequestAttempt) -> Reply:
-        failure: Exception
-        try:
-            reply = await self._send_request(attempt)
-        except SpeechLabError as error:
-            failure = error
-        except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context
-            failure = self.to_wire_error(error, attempt)
-        except BaseException as error:  # noqa: BLE001 - a cancellation, raised again without its frames
-            raise strip_traceback(error)  # noqa: B904 - the cause was removed on purpose
-        else:
-            self.replies.add(reply)
-            if reply.status != 407 or self.proxy is None:
-                return reply
-            await reply.close()
-            failure = build_proxy_error(self.proxy, "407", 407)
-        raise strip_traceback(failure)
-
-    def _build_connection_error(
-        self, error: Exception, text: str, *, sent: bool, connecting: bool, status: int | None = None
-    ) -> WireError:
-        """Return the failure of a connection: of the proxy, if there is one and the service was not reached."""
-        text = redact(text).strip() or type(error).__name__
-        if connecting and self.proxy is not None and not is_certificate_failure(text):
-            return build_proxy_error(self.proxy, text, status)
-        return WireError(text, sent=sent)
 
 
 def check_port_not_taken(settings: Settings) -> None:
@@ -340,66 +302,3 @@ def get_ssl_context() -> ssl.SSLContext:
         names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
         sources = " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
         raise ConfigurationError(f"the certificates to trust cannot be read ({sources}): {error}") from error
-
-
-_PROXY_SOURCE = "it is named by HTTPS_PROXY, HTTP_PROXY or ALL_PROXY"
-_PROXY_BYPASS = "NO_PROXY lists the hosts that are reached without it"
-
-
-def find_proxy(url: str) -> str | None:
-    """Return the proxy in the environment for a URL; None for this machine, and for what NO_PROXY lists."""
-    address = urlsplit(url)
-    host = address.hostname or ""
-    if is_loopback(host):
-        return None
-    from urllib.request import getproxies, proxy_bypass  # slow to import
-
-    proxies = getproxies()
-    scheme = {"ws": "http", "wss": "https"}.get(address.scheme, address.scheme)
-    proxy = proxies.get(scheme) or proxies.get("all")
-    if not proxy or proxy_bypass(address.netloc) or _is_in_excepted_networks(host, proxies.get("no", "")):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _is_in_excepted_networks(host: str, excepted: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    for entry in excepted.split(","):
-        with suppress(ValueError):
-            if "/" in entry and address in ip_network(entry.strip(), strict=False):
-                return True
-    return False
-
-
-def format_proxy(proxy: str) -> str:
-    """Return the address of a proxy without its user and password."""
-    address = urlsplit(proxy)
-    return f"{address.scheme}://{address.netloc.rpartition('@')[2]}"
-
-
-def build_proxy_error(proxy: str, said: str, status: int | None = None) -> WireError:
-    """Return the failure of a proxy."""
-    name = format_proxy(proxy)
-    if status == 407:
-        text = f"the proxy {name} requires a user and a password, or other ones (407)"
-        advice = f"{_PROXY_SOURCE}, as http://user:password@host:port; {_PROXY_BYPASS}"
-    elif status is not None:
-        text = f"the proxy {name} does not pass the request on ({said})"
-        advice = f"check base_url and the rules of the proxy; {_PROXY_SOURCE}, and {_PROXY_BYPASS}"
-    else:
-        text = f"the proxy {name} cannot be reached ({said})"
-        advice = f"check that it runs; {_PROXY_SOURCE}, and {_PROXY_BYPASS}"
-    return WireError(text, advice=advice, final=status == 407)
-
-
-def build_unusable_proxy_error(error: Exception) -> ConfigurationError:
-    """Return the error for a proxy of the environment that cannot be used."""
-    if isinstance(error, ImportError):
-        what = "is a SOCKS proxy, which needs packages of the extra socks (pip install 'speechlab[socks]')"
-    else:
-        # Some messages start with the address, which may contain a password.
-        what = f"cannot be used ({redact(getattr(error, 'msg', None) or str(error))})"
-    return ConfigurationError(f"the proxy of the environment {what}; {_PROXY_SOURCE}, and {_PROXY_BYPASS}")

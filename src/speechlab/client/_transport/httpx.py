@@ -12,18 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._transport.http import (
     KEEPALIVE_S,
     LibraryReply,
-    LibraryWire,
-    Reply,
     RequestAttempt,
-    WireError,
+    Wire,
     build_connect_timeout_error,
     build_reply_timeout_error,
-    build_unusable_proxy_error,
     check_port_not_taken,
-    find_proxy,
     get_ssl_context,
     strip_traceback,
 )
+from speechlab.client._transport.wire_errors import WireError, build_unusable_proxy_error, find_proxy
 
 if TYPE_CHECKING:
     import httpx2
@@ -109,7 +106,7 @@ class HttpxReply(LibraryReply):
             strip_traceback(error)
 
 
-class HttpxWire(LibraryWire):
+class HttpxWire(Wire):
     """A transport of httpx2. Its client is not used: its features would be switched off, or exist here already."""
 
     def __init__(self, settings: Settings) -> None:
@@ -144,7 +141,7 @@ class HttpxWire(LibraryWire):
                 await facts["return_value"].aclose()
                 raise
 
-    async def _send_request(self, attempt: RequestAttempt) -> Reply:
+    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
         import httpx2
 
         call = attempt.call
@@ -157,7 +154,7 @@ class HttpxWire(LibraryWire):
         request = httpx2.Request(
             call.method,
             self._get_url(call.path, httpx2.URL),
-            headers=self._build_headers(call),
+            headers=self._build_headers(attempt),
             content=None if call.body is None else _iterate_upload(call.body.open(), attempt),
             extensions={"timeout": waits, **self._extensions},
         )

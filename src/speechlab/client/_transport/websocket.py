@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab.client._clock import wake_for_interrupts
 from speechlab.client._operations.failures import build_error_from_reply, parse_retry_after
 from speechlab.client._operations.operation import get_original_timeout
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._secret import install_log_filter, redact
-from speechlab.client._transport.exchange import wake_for_interrupts
 from speechlab.client._transport.http import (
+    check_port_not_taken,
+    get_ssl_context,
+    get_user_agent,
+    strip_traceback,
+)
+from speechlab.client._transport.wire_errors import (
     WireError,
     build_proxy_error,
     build_unusable_proxy_error,
-    check_port_not_taken,
     find_proxy,
-    get_ssl_context,
-    get_user_agent,
     is_certificate_failure,
-    strip_traceback,
 )
 from speechlab.contract import REALTIME_PATH, join_url
 from speechlab.errors import APIConnectionError, APITimeoutError

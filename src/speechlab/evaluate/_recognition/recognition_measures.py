@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
-from speechlab.client import list_operations_and_places
+from speechlab.client import get_service
 from speechlab.evaluate._made import SIDES, STREAMING
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, ensure_open_store
@@ -141,7 +141,7 @@ def add_stream_calls(
         return timed
     rows = scored[scored["revisions"].notna()]
     most = max(
-        list_operations_and_places(system.lab)[1]
+        get_service(system.lab).places or 0
         for system in systems
         if system.lab is not None and system.is_streaming
     )

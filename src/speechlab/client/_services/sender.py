@@ -1,4 +1,4 @@
-"""One call from start to end on its event loop: get a place, send, report the end, and repeat if necessary."""
+"""One call from start to end on its event loop: a place, an attempt, how it ended, and perhaps another one."""
 
 from __future__ import annotations
 
@@ -6,54 +6,91 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from speechlab.client._events import RunningTotals, attach_timing
-from speechlab.client._operations.call import HttpCall, RawResponse
+from speechlab.client._clock import wake_for_interrupts
+from speechlab.client._events import RunningTotals, Timing, attach_timing
+from speechlab.client._operations.call import RawResponse, Reply, ServiceCall
 from speechlab.client._operations.failures import NO_KEY
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import MAX_FAILURES, UNREACHABLE_S, Failure, ScheduledCall
-from speechlab.client._scheduling.scheduler import Scheduler, get_scheduler
 from speechlab.client._scheduling.waiting import CallGroup, CallPlace, NotSentError, Patience
 from speechlab.client._secret import FreshSecret
+from speechlab.client._services.progress import Progress
 from speechlab.client._settings.settings import Settings, build_not_replayable_error
-from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._transport.exchange import (
-    Progress,
-    ReplyStream,
-    send_and_read_reply,
-    wake_for_interrupts,
-)
-from speechlab.contract import CONCURRENCY_HEADER, parse_concurrency_header
 from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 
 if TYPE_CHECKING:
-    from speechlab.client._transport.connections import ConnectionPool
+    from collections.abc import Mapping
+
+    from speechlab.client._operations.operation import Operation
+    from speechlab.client._services.connections import ConnectionPool
+    from speechlab.client._services.service import Service
+    from speechlab.client._transport.http import ReplyBody
 
 T = TypeVar("T")
+# Bytes from which work on a body moves to a thread.
+_LARGE_BYTES = 4_000_000
+
+
+async def run_in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
+    """Call a function, in a thread if the work is large enough to block the event loop noticeably."""
+    return function(*args) if size < _LARGE_BYTES else await asyncio.to_thread(function, *args)
+
+
+class ReplyStream:
+    """A successful reply whose body is arriving; it has its place until it is closed or has no reader."""
+
+    def __init__(self, body: ReplyBody, place: CallPlace, progress: Progress) -> None:
+        self._body, self._place, self._progress = body, place, progress
+        self.status = body.status
+        self.headers: Mapping[str, str] = body.headers
+
+    @property
+    def timing(self) -> Timing:
+        """Timing so far."""
+        return self._progress.build_timing()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the body is complete."""
+        return self._body.ended
+
+    async def next(self) -> bytes | None:
+        """Return the next piece of the body as it arrives, or None; WireError if it is incomplete."""
+        self._place.set_reading(reading=True)
+        try:
+            return await self._body.next()
+        finally:
+            self._place.set_reading(reading=False)
+
+    async def close(self) -> None:
+        """Close the connection unless the body was read completely."""
+        try:
+            await self._body.close()
+        finally:
+            self._place.end(AttemptEnd(End.OK if self.ended else End.UNKNOWN))
 
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends calls: all of them, those of a group, or each directly, in one attempt without waiting."""
+    """Makes calls: all of a client, those of a group, or each directly, in one attempt without waiting."""
 
     settings: Settings
-    connections: ConnectionPool
+    service: Service
     totals: RunningTotals
     group: CallGroup | None = None
     direct: bool = False
 
-    def get_service_scheduler(self, service: str) -> Scheduler:
-        """Return the scheduler of a service: ``tts``, ``asr`` or ``translate``."""
-        settings = self.settings
-        key = settings.api_key.fingerprint() if settings.api_key else ""
-        most = settings.adapter.places if isinstance(settings.adapter, FunctionSystem) else None
-        return get_scheduler(settings.base_url, key, service, settings.clock, settings.rng, most)
+    @property
+    def connections(self) -> ConnectionPool:
+        """The connections of the client."""
+        return self.service.connections
 
     def build_scheduled_call(
-        self, service: str, *, free: bool = False, retries: int | None = None, light: bool = False
+        self, queue: str, *, free: bool = False, retries: int | None = None, light: bool = False
     ) -> ScheduledCall:
-        """Return a call in the scheduler of its service."""
+        """Return a call in the scheduler of its part of the service."""
         settings, group = self.settings, self.group
         most = settings.max_retries if retries is None else retries
         if self.direct:
@@ -69,7 +106,7 @@ class Sender:
                 retries=most,
             )
         return ScheduledCall(
-            self.get_service_scheduler(service),
+            self.service.get_scheduler(queue, settings.clock, settings.rng),
             patience,
             settings.max_concurrency,
             group,
@@ -78,34 +115,39 @@ class Sender:
             direct=self.direct,
         )
 
-    async def wait_for_place(self, service: str, time_s: float | None) -> CallPlace:
+    async def wait_for_place(self, queue: str, time_s: float | None) -> CallPlace:
         """Return a place for one attempt that runs elsewhere and is not retried."""
-        scheduled = self.build_scheduled_call(service, retries=0)
+        scheduled = self.build_scheduled_call(queue, retries=0)
         if time_s is not None:
             scheduled.deadline = scheduled.began + time_s
         try:
             return await self.connections.wait_while_open(scheduled.wait_for_place)
         except NotSentError as error:
-            problem = self._build_not_sent_error(error, "the text")
+            problem = _build_not_sent_error(error, "the text")
         raise problem
 
-    def _build_not_sent_error(self, error: NotSentError, what: str) -> SpeechLabError:
-        """Return the error of a call that was not sent."""
-        if error.stopped:
-            return RunStoppedError(f"{what} was not sent: {error}")
-        problem = APITimeoutError(f"{what} was not sent: {error}", attempts=0)
-        problem.service_lost = error.lost
-        return problem
+    async def perform(self, operation: Operation[Any]) -> Reply | RawResponse:
+        """Have an operation performed, and return its whole reply."""
+        timeout = self.settings.timeout
+        return await self.send(
+            await run_in_thread_if_large(operation.effort, self.service.prepare, operation, timeout)
+        )
 
-    async def send(self, call: HttpCall) -> RawResponse:
-        """Send a call, and read the whole reply."""
-        return cast("RawResponse", await self._send_call(call, stream=False))
+    async def send(self, call: ServiceCall) -> Reply | RawResponse:
+        """Make a call, and return its whole reply."""
+        return await self._make_call(call, self._perform_attempt)
 
-    async def open_stream(self, call: HttpCall) -> ReplyStream:
-        """Send a call, and return at the headers of a successful reply."""
-        return cast("ReplyStream", await self._send_call(call, stream=True))
+    async def open_stream(self, operation: Operation[Any]) -> ReplyStream:
+        """Have an operation performed, and return once a successful reply begins."""
+        return await self._make_call(
+            self.service.prepare(operation, self.settings.timeout), self._open_stream_attempt
+        )
 
-    async def _send_call(self, call: HttpCall, *, stream: bool) -> RawResponse | ReplyStream:
+    async def _make_call(
+        self,
+        call: ServiceCall,
+        attempt: Callable[[ServiceCall, Progress, CallPlace], Awaitable[T | Failure]],
+    ) -> T:
         settings = self.settings
         if settings.mode == "replay":
             raise build_not_replayable_error(call.operation)
@@ -115,18 +157,17 @@ class Sender:
         if settings.lease is not None and not limits.given:
             # It says while it waits in the queue that it does; the longest silence is the only limit.
             limits = replace(limits, total=None)
-        if settings.default_headers or limits is not call.timeouts:
-            call = replace(call, defaults=settings.default_headers, timeouts=limits)
-        progress = Progress(settings, call)
+        if limits is not call.timeouts:
+            call = replace(call, timeouts=limits)
+        progress = Progress(settings, call, self.service.place)
         if limits.given and limits.total is not None and self.group is None:
             # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
             progress.deadline = progress.began + limits.total
         scheduled = self.build_scheduled_call(call.service, free=call.free, retries=0 if call.raw else None)
-        attempt = partial(self._send_attempt, call, progress, stream=stream)
-        outcome: RawResponse | ReplyStream = await self.retry_until_answered(scheduled, progress, attempt)
+        outcome = await self.retry_until_answered(scheduled, progress, partial(attempt, call, progress))
         if progress.possibly_metered:  # by a failed attempt, in addition to the successful one
             self.totals.add(possibly_metered=1)
-        progress.report("done", status=outcome.status)
+        progress.report("done", status=getattr(outcome, "status", None))
         return outcome
 
     async def retry_until_answered(
@@ -163,11 +204,7 @@ class Sender:
                 place = await self.connections.wait_while_open(scheduled.wait_for_place)
             except NotSentError as error:
                 if last is None or error.stopped:
-                    return Failure(
-                        self._build_not_sent_error(
-                            error, progress.call.describe_target(progress.address or self.settings.place)
-                        )
-                    )
+                    return Failure(_build_not_sent_error(error, progress.target))
                 last.error.service_lost = error.lost
                 return last
             progress.queued_s += place.started - waiting_since
@@ -232,31 +269,47 @@ class Sender:
         progress.report("error", status=failure.status, error=type(error).__name__)
         return error
 
-    async def _send_attempt(
-        self, call: HttpCall, progress: Progress, place: CallPlace, *, stream: bool
-    ) -> RawResponse | ReplyStream | Failure:
+    def _begin_attempt(self, call: ServiceCall, progress: Progress, place: CallPlace) -> None:
         if call.timeouts.total is not None and (progress.deadline is None or self.group is not None):
             # Time in the queue does not count: of a thousand calls made at once, the last one waits for long.
             progress.deadline = place.started + call.timeouts.total
         progress.attempts += 1
         progress.report("request")
-        outcome: RawResponse | ReplyStream | Failure | None = None
+
+    async def _perform_attempt(
+        self, call: ServiceCall, progress: Progress, place: CallPlace
+    ) -> Reply | RawResponse | Failure:
+        self._begin_attempt(call, progress, place)
         try:
-            wire = self.connections.get_wire(self.settings, many=self.group is not None)
-            outcome = await send_and_read_reply(wire, progress, place, stream=stream)
-        finally:
-            if outcome is None:
-                place.end(AttemptEnd(End.UNKNOWN))
-            elif isinstance(outcome, RawResponse):
-                took_s = progress.clock.monotonic() - place.started
-                strain = took_s / call.timeouts.read
-                place.end(AttemptEnd(End.OK if outcome.status < 400 else End.ANSWERED, strain=strain))
-        if isinstance(outcome, Failure):
-            return outcome
-        # The schedulers follow a service that says how many calls it works on at once, by service.
-        numbers = outcome.headers.get(CONCURRENCY_HEADER, "")
-        if numbers != self.connections.concurrency:
-            self.connections.concurrency = numbers
-            for service, at_once in parse_concurrency_header(numbers).items():
-                self.get_service_scheduler(service).set_capacity(at_once)
+            outcome = await self.service.perform(call, progress, place)
+        except BaseException:
+            place.end(AttemptEnd(End.UNKNOWN))
+            raise
+        if not isinstance(outcome, Failure):
+            refused = isinstance(outcome, RawResponse) and outcome.status >= 400
+            strain = (progress.clock.monotonic() - place.started) / call.timeouts.read
+            place.end(AttemptEnd(End.ANSWERED if refused else End.OK, strain=strain))
         return outcome
+
+    async def _open_stream_attempt(
+        self, call: ServiceCall, progress: Progress, place: CallPlace
+    ) -> ReplyStream | Failure:
+        self._begin_attempt(call, progress, place)
+        try:
+            body = await self.service.open_stream(call, progress, place)
+        except BaseException:
+            place.end(AttemptEnd(End.UNKNOWN))
+            raise
+        if isinstance(body, Failure):
+            return body
+        place.mark_streaming()
+        return ReplyStream(body, place, progress)
+
+
+def _build_not_sent_error(error: NotSentError, what: str) -> SpeechLabError:
+    """Return the error of a call that was not sent."""
+    if error.stopped:
+        return RunStoppedError(f"{what} was not sent: {error}")
+    problem = APITimeoutError(f"{what} was not sent: {error}", attempts=0)
+    problem.service_lost = error.lost
+    return problem

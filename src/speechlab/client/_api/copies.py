@@ -1,4 +1,4 @@
-"""Functions that batches and studies need of a client: its loop, copies, and its service's identity and address."""
+"""Copies of clients for groups of calls and for timed calls, and what else batches and studies need of a client."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.client import Client
-from speechlab.client._operations.operation import Operation
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.waiting import CallGroup, Patience
-from speechlab.client._settings.settings import Settings, build_not_replayable_error, open_store
+from speechlab.client._settings.settings import build_not_replayable_error, open_store
 from speechlab.client._stored_calls import Memory
 from speechlab.contract import VoiceList
 from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitError, ServerError, StoreError
@@ -22,10 +21,11 @@ from speechlab.errors import APIConnectionError, InvalidRequestError, RateLimitE
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from speechlab.client._api.perform import Performer
+    from speechlab.client._services.service import Service
     from speechlab.store import Store
 
 C = TypeVar("C", Client, AsyncClient)
-O = TypeVar("O", bound=Operation[Any])  # noqa: E741 - an operation
 T = TypeVar("T")
 # Seconds of retries for a row that is refused while others succeed; pauses do not count.
 _REFUSED_RETRY_S = 600.0
@@ -35,10 +35,18 @@ _UNREACHABLE_S = 60.0
 _MAX_FAILURES = 10
 
 
-def _get_settings(lab: Client | AsyncClient) -> Settings:
-    behind: Any = getattr(lab, "_async", lab)
-    settings: Settings = behind._settings  # noqa: SLF001 - of the same room
-    return settings
+def get_performer(lab: Client | AsyncClient) -> Performer:
+    """Return what performs the operations of a client."""
+    return _get_async_client(lab)._performer  # noqa: SLF001 - of the same room
+
+
+def _get_async_client(lab: Client | AsyncClient) -> AsyncClient:
+    return lab._async if isinstance(lab, Client) else lab  # noqa: SLF001 - of the same room
+
+
+def get_service(lab: Client | AsyncClient) -> Service:
+    """Return the service of a client, with the rules of its operations."""
+    return get_performer(lab).service
 
 
 def start_work(
@@ -53,25 +61,15 @@ def start_work(
             await asyncio.wrap_future(admitted)
         return await work(behind)
 
-    return _portal.start(run_work_once_admitted, client._async)  # noqa: SLF001 - of the same room
-
-
-def adapt_for_client(lab: Client | AsyncClient, operation: O) -> O:
-    """Return an operation in the form for the service of a client: for functions, without the contract's rules."""
-    return _get_settings(lab).adapt_operation(operation)
-
-
-def list_operations_and_places(lab: Client | AsyncClient) -> tuple[frozenset[str], int]:
-    """Return the operations of a system of functions, and how many of them run at once; none of a service."""
-    adapter = _get_settings(lab).adapter
-    return frozenset(getattr(adapter, "functions", ())), getattr(adapter, "places", 0)
+    return _portal.start(run_work_once_admitted, _get_async_client(client))
 
 
 def copy_with_group(
     client: AsyncClient, *, concurrency: int, rate: float | None = None, give_up_after_s: float | None = None
 ) -> tuple[AsyncClient, CallGroup]:
     """A copy of a client whose calls form one group, as those of a batch, and wait as long as the service asks."""
-    settings = _get_settings(client)
+    performer = get_performer(client)
+    settings = performer.settings
     patience_s = give_up_after_s
     later_s = _ASKED_WAIT_S if patience_s is None else patience_s
     patience = Patience(
@@ -82,30 +80,26 @@ def copy_with_group(
         spared=True,
     )
     group = CallGroup(concurrency, rate, patience)
-    copy = client.with_options()
-    copy._sender = replace(copy._sender, group=group)  # noqa: SLF001 - of the same room
-    return copy, group
+    return client.from_performer(performer.copy(group=group)), group
 
 
 async def identify_service_and_voices(
     lab: AsyncClient, patient: AsyncClient, store: Store | None, *, voices: bool
 ) -> tuple[str, VoiceCatalogue | None]:
     """Get the identity of a client's service; if it does not reply, take it from a store, or wait."""
-    remembered = None
-    if store is not None and _get_settings(lab).mode != "replay":
-        home = _get_settings(lab).home
-        remembered = await asyncio.to_thread(
-            Memory(store, "live", "at once").find_identity_and_catalogue, home
-        )
+    performer, remembered = get_performer(patient), None
+    if store is not None and performer.settings.mode != "replay":
+        memory = Memory(store, "live", "at once")
+        remembered = await asyncio.to_thread(memory.find_identity_and_catalogue, performer.service.home)
     if voices and remembered is not None and remembered[1] is None:
         remembered = None
-    group = patient._sender.group  # noqa: SLF001 - of the same room
+    group = performer.sender.group
     patience = group.patience if group is not None else None
     if group is not None and remembered is not None:
         group.patience = replace(group.patience, retries=0)
     try:
-        catalogue = await patient.voices() if voices else None
-        service = await patient.identity()
+        catalogue = (await performer.list_voices())[1] if voices else None
+        service = await performer.identify()
     except (APIConnectionError, RateLimitError, ServerError):
         if remembered is None:
             raise
@@ -114,31 +108,32 @@ async def identify_service_and_voices(
     finally:
         if group is not None and patience is not None:
             group.patience = patience
-    lab._catalogue, lab._unlisted = patient._catalogue, patient._unlisted  # noqa: SLF001 - of the same room
-    return service, catalogue or patient._catalogue  # noqa: SLF001 - of the same room
+    get_performer(lab).take_catalogue_of(performer)
+    return service, catalogue or performer.catalogue
 
 
 async def check_and_save_service(lab: AsyncClient, store: Store, expected: str) -> None:
     """Keep the identity and the voices of a client's service in a store, for later replays."""
-    if _get_settings(lab).mode == "replay":
+    performer = get_performer(lab)
+    if performer.settings.mode == "replay":
         return
     if store.read_only:
         raise StoreError(f"the store {store.path} can only be read, and does not have all of the results")
-    service = await lab.identity()
+    service = await performer.identify()
     if service != expected:
         message = f"the service is {service!r}, and the plan was made for {expected!r}; plan again"
         raise InvalidRequestError(message, parameter="lab")
-    catalogue = lab._catalogue  # noqa: SLF001 - of the same room
     body: Any = None
-    if catalogue is not None:
-        body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in catalogue]}
+    if performer.catalogue is not None:
+        voices = performer.catalogue
+        body = {"voices": [voice.model_dump(mode="json", exclude_unset=True) for voice in voices]}
     memory = Memory(store, "live", "at once")
-    await asyncio.to_thread(memory.save_identity_and_catalogue, _get_settings(lab).home, service, body)
+    await asyncio.to_thread(memory.save_identity_and_catalogue, performer.service.home, service, body)
 
 
 def replace_store_if_replaying(lab: C, store: Store | str | os.PathLike[str] | None) -> C:
     """Return a copy of a replaying client that replays from this store; other clients are returned unchanged."""
-    if _get_settings(lab).mode != "replay" or store is None:
+    if get_performer(lab).settings.mode != "replay" or store is None:
         return lab
     opened = open_store(store)
     return lab.with_options(store=opened) if opened.newest("voices") else lab
@@ -146,21 +141,19 @@ def replace_store_if_replaying(lab: C, store: Store | str | os.PathLike[str] | N
 
 def copy_for_timing(lab: C, *, keep: bool = False) -> C:
     """Return a copy of a client that makes each call at once, in one attempt without a place, as for its time."""
-    settings = _get_settings(lab)
+    settings = get_performer(lab).settings
     if settings.mode == "replay":
         if not keep:
             raise build_not_replayable_error("a call made for its time")
         return lab.with_options(pace="as recorded")
     changes: dict[str, Any] = {} if settings.store is None else {"mode": "live"} if keep else {"store": None}
     single = lab.with_options(max_retries=0, **changes)
-    behind: Any = getattr(single, "_async", single)
-    behind._sender = replace(behind._sender, group=None, direct=True)  # noqa: SLF001 - of the same room
-    return single
+    return single.from_performer(get_performer(single).copy(group=None, direct=True))
 
 
 def reveal_credentials(lab: Client | AsyncClient) -> tuple[str, str, str]:
     """The addresses and the key of a client's service, for tools with their own HTTP and WebSocket connections."""
-    settings = _get_settings(lab)
+    settings = get_performer(lab).settings
     if settings.mode == "replay":
         raise build_not_replayable_error("this tool")
     key = settings.api_key

@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from weakref import WeakSet
 
-from speechlab._require import require
-from speechlab.client._settings.settings import AIOHTTP, Settings
-from speechlab.client._systems.functions import FunctionSystem
-from speechlab.client._transport.adapted import AdaptedWire, FunctionWire
-from speechlab.client._transport.http import Wire, find_proxy
-from speechlab.client._transport.httpx import HttpxWire
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from speechlab.client._closable import AsyncClosable
 
+
+class Closable(Protocol):
+    """What performs calls on one event loop: connections, or threads and processes."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+C = TypeVar("C", bound=Closable)
 T = TypeVar("T")
 
 # Pools that have been used.
@@ -27,25 +29,24 @@ _bound: WeakSet[ConnectionPool] = WeakSet()
 
 
 class ConnectionPool:
-    """The HTTP connections of a client, made on first use and bound to the event loop of that use."""
+    """The connections or workers of a service, made on first use and bound to the event loop of that use."""
 
     def __init__(self) -> None:
-        self._wires: dict[bool, Wire] = {}
+        self._open: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
-        self.concurrency = ""
-        """The numbers of calls that the service works on at once, as it last said."""
         self.sessions: WeakSet[AsyncClosable] = WeakSet()
         """Open realtime sessions and streams, which end with their client; unreferenced ones are not kept alive."""
         self._waits: set[asyncio.Timeout] = set()
 
-    def get_wire(self, settings: Settings, *, many: bool = False) -> Wire:
-        """Return the wire for the running loop."""
+    def get(self, build: Callable[[], C]) -> C:
+        """Return the connections for the running loop, which are built on first use."""
         self.bind_to_loop()
-        if many not in self._wires:
-            self._wires[many] = _build_wire(settings, many=many)
-        return self._wires[many]
+        if self._open is None:
+            self._open = build()
+        found: C = self._open
+        return found
 
     def bind_to_loop(self) -> None:
         """Bind to the running loop, or check that it is the bound one."""
@@ -54,7 +55,7 @@ class ConnectionPool:
             raise _build_closed_error()
         if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
             # Sockets of a closed loop, or of the parent process after a fork, cannot be used here.
-            self._wires, self._loop, self._pid = {}, loop, os.getpid()
+            self._open, self._loop, self._pid = None, loop, os.getpid()
             self.sessions.clear()
             self._waits.clear()
             _bound.add(self)
@@ -94,9 +95,9 @@ class ConnectionPool:
                 until.reschedule(0.0)
             for session in tuple(self.sessions):
                 await session.aclose()
-        wires, self._wires = self._wires, {}
-        for wire in wires.values() if self.is_on_own_loop else ():
-            await wire.close()
+        opened, self._open = self._open, None
+        if opened is not None and self.is_on_own_loop:
+            await opened.close()
 
 
 def _build_closed_error() -> ConfigurationError:
@@ -108,21 +109,3 @@ async def close_pools_of_running_loop() -> None:
     for pool in tuple(_bound):
         if pool.is_on_own_loop and not pool.closed:
             await pool.close()
-
-
-def _build_wire(settings: Settings, *, many: bool) -> Wire:
-    if isinstance(settings.adapter, FunctionSystem):
-        return FunctionWire(settings, settings.adapter)
-    fast = settings.transport == AIOHTTP
-    if many and settings.transport is None and find_spec("aiohttp") is not None:
-        proxy = find_proxy(settings.base_url)
-        fast = proxy is None or proxy.startswith(("http:", "https:"))  # SOCKS is not known to it
-    wire: Wire
-    if fast:
-        require("aiohttp")
-        from speechlab.client._transport.aiohttp import AiohttpWire
-
-        wire = AiohttpWire(settings)
-    else:
-        wire = HttpxWire(settings)
-    return wire if settings.adapter is None else AdaptedWire(settings, wire, settings.adapter)
